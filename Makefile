@@ -1,0 +1,43 @@
+# Entry points. Anything longer than a line or two is a script in scripts/.
+#
+# Build output and downloaded tools go to a cache folder outside the clone (scripts/lib.sh does the
+# same for scripts that are called by hand). Set SANDBOX_RUN_CACHE or CARGO_TARGET_DIR to move them.
+
+export SANDBOX_RUN_CACHE := $(or $(SANDBOX_RUN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sandbox-run)
+export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(SANDBOX_RUN_CACHE)/target)
+
+PREFIX ?= /usr/local
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint coverage bench-cold install clean
+
+help: ## list these targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
+	@echo "build output: $(CARGO_TARGET_DIR)"
+
+run: ## install what is missing, then run a hello in the sandbox
+	scripts/setup run
+	cargo run --release -p sandbox-cli -- --lang python --code 'print("hello from the sandbox")'
+
+test: ## install what the tests need, then run them all, the QEMU guest too
+	scripts/setup test
+	scripts/test
+
+lint: ## formatting, clippy, licences and bans, the second architecture
+	scripts/setup lint
+	scripts/lint
+
+coverage: ## line coverage of the tests; fails under 80 %
+	scripts/setup coverage
+	scripts/coverage
+
+bench-cold: ## cold start against bare processes and bubblewrap
+	scripts/setup bench
+	cargo run --release -p sandbox-bench -- cold
+
+install: ## build and copy sandbox-run to $(PREFIX)/bin
+	cargo build --release -p sandbox-cli
+	install -D -m 755 "$(CARGO_TARGET_DIR)/release/sandbox-run" "$(DESTDIR)$(PREFIX)/bin/sandbox-run"
+
+clean: ## remove build output (downloads and tools stay)
+	cargo clean

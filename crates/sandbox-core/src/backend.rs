@@ -1,0 +1,107 @@
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{CancelToken, Protection, StageOutcome, StagePlan, StreamKind, UsageSample};
+
+/// What builds the walls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Isolation {
+    /// This program itself, with the kernel's own means.
+    Native,
+}
+
+impl fmt::Display for Isolation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Native => f.write_str("native"),
+        }
+    }
+}
+
+impl FromStr for Isolation {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "native" => Ok(Self::Native),
+            _ => Err(format!(
+                "'{text}' is not an isolation this build offers: it offers native"
+            )),
+        }
+    }
+}
+
+/// A protection this host cannot give, why, and what would change that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct MissingProtection {
+    /// Which one.
+    pub protection: Protection,
+    /// What stands in the way.
+    pub reason: String,
+    /// What a person can do about it.
+    pub remedy: String,
+}
+
+/// What a backend can really do on this host, found by trying.
+#[derive(Clone, Debug, Default)]
+pub struct Capabilities {
+    /// What it can enforce.
+    pub enforceable: Vec<Protection>,
+    /// What it cannot.
+    pub missing: Vec<MissingProtection>,
+}
+
+/// Hears what happens while a stage runs. Called on the thread that supervises it: a slow observer
+/// slows the program down by filling its pipes, and loses nothing.
+pub trait Observer {
+    /// The program wrote this.
+    fn output(&mut self, stream: StreamKind, bytes: &[u8]);
+    /// A sample of what it uses.
+    fn usage(&mut self, sample: UsageSample);
+}
+
+/// Builds walls around a stage and runs it: validate and probe happened before, so this either
+/// carries the plan out whole or says why it could not.
+pub trait Backend: Send + Sync {
+    /// Its name in reports.
+    fn isolation(&self) -> Isolation;
+
+    /// What it can enforce on this host.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Carries out one stage and destroys its sandbox. Blocks until both are done.
+    fn run(
+        &self,
+        plan: &StagePlan,
+        observer: &mut dyn Observer,
+        cancel: &CancelToken,
+    ) -> Result<StageOutcome, BackendError>;
+}
+
+/// Our failure to run a stage; never the program's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// A limit or wall was asked for that this host cannot give.
+    #[error(
+        "this host cannot enforce '{}': {}; {}; or allow it to be missing",
+        .0.protection, .0.reason, .0.remedy
+    )]
+    CannotEnforce(MissingProtection),
+    /// The plan cannot be carried out as it stands, and the requester can change that.
+    #[error("{0}")]
+    Refused(String),
+    /// A step failed.
+    #[error("{step}")]
+    Failed {
+        /// What was being done.
+        step: String,
+        /// What the system said.
+        #[source]
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
+}

@@ -1,0 +1,52 @@
+//! The vocabulary of sandbox-run, in the order a newcomer should read it.
+//!
+//! This crate does no I/O and knows no kernel, wire or runtime. It says what can be asked for
+//! ([`Request`], [`Limits`], [`NetworkPolicy`]), what is answered ([`Report`], [`Event`]) and what a
+//! builder of walls must offer ([`Backend`]). A value that exists is a value that was checked:
+//! impossible ones are refused where they are built.
+
+mod glob;
+mod size;
+mod time;
+
+mod id;
+mod path;
+
+mod limits;
+mod network;
+mod protection;
+
+mod request;
+mod volume;
+
+mod status;
+
+mod event;
+mod report;
+
+mod backend;
+mod cancel;
+mod plan;
+
+pub use backend::{Backend, BackendError, Capabilities, Isolation, MissingProtection, Observer};
+pub use cancel::{CancelRegistration, CancelToken};
+pub use event::{Event, EventKind, UsageSample};
+pub use glob::{Glob, InvalidGlob};
+pub use id::{ExecutionId, InvalidExecutionId};
+pub use limits::{InvalidLimit, Limits};
+pub use network::{InvalidNetworkPolicy, NetworkPolicy};
+pub use path::{InvalidPath, RelativePath};
+pub use plan::{
+    CollectRule, CollectedFile, Ending, SkippedFile, StageOutcome, StagePlan, Stdin, StreamKind,
+    TimeKind,
+};
+pub use protection::{Protection, UnknownProtection};
+pub use report::{
+    FileEncoding, OutputFile, Report, StageFigures, StageReport, Timings, Violation, signal_name,
+    text_and_base64,
+};
+pub use request::{InputFile, InvalidRequest, LanguageChoice, Request, RequestBuilder};
+pub use size::{ByteSize, InvalidSize};
+pub use status::{Stage, Status};
+pub use time::{InvalidDuration, format_duration, parse_duration};
+pub use volume::{InvalidVolume, Volume, VolumeAccess};

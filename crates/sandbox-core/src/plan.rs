@@ -1,0 +1,202 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::io::Read;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::glob::Glob;
+
+use crate::{
+    ByteSize, InputFile, Limits, NetworkPolicy, Protection, Stage, StageFigures, Violation, Volume,
+};
+
+/// What comes in on standard input.
+#[derive(Default)]
+pub enum Stdin {
+    /// Nothing: end of file at once.
+    #[default]
+    Empty,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Whatever this reader gives, as it gives it. It can be taken once.
+    Reader(Mutex<Option<Box<dyn Read + Send>>>),
+}
+
+/// One stage, resolved: plain data that any backend can carry out.
+#[derive(Debug)]
+pub struct StagePlan {
+    /// Which stage this is.
+    pub stage: Stage,
+    /// Program and arguments. The program is an absolute path inside, or relative to the work
+    /// directory.
+    pub command: Vec<String>,
+    /// The whole environment; nothing of the host's is added.
+    pub env: BTreeMap<String, String>,
+    /// Files in the work directory at the start.
+    pub files: Vec<InputFile>,
+    /// Directory to start in, below the work directory; empty for the work directory itself.
+    pub directory: String,
+    /// Standard input.
+    pub stdin: Stdin,
+    /// What it may use.
+    pub limits: Limits,
+    /// What it may reach.
+    pub network: NetworkPolicy,
+    /// Host directories shown inside.
+    pub volumes: Vec<Volume>,
+    /// What to bring back afterwards.
+    pub collect: CollectRule,
+    /// Protections the request can do without.
+    pub allow_missing: BTreeSet<Protection>,
+    /// How often to sample usage.
+    pub usage_interval: Option<Duration>,
+}
+
+/// Which files to bring back, and how much of them at most.
+#[derive(Clone, Debug)]
+pub struct CollectRule {
+    /// Files that fit one of these.
+    pub globs: Vec<Glob>,
+    /// All of them together.
+    pub total: ByteSize,
+    /// How many at most.
+    pub count: usize,
+}
+
+/// A file that was brought back.
+#[derive(Clone, PartialEq, Eq)]
+pub struct CollectedFile {
+    /// Where it was, below the work directory.
+    pub path: String,
+    /// Its bytes.
+    pub contents: Vec<u8>,
+    /// Whether its owner could execute it.
+    pub executable: bool,
+}
+
+/// A name that fitted a pattern and was not brought back.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SkippedFile {
+    /// Its path, made printable.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// One of the two streams a program writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum StreamKind {
+    /// Standard output.
+    Stdout,
+    /// Standard error.
+    Stderr,
+}
+
+/// Which clock ran out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TimeKind {
+    /// The clock on the wall.
+    Wall,
+    /// The time spent on CPUs.
+    Cpu,
+}
+
+/// How a stage ended. None of these is an error: each is the result of a correct run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ending {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By a signal that was not ours.
+    Signaled(i32),
+    /// We ended it when this clock ran out.
+    TimedOut(TimeKind),
+    /// The kernel ended it for memory.
+    OutOfMemory,
+    /// We ended it for printing too much.
+    TooMuchOutput,
+    /// It left more in collected files than allowed.
+    TooManyFiles,
+    /// The client asked for its end.
+    Cancelled,
+}
+
+/// What a backend tells of one stage.
+#[derive(Debug)]
+pub struct StageOutcome {
+    /// How it ended.
+    pub ending: Ending,
+    /// What it used.
+    pub figures: StageFigures,
+    /// The beginning of its standard output, up to the limit.
+    pub stdout: Vec<u8>,
+    /// The beginning of its standard error, up to the limit.
+    pub stderr: Vec<u8>,
+    /// Both as they were written.
+    pub output: Vec<u8>,
+    /// Whether standard output went on after what was kept.
+    pub stdout_truncated: bool,
+    /// Whether standard error went on after what was kept.
+    pub stderr_truncated: bool,
+    /// Files brought back.
+    pub files: Vec<CollectedFile>,
+    /// Files left where they were.
+    pub skipped: Vec<SkippedFile>,
+    /// What really stood.
+    pub enforced: Vec<Protection>,
+    /// System calls that were denied.
+    pub violations: Vec<Violation>,
+    /// Our own time before the program started.
+    pub prepare_time: Duration,
+    /// Our own time after it ended.
+    pub collect_time: Duration,
+}
+
+impl CollectRule {
+    /// Nothing is brought back.
+    pub fn nothing() -> Self {
+        Self {
+            globs: Vec::new(),
+            total: ByteSize::bytes(0),
+            count: 0,
+        }
+    }
+}
+
+impl fmt::Debug for Stdin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
+            Self::Reader(_) => f.write_str("Reader"),
+        }
+    }
+}
+
+impl fmt::Debug for CollectedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({} bytes)", self.path, self.contents.len())
+    }
+}
+
+impl From<Vec<u8>> for Stdin {
+    fn from(bytes: Vec<u8>) -> Self {
+        if bytes.is_empty() {
+            Self::Empty
+        } else {
+            Self::Bytes(bytes)
+        }
+    }
+}
+
+impl From<&str> for Stdin {
+    fn from(text: &str) -> Self {
+        text.as_bytes().to_vec().into()
+    }
+}
+
+impl Stdin {
+    /// Input that is read while the program runs.
+    pub fn from_reader(reader: impl Read + Send + 'static) -> Self {
+        Self::Reader(Mutex::new(Some(Box::new(reader))))
+    }
+}

@@ -1,0 +1,323 @@
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Serialize, Serializer};
+
+use crate::{CollectedFile, ExecutionId, Isolation, Protection, SkippedFile, Stage, Status};
+
+/// The result of an execution. Its JSON form is fixed: programs outside read it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// The execution.
+    pub id: ExecutionId,
+    /// How it ended.
+    pub status: Status,
+    /// The stage it ended in.
+    pub stage: Stage,
+    /// Whether the program ended by itself with code 0.
+    pub success: bool,
+    /// The language, by its own name.
+    pub language: String,
+    /// The version that ran it.
+    pub version: String,
+    /// What built the walls.
+    pub isolation: Isolation,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+    /// Both in the order in which they were written.
+    pub output: String,
+    /// The bytes, where the text is not all there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stdout_base64: Option<String>,
+    /// The bytes, where the text is not all there is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stderr_base64: Option<String>,
+    /// Whether standard output went on after what is here.
+    pub stdout_truncated: bool,
+    /// Whether standard error went on after what is here.
+    pub stderr_truncated: bool,
+    /// Why it did not succeed, in a sentence.
+    pub error: Option<String>,
+    /// Its exit code; -1 if it did not end by itself.
+    pub exit_code: i32,
+    /// The name of the signal that ended it, if it was its own.
+    pub signal: Option<String>,
+    /// Time on the clock of the run stage, as the program saw it.
+    pub execution_time_ms: f64,
+    /// CPU time of the run stage.
+    pub cpu_time_ms: f64,
+    /// Most memory used in any stage.
+    pub memory_used_kb: u64,
+    /// The same in MiB, rounded up.
+    pub memory_used_mb: u64,
+    /// Each stage that was begun.
+    pub stages: Vec<StageReport>,
+    /// Files brought back.
+    pub output_files: Vec<OutputFile>,
+    /// Names that fitted a pattern and were left where they were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped_files: Vec<SkippedFile>,
+    /// Protections really in force.
+    pub enforced: Vec<Protection>,
+    /// Protections that were wanted and not in force, because the request allowed it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<Protection>,
+    /// System calls that were denied.
+    pub violations: Vec<Violation>,
+    /// Where the time went.
+    pub timings_ms: Timings,
+    /// When the execution was accepted.
+    #[serde(serialize_with = "to_second")]
+    pub created_at: DateTime<Utc>,
+}
+
+/// One stage of a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct StageReport {
+    /// Which stage.
+    pub name: Stage,
+    /// How it ended.
+    pub status: Status,
+    /// Its exit code; -1 if it did not end by itself.
+    pub exit_code: i32,
+    /// The signal that ended it, if it was its own.
+    pub signal: Option<String>,
+    /// What it used.
+    #[serde(flatten)]
+    pub figures: StageFigures,
+    /// Whether the result came from the compile cache.
+    pub cached: bool,
+}
+
+/// What a stage used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct StageFigures {
+    /// Time on the clock, from the program's start to its end.
+    #[serde(rename = "wall_time_ms", serialize_with = "to_millis")]
+    pub wall_time: Duration,
+    /// CPU time in user mode.
+    #[serde(rename = "cpu_user_ms", serialize_with = "to_millis")]
+    pub cpu_user: Duration,
+    /// CPU time in the kernel.
+    #[serde(rename = "cpu_system_ms", serialize_with = "to_millis")]
+    pub cpu_system: Duration,
+    /// Most memory at once.
+    pub memory_peak_kb: u64,
+    /// Most processes and threads at once.
+    pub processes_peak: u64,
+    /// Bytes it read, from files and pipes alike.
+    pub io_read_bytes: u64,
+    /// Bytes it wrote, to files and pipes alike.
+    pub io_write_bytes: u64,
+}
+
+/// Where the time of an execution went, in milliseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Timings {
+    /// Waiting for its turn.
+    pub queue: f64,
+    /// Building walls and placing files.
+    pub prepare: f64,
+    /// Compiling.
+    pub compile: f64,
+    /// Running.
+    pub run: f64,
+    /// Bringing back files and taking the walls down.
+    pub collect: f64,
+}
+
+/// A system call that was denied, and how often.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Violation {
+    /// Its name.
+    pub syscall: String,
+    /// How often.
+    pub count: u64,
+}
+
+/// A file in a report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OutputFile {
+    /// Where it was, below the work directory.
+    pub path: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// How `content` is written.
+    pub encoding: FileEncoding,
+    /// Its bytes, as text if they are text.
+    pub content: String,
+}
+
+/// How the content of a file is written in JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum FileEncoding {
+    /// As it is.
+    #[serde(rename = "utf-8")]
+    Utf8,
+    /// As base64.
+    #[serde(rename = "base64")]
+    Base64,
+}
+
+impl Report {
+    /// The exit code of a command that ran this execution.
+    pub fn exit_code_for_shell(&self) -> u8 {
+        match self.status {
+            Status::Completed => 0,
+            Status::RuntimeError => self.exit_code_of_program(),
+            Status::CompileError => 65,
+            Status::Timeout => 124,
+            Status::MemoryLimit => 137,
+            Status::OutputLimit => 153,
+            Status::Cancelled => 130,
+            Status::Error | Status::Queued | Status::Running => 125,
+        }
+    }
+
+    fn exit_code_of_program(&self) -> u8 {
+        match self.signal.as_deref().and_then(signal_number) {
+            Some(signal) => 128_u8.saturating_add(signal),
+            None => u8::try_from(self.exit_code).unwrap_or(1),
+        }
+    }
+}
+
+impl StageFigures {
+    /// User and system time together.
+    pub fn cpu_time(&self) -> Duration {
+        self.cpu_user + self.cpu_system
+    }
+}
+
+impl From<&CollectedFile> for OutputFile {
+    fn from(file: &CollectedFile) -> Self {
+        let (encoding, content) = match std::str::from_utf8(&file.contents) {
+            Ok(text) => (FileEncoding::Utf8, text.to_owned()),
+            Err(_) => (FileEncoding::Base64, STANDARD.encode(&file.contents)),
+        };
+        Self {
+            path: file.path.clone(),
+            size: file.contents.len() as u64,
+            encoding,
+            content,
+        }
+    }
+}
+
+/// Linux signal numbers by name, as x86-64 and aarch64 share them.
+const SIGNALS: &[(u8, &str)] = &[
+    (1, "SIGHUP"),
+    (2, "SIGINT"),
+    (3, "SIGQUIT"),
+    (4, "SIGILL"),
+    (5, "SIGTRAP"),
+    (6, "SIGABRT"),
+    (7, "SIGBUS"),
+    (8, "SIGFPE"),
+    (9, "SIGKILL"),
+    (10, "SIGUSR1"),
+    (11, "SIGSEGV"),
+    (12, "SIGUSR2"),
+    (13, "SIGPIPE"),
+    (14, "SIGALRM"),
+    (15, "SIGTERM"),
+    (16, "SIGSTKFLT"),
+    (17, "SIGCHLD"),
+    (18, "SIGCONT"),
+    (19, "SIGSTOP"),
+    (20, "SIGTSTP"),
+    (21, "SIGTTIN"),
+    (22, "SIGTTOU"),
+    (23, "SIGURG"),
+    (24, "SIGXCPU"),
+    (25, "SIGXFSZ"),
+    (26, "SIGVTALRM"),
+    (27, "SIGPROF"),
+    (28, "SIGWINCH"),
+    (29, "SIGIO"),
+    (30, "SIGPWR"),
+    (31, "SIGSYS"),
+];
+
+/// The name of a signal; real-time signals are named by number.
+pub fn signal_name(number: i32) -> String {
+    SIGNALS
+        .iter()
+        .find(|(known, _)| i32::from(*known) == number)
+        .map_or_else(|| format!("SIG{number}"), |(_, name)| (*name).to_owned())
+}
+
+fn signal_number(name: &str) -> Option<u8> {
+    let known = SIGNALS
+        .iter()
+        .find(|(_, known)| *known == name)
+        .map(|(number, _)| *number);
+    known.or_else(|| name.strip_prefix("SIG")?.parse().ok())
+}
+
+/// Whole microseconds are more than any clock here is worth.
+fn millis(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
+}
+
+impl Timings {
+    /// A duration as the number these fields hold.
+    pub fn millis(duration: Duration) -> f64 {
+        millis(duration)
+    }
+}
+
+fn to_millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(millis(*duration))
+}
+
+fn to_second<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::Secs, true))
+}
+
+/// Text, and the bytes in base64 if the text lost some of them.
+pub fn text_and_base64(bytes: &[u8]) -> (String, Option<String>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), None),
+        Err(_) => (
+            String::from_utf8_lossy(bytes).into_owned(),
+            Some(STANDARD.encode(bytes)),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_have_their_names_both_ways() {
+        assert_eq!(signal_name(11), "SIGSEGV");
+        assert_eq!(signal_number("SIGSEGV"), Some(11));
+        assert_eq!(signal_number(&signal_name(40)), Some(40));
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_kept_beside_it() {
+        assert_eq!(text_and_base64(b"ok"), ("ok".into(), None));
+        assert_eq!(
+            text_and_base64(b"\xffx"),
+            ("\u{fffd}x".into(), Some("/3g=".into()))
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_no_text_travels_as_base64() {
+        let file = CollectedFile {
+            path: "a".into(),
+            contents: vec![0xff],
+            executable: false,
+        };
+        let file = OutputFile::from(&file);
+        assert_eq!((file.encoding, file.size), (FileEncoding::Base64, 1));
+    }
+}

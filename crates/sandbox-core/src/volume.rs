@@ -1,0 +1,158 @@
+use std::path::{Component, Path, PathBuf};
+use std::str::FromStr;
+
+/// Whether a program may write to a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum VolumeAccess {
+    /// It can only read.
+    #[default]
+    ReadOnly,
+    /// What it writes stays on the host, owned by the caller.
+    ReadWrite,
+}
+
+/// A directory of the host that a program may see, because the caller said so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Volume {
+    host: PathBuf,
+    destination: PathBuf,
+    access: VolumeAccess,
+}
+
+/// A volume that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the volume '{text}' is refused: {reason}")]
+pub struct InvalidVolume {
+    text: String,
+    reason: String,
+}
+
+/// Host paths that would hand over the machine rather than some files.
+const REFUSED_ON_HOST: &[&str] = &["/", "/proc", "/sys", "/dev", "/run", "/boot"];
+/// Places inside that the sandbox itself fills.
+const TAKEN_INSIDE: &[&str] = &[
+    "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/proc", "/sys",
+];
+
+impl Volume {
+    /// Checks both paths. The host path is looked at again, as what it is, when it is mounted.
+    pub fn new(
+        host: &Path,
+        destination: &Path,
+        access: VolumeAccess,
+    ) -> Result<Self, InvalidVolume> {
+        let refuse = |reason: String| InvalidVolume {
+            text: format!("{}:{}", host.display(), destination.display()),
+            reason,
+        };
+        for (name, path) in [("host", host), ("inside", destination)] {
+            let plain = path
+                .components()
+                .all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
+            if !path.is_absolute() || !plain {
+                return Err(refuse(format!(
+                    "the path on the {name} side must be absolute, without '..'"
+                )));
+            }
+        }
+        if let Some(place) = REFUSED_ON_HOST
+            .iter()
+            .find(|place| is_at_or_under_unless_root(host, place))
+        {
+            return Err(refuse(format!("{place} of the host is never shared")));
+        }
+        if destination == Path::new("/") {
+            return Err(refuse("it cannot replace the root".to_owned()));
+        }
+        if let Some(place) = TAKEN_INSIDE
+            .iter()
+            .find(|place| destination.starts_with(place))
+        {
+            return Err(refuse(format!("{place} inside belongs to the sandbox")));
+        }
+        Ok(Self {
+            host: host.to_owned(),
+            destination: destination.to_owned(),
+            access,
+        })
+    }
+
+    /// The directory or file on the host.
+    pub fn host(&self) -> &Path {
+        &self.host
+    }
+
+    /// Where it appears inside.
+    pub fn destination(&self) -> &Path {
+        &self.destination
+    }
+
+    /// Whether it can be written.
+    pub fn access(&self) -> VolumeAccess {
+        self.access
+    }
+}
+
+/// "/" refuses only itself (everything lies under it); the others refuse what is below them too.
+fn is_at_or_under_unless_root(path: &Path, place: &str) -> bool {
+    if place == "/" {
+        path == Path::new("/")
+    } else {
+        path.starts_with(place)
+    }
+}
+
+impl FromStr for Volume {
+    type Err = InvalidVolume;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refuse = |reason: &str| InvalidVolume {
+            text: text.to_owned(),
+            reason: reason.to_owned(),
+        };
+        let parts: Vec<&str> = text.split(':').collect();
+        let (host, destination, access) = match parts.as_slice() {
+            [host, destination] | [host, destination, "ro"] => {
+                (host, destination, VolumeAccess::ReadOnly)
+            }
+            [host, destination, "rw"] => (host, destination, VolumeAccess::ReadWrite),
+            [_, _, _] => return Err(refuse("the third part is ro or rw")),
+            _ => return Err(refuse("it is written HOST:DEST or HOST:DEST:rw")),
+        };
+        Self::new(Path::new(host), Path::new(destination), access)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn read_only_unless_said_otherwise() {
+        let volume: Volume = "/srv/data:/data".parse().unwrap();
+        assert_eq!(volume.access(), VolumeAccess::ReadOnly);
+        let volume: Volume = "/srv/data:/data:rw".parse().unwrap();
+        assert_eq!(volume.access(), VolumeAccess::ReadWrite);
+    }
+
+    #[test]
+    fn the_machine_itself_is_not_a_volume() {
+        for text in [
+            "/:/host",
+            "/proc:/p",
+            "/sys/fs:/s",
+            "/dev:/d",
+            "/run/docker.sock:/s",
+            "/srv:/",
+            "/srv:/usr/x",
+            "srv:/x",
+            "/srv:x",
+            "/srv/../etc:/x",
+            "/srv",
+            "/srv:/x:rx",
+            "/srv:/x:ro:ro",
+        ] {
+            assert!(text.parse::<Volume>().is_err(), "{text:?} was taken");
+        }
+    }
+}

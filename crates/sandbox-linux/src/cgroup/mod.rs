@@ -1,0 +1,108 @@
+//! Control groups: what bounds and counts the memory, processes and CPU time of one sandbox.
+//!
+//! [`Hierarchy::detect`] finds out, by trying, which of three siblings this host offers: [`v2`],
+//! [`v1`] or [`none`]. Whatever it is, [`Hierarchy::create`] makes one fresh cgroup for one sandbox,
+//! ahead of time and used once: a cgroup that has run something keeps charged pages and peaks, so
+//! it is never given to a second sandbox.
+//!
+//! The life of one: `create` → the sandbox gets in by [`Cgroup::entry`] → [`Cgroup::set_limits`] →
+//! [`Cgroup::reset_peak`] → the program runs while [`Cgroup::cpu_total`] and [`Cgroup::oom_watch`]
+//! are looked at → [`Cgroup::kill`] → [`Cgroup::usage`] and [`Cgroup::oom_kills`] give the verdict →
+//! [`Cgroup::remove`]. A supervisor that is shot leaves its cgroups behind; the launcher removes
+//! them with [`Cgroup::removal`], and if that died too the next start calls [`Hierarchy::sweep`].
+
+mod error;
+mod hierarchy;
+mod limits;
+mod usage;
+
+mod none;
+mod v1;
+mod v2;
+
+mod file;
+mod group;
+mod kill;
+mod locate;
+mod name;
+mod oom;
+mod parse;
+mod sweep;
+
+#[cfg(test)]
+mod conformance;
+
+use std::ffi::CString;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+pub use error::{CgroupError, Leftover};
+pub use hierarchy::{Hierarchy, Version};
+pub use limits::{CgroupLimits, Enforces};
+pub use oom::OomWatch;
+pub use sweep::SweepOutcome;
+pub use usage::Usage;
+
+/// One cgroup, made for one sandbox and used once.
+pub trait Cgroup: Send + Sync {
+    /// How a process gets in. The descriptors are fresh and close on exec.
+    fn entry(&self) -> Result<Entry, CgroupError>;
+
+    /// Applies the limits that are given and leaves the others as they are, which in a fresh cgroup
+    /// means unlimited. A limit that cannot be enforced here is an error before anything is
+    /// written, so that nobody runs under a limit that is not there.
+    fn set_limits(&self, limits: &CgroupLimits) -> Result<(), CgroupError>;
+
+    /// Starts the memory peak anew, so that what joined the cgroup in preparation does not count.
+    /// A v2 kernel before 6.12 cannot do this; there nothing has been in the cgroup yet, so the
+    /// peak is clean and this call does nothing.
+    fn reset_peak(&self) -> Result<(), CgroupError>;
+
+    /// What has been used so far. On v1 the slot process sits in the cgroup from early on, so the
+    /// CPU time of a run is the difference between two calls.
+    fn usage(&self) -> Result<Usage, CgroupError>;
+
+    /// The CPU time used so far, by one read of a descriptor that is already open: cheap enough to
+    /// be asked every few milliseconds.
+    fn cpu_total(&self) -> Result<Duration, CgroupError>;
+
+    /// How many processes the kernel has killed here for want of memory.
+    fn oom_kills(&self) -> Result<u64, CgroupError>;
+
+    /// A descriptor that wakes up when memory runs out, or nothing where the kernel has none.
+    fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError>;
+
+    /// The process ids of the members, as seen from the caller's PID namespace.
+    fn processes(&self) -> Result<Vec<u32>, CgroupError>;
+
+    /// Kills every member and returns when none is alive. This is final: on v1 it first forbids the
+    /// cgroup to fork, which is what makes the chase end.
+    fn kill(&self) -> Result<(), CgroupError>;
+
+    /// What somebody else needs in order to remove this cgroup if its creator cannot.
+    fn removal(&self) -> Result<Vec<Removal>, CgroupError>;
+
+    /// Removes the cgroup, waiting a short while for members that are dying. It is no error when
+    /// somebody holding the [`Removal`] was faster.
+    fn remove(&self) -> Result<(), CgroupError>;
+}
+
+/// How a process gets into a cgroup.
+#[derive(Debug)]
+pub enum Entry {
+    /// v1: the process itself writes `0` to each of these.
+    Write(Vec<OwnedFd>),
+    /// v2: the directory to give to `clone3` with `CLONE_INTO_CGROUP`.
+    CloneInto(OwnedFd),
+    /// There is no cgroup to get into.
+    Nothing,
+}
+
+/// One directory to remove, by `unlinkat(parent, name, AT_REMOVEDIR)`.
+#[derive(Debug)]
+pub struct Removal {
+    /// The directory above, opened with `O_PATH`.
+    pub parent: OwnedFd,
+    /// The name of the cgroup in it.
+    pub name: CString,
+}

@@ -1,0 +1,36 @@
+# Shared by the scripts in this folder: where things live, and how we speak to the user.
+# Sourced, never run. Every caller has already set `set -euo pipefail`.
+# shellcheck shell=bash
+
+repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# Everything we build or download stays out of the clone, so that a clone can be thrown away, mounted
+# read-only or shared, and so that a second clone need not build or download it all again.
+cache=${SANDBOX_RUN_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/sandbox-run}
+export SANDBOX_RUN_CACHE=$cache
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
+export PATH=$cache/tools/bin:$PATH
+
+# Tests and scripts add one line, `name: reason`, to this file for each thing they could not do on this
+# host. A skip nobody counts is a skip nobody notices.
+export SANDBOX_RUN_SKIP_LOG=${SANDBOX_RUN_SKIP_LOG:-$cache/skipped.log}
+
+mkdir -p "$cache"
+
+say() { printf '%s\n' "$*"; }
+warn() { printf 'note: %s\n' "$*" >&2; }
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+# heading TEXT: one line that is easy to find in a long log, with the time of day.
+heading() { printf '\n=== %s  %s\n' "$(date +%H:%M:%S)" "$*"; }
+
+have() { command -v "$1" >/dev/null 2>&1; }
+
+# skipped NAME REASON: say loudly that something was not done, and count it.
+skipped() {
+    printf '\n!!! SKIPPED %s: %s\n\n' "$1" "$2" >&2
+    printf '%s: %s\n' "$1" "$2" >>"$SANDBOX_RUN_SKIP_LOG"
+}

@@ -35,7 +35,7 @@ bench-cold: ## cold start against bare processes and bubblewrap
 	scripts/setup bench
 	cargo run --release -p sandbox-bench -- cold
 
-install: ## build and copy sandbox-run to $(PREFIX)/bin
+install: ## build sandbox-run and copy it to PREFIX/bin (/usr/local/bin)
 	cargo build --release -p sandbox-cli
 	install -D -m 755 "$(CARGO_TARGET_DIR)/release/sandbox-run" "$(DESTDIR)$(PREFIX)/bin/sandbox-run"
 

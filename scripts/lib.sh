@@ -29,6 +29,11 @@ heading() { printf '\n=== %s  %s\n' "$(date +%H:%M:%S)" "$*"; }
 
 have() { command -v "$1" >/dev/null 2>&1; }
 
+# A script that is an entry point starts the count afresh, unless its caller counts over several.
+start_counting_skips() {
+    [[ -n ${SANDBOX_RUN_KEEP_SKIP_LOG:-} ]] || : >"$SANDBOX_RUN_SKIP_LOG"
+}
+
 # skipped NAME REASON: say loudly that something was not done, and count it.
 skipped() {
     printf '\n!!! SKIPPED %s: %s\n\n' "$1" "$2" >&2

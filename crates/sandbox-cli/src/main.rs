@@ -1,1 +1,60 @@
-fn main() {}
+//! `sandbox-run`: the command line of the `sandbox` library.
+
+mod args;
+mod completions;
+mod doctor;
+mod errors;
+mod input;
+mod output;
+mod request;
+mod run;
+mod runtimes;
+mod signals;
+mod write_files;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+
+use args::{Cli, Command};
+use errors::Failure;
+
+/// The only place where an exit code is made.
+fn main() -> ExitCode {
+    let result = match Cli::try_parse() {
+        Ok(cli) => carry_out(cli.into_command()),
+        Err(error) => explain(&error),
+    };
+    match result {
+        Ok(code) => code.into(),
+        Err(failure) => {
+            if let Some(message) = failure.message() {
+                // There is nowhere left to say that this failed too.
+                let _ = writeln!(io::stderr().lock(), "{message}");
+            }
+            failure.exit_code().into()
+        }
+    }
+}
+
+fn carry_out(command: Command) -> Result<u8, Failure> {
+    match command {
+        Command::Run(args) => run::run(&args),
+        Command::Runtimes(args) => runtimes::list(&args),
+        Command::Doctor(args) => doctor::examine(&args),
+        Command::Completions(args) => completions::print(args.shell),
+    }
+}
+
+/// Help and version are answers; everything else is a mistake to be told in one line.
+fn explain(error: &clap::Error) -> Result<u8, Failure> {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            error.print().map_err(|error| Failure::printing(&error))?;
+            Ok(0)
+        }
+        _ => Err(Failure::Usage(args::one_line(error))),
+    }
+}

@@ -1,1 +1,51 @@
+//! The native walls of sandbox-run, in the order a newcomer should read them.
+//!
+//! Four kinds of process, each a copy of the one before:
+//!
+//! * the **supervisor** is the program that uses the library; it may have threads and never clones;
+//! * the **launcher** is its only child: single-threaded, it clones slots ([`launcher`], [`reexec`]);
+//! * a **slot** waits for one order, already in its cgroups and namespaces ([`slot`]);
+//! * **init** is process 1 of a sandbox: it mounts, starts the program, reaps and reports ([`init`]),
+//!   and the **program** is its child ([`program`]).
+//!
+//! This is the only crate of the project with unsafe code, all of it system calls.
 
+mod client;
+mod order;
+
+mod reexec;
+
+mod launcher;
+mod template;
+mod volume;
+
+mod ids;
+mod slot;
+
+mod init;
+mod place;
+
+mod capabilities;
+mod loopback;
+mod program;
+pub mod rlimits;
+
+pub mod landlock;
+pub mod seccomp;
+
+pub mod cgroup;
+
+pub mod collect;
+
+mod walls;
+
+mod mapped;
+mod socket;
+mod step;
+mod syscall;
+mod wire;
+
+pub use client::{LaunchError, Launcher, Received, Slot, ask_to_end, sealed_memory};
+pub use order::{Config, ExitNotice, Notice, Order, OrderFile, OrderVolume};
+pub use step::StepError;
+pub use walls::Walls;

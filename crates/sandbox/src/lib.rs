@@ -1,1 +1,50 @@
+//! Runs code that nobody trusts, safely, and reports exactly what happened.
+//!
+//! ```no_run
+//! use sandbox::{Limits, Request, Sandbox};
+//! use std::time::Duration;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let sandbox = Sandbox::new()?;
+//! let request = Request::builder("python")
+//!     .code("print(6 * 7)")
+//!     .limits(Limits::run().with_wall_time(Duration::from_secs(2))?)
+//!     .build()?;
+//! let report = sandbox.execute(request)?;
+//! assert!(report.success, "{:?}", report.error);
+//! assert_eq!(report.stdout, "42\n");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A [`Sandbox`] is made once and shared: executions through `&self` run in parallel. A program that
+//! fails, runs too long or wants too much memory is a [`Report`], never an error. Errors are for
+//! requests that cannot be taken ([`ExecuteError`]) and hosts that cannot build walls
+//! ([`StartError`]).
 
+mod sandbox;
+
+mod execution;
+mod hooks;
+
+mod runtime;
+pub mod template;
+
+mod engine;
+mod events;
+mod plan;
+mod report;
+
+mod error;
+
+#[cfg(test)]
+mod scripted;
+
+pub use error::{ExecuteError, StartError};
+pub use execution::Execution;
+pub use hooks::{Hooks, Refusal};
+pub use runtime::{Hello, RecipeError, ResolveError, Runtime, RuntimeStatus, Runtimes};
+pub use sandbox::{Sandbox, SandboxBuilder};
+
+/// The whole vocabulary of requests, limits, reports and backends.
+pub use sandbox_core::*;

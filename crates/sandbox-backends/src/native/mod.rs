@@ -1,11 +1,29 @@
 //! The walls that this program builds itself, with namespaces, cgroups, seccomp and Landlock.
+//!
+//! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
+//! ([`host`]), slots ready before they are needed ([`slots`]), a plan turned into an order ([`order`]),
+//! the loop that watches one sandbox ([`supervise`]), and the verdict over how it ended ([`verdict`]).
+
+mod host;
+mod order;
+mod output;
+mod slots;
+mod stdin;
+mod supervise;
+mod usage;
+mod verdict;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
 
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, Protection,
     StageOutcome, StagePlan,
 };
+
+use host::Host;
+use slots::Slots;
 
 /// How the native backend is set up.
 #[derive(Clone, Debug)]
@@ -15,16 +33,27 @@ pub struct NativeOptions {
     pub without: BTreeSet<Protection>,
     /// How many prepared slots to keep ready.
     pub spare_slots: usize,
+    /// Use no cgroups even where the host has them, as on a host that gives us none.
+    pub no_cgroups: bool,
 }
 
 /// The native backend.
-#[derive(Debug)]
-pub struct NativeBackend {}
+pub struct NativeBackend {
+    host: Arc<Host>,
+    slots: Slots,
+}
 
 impl NativeBackend {
-    /// Probes the host and starts the launcher.
-    pub fn start(_options: NativeOptions) -> Result<Self, BackendError> {
-        Ok(Self {})
+    /// Probes the host, clears what an earlier crash left, and starts the launcher.
+    pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
+        let host = Arc::new(Host::probe(options)?);
+        let slots = Slots::start(Arc::clone(&host), options.spare_slots)?;
+        Ok(Self { host, slots })
+    }
+
+    /// How the host's cgroups are used, in a sentence.
+    pub fn describe_cgroups(&self) -> String {
+        self.host.hierarchy.describe()
     }
 }
 
@@ -34,16 +63,24 @@ impl Backend for NativeBackend {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        todo!()
+        &self.host.capabilities
     }
 
     fn run(
         &self,
-        _plan: &StagePlan,
-        _observer: &mut dyn Observer,
-        _cancel: &CancelToken,
+        plan: &StagePlan,
+        observer: &mut dyn Observer,
+        cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
-        todo!()
+        let begun = Instant::now();
+        self.host.check(plan)?;
+        let slot = self.slots.claim()?;
+        let running = order::send(&self.host, &self.slots, slot, plan)?;
+        let ended = supervise::watch(&self.host, running, plan, observer, cancel, begun)?;
+        let (outcome, slot) = verdict::conclude(&self.host, ended, plan)?;
+        // What is left to do is taking down, and proving it: not on the path of the answer.
+        self.slots.retire(slot);
+        Ok(outcome)
     }
 }
 
@@ -51,7 +88,27 @@ impl Default for NativeOptions {
     fn default() -> Self {
         Self {
             without: BTreeSet::new(),
-            spare_slots: 1,
+            spare_slots: 2,
+            no_cgroups: false,
         }
     }
+}
+
+/// Our failure at a step.
+fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {
+    BackendError::Failed {
+        step: step.to_owned(),
+        cause: cause.into(),
+    }
+}
+
+/// An error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
 }

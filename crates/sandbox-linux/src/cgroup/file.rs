@@ -20,14 +20,19 @@ pub(crate) struct Directory {
     path: PathBuf,
 }
 
-const DIRECTORY_FLAGS: OFlags =
-    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+const DIRECTORY_FLAGS: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Directory, CgroupError> {
         let descriptor = rustix::fs::openat(CWD, path, DIRECTORY_FLAGS, Mode::empty())
             .map_err(|errno| CgroupError::file("open the cgroup", path, errno))?;
-        Ok(Directory { descriptor, path: path.to_owned() })
+        Ok(Directory {
+            descriptor,
+            path: path.to_owned(),
+        })
     }
 
     pub(crate) fn open_child(&self, name: &str) -> Result<Directory, CgroupError> {
@@ -39,9 +44,8 @@ impl Directory {
     }
 
     pub(crate) fn make_child(&self, name: &str) -> Result<Directory, CgroupError> {
-        rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o755)).map_err(
-            |errno| CgroupError::file("make the cgroup", self.path.join(name), errno),
-        )?;
+        rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o755))
+            .map_err(|errno| CgroupError::file("make the cgroup", self.path.join(name), errno))?;
         self.open_child(name).inspect_err(|_| {
             // The error of the open is the one to report; what it leaves is swept later.
             let _ = self.remove_child(name);
@@ -56,8 +60,13 @@ impl Directory {
     /// The names of the cgroups below this one.
     pub(crate) fn children(&self) -> Result<Vec<String>, CgroupError> {
         let fail = |errno| CgroupError::file("list the cgroups in", &self.path, errno);
+        // A descriptor with O_PATH cannot be listed itself.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let listing = rustix::fs::openat(&self.descriptor, ".", flags, Mode::empty())
+            .and_then(Dir::new)
+            .map_err(fail)?;
         let mut names = Vec::new();
-        for entry in Dir::read_from(&self.descriptor).map_err(fail)? {
+        for entry in listing {
             let entry = entry.map_err(fail)?;
             // Names that are not text are not ours.
             if let (FileType::Directory, Ok(name)) = (entry.file_type(), entry.file_name().to_str())
@@ -74,14 +83,13 @@ impl Directory {
         rustix::fs::statat(&self.descriptor, file, AtFlags::SYMLINK_NOFOLLOW).is_ok()
     }
 
-    pub(crate) fn open_file(
-        &self,
-        file: &str,
-        access: OFlags,
-    ) -> Result<ControlFile, CgroupError> {
+    pub(crate) fn open_file(&self, file: &str, access: OFlags) -> Result<ControlFile, CgroupError> {
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.descriptor, file, flags, Mode::empty()) {
-            Ok(descriptor) => Ok(ControlFile { descriptor, path: self.path.join(file) }),
+            Ok(descriptor) => Ok(ControlFile {
+                descriptor,
+                path: self.path.join(file),
+            }),
             Err(errno) => Err(CgroupError::file("open", self.path.join(file), errno)),
         }
     }
@@ -170,18 +178,25 @@ impl ControlFile {
         let count = rustix::io::pread(&self.descriptor, &mut buffer, 0)
             .map_err(|errno| CgroupError::file("read", &self.path, errno))?;
         let text = &buffer[..count];
-        str::from_utf8(text).ok().and_then(parse).ok_or_else(|| CgroupError::Malformed {
-            path: self.path.clone(),
-            text: String::from_utf8_lossy(text).into_owned(),
-            expected,
-        })
+        str::from_utf8(text)
+            .ok()
+            .and_then(parse)
+            .ok_or_else(|| CgroupError::Malformed {
+                path: self.path.clone(),
+                text: String::from_utf8_lossy(text).into_owned(),
+                expected,
+            })
     }
 
     pub(crate) fn write(&self, text: &str) -> Result<(), CgroupError> {
         // Control files take a value in one write or not at all, so there is no short count.
         match rustix::io::pwrite(&self.descriptor, text.as_bytes(), 0) {
             Ok(_) => Ok(()),
-            Err(errno) => Err(CgroupError::file(format!("write {text} to"), &self.path, errno)),
+            Err(errno) => Err(CgroupError::file(
+                format!("write {text} to"),
+                &self.path,
+                errno,
+            )),
         }
     }
 
@@ -219,7 +234,11 @@ mod tests {
     fn a_file_longer_than_a_page_is_read_whole() {
         let (folder, directory) = folder();
         let expected: Vec<u32> = (1..5000).collect();
-        let text: String = expected.iter().map(|pid| format!("{pid}\n")).collect();
+        let text = expected
+            .iter()
+            .map(u32::to_string)
+            .collect::<Vec<_>>()
+            .join("\n");
         std::fs::write(folder.path().join("cgroup.procs"), text).unwrap();
         assert_eq!(directory.processes().unwrap(), expected);
     }
@@ -229,19 +248,29 @@ mod tests {
         let (folder, directory) = folder();
         let path = folder.path().join("cpuacct.usage");
         std::fs::write(&path, "7\n").unwrap();
-        let file = directory.open_file("cpuacct.usage", OFlags::RDONLY).unwrap();
+        let file = directory
+            .open_file("cpuacct.usage", OFlags::RDONLY)
+            .unwrap();
         assert_eq!(file.read_number().unwrap(), 7);
         std::fs::write(&path, "8\n").unwrap();
         assert_eq!(file.read_number().unwrap(), 8);
         std::fs::write(&path, "many\n").unwrap();
-        assert!(file.read_number().unwrap_err().to_string().contains("\"many\\n\""));
+        assert!(
+            file.read_number()
+                .unwrap_err()
+                .to_string()
+                .contains("\"many\\n\"")
+        );
     }
 
     #[test]
     fn a_link_is_not_followed() {
         let (folder, directory) = folder();
         std::os::unix::fs::symlink("/proc/self/status", folder.path().join("pids.max")).unwrap();
-        assert_eq!(directory.read("pids.max").unwrap_err().errno(), Some(Errno::LOOP));
+        assert_eq!(
+            directory.read("pids.max").unwrap_err().errno(),
+            Some(Errno::LOOP)
+        );
     }
 
     #[test]

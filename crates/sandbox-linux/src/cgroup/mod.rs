@@ -1,7 +1,7 @@
 //! Control groups: what bounds and counts the memory, processes and CPU time of one sandbox.
 //!
-//! [`Hierarchy::detect`] finds out, by trying, which of three siblings this host offers: [`v2`],
-//! [`v1`] or [`none`]. Whatever it is, [`Hierarchy::create`] makes one fresh cgroup for one sandbox,
+//! [`Hierarchy::detect`] finds out, by trying, which of three siblings this host offers: `v2`, `v1`
+//! or `none`. Whatever it is, [`Hierarchy::create`] makes one fresh cgroup for one sandbox,
 //! ahead of time and used once: a cgroup that has run something keeps charged pages and peaks, so
 //! it is never given to a second sandbox.
 //!
@@ -66,10 +66,12 @@ pub trait Cgroup: Send + Sync {
     /// be asked every few milliseconds.
     fn cpu_total(&self) -> Result<Duration, CgroupError>;
 
-    /// How many processes the kernel has killed here for want of memory.
+    /// How often the kernel has killed here for want of memory. More than zero is a verdict; the
+    /// exact number is not one, since v2 counts the first victim of a group twice.
     fn oom_kills(&self) -> Result<u64, CgroupError>;
 
-    /// A descriptor that wakes up when memory runs out, or nothing where the kernel has none.
+    /// A descriptor that wakes up when memory runs out, or nothing where the kernel has none. Worth
+    /// asking for ahead of time, as it takes as long as setting all limits.
     fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError>;
 
     /// The process ids of the members, as seen from the caller's PID namespace.

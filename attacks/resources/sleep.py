@@ -1,0 +1,9 @@
+# title: Sleeps past its time
+# how: A sleeping program uses no CPU time, so only the clock on the wall can end it.
+# without: wall-time
+# limits: timeout=1s
+# expect: timeout
+import time
+
+time.sleep(3)
+print("BREACH slept for three seconds")

@@ -1,0 +1,14 @@
+// title: Burns CPU time in one process
+// how: An endless loop; it stops by itself after three seconds of CPU time, three times its limit.
+// without: cpu-time
+// limits: cpu-time=1s timeout=20s
+// expect: timeout
+#include <stdio.h>
+#include <time.h>
+
+int main(void) {
+    while (clock() < 3 * CLOCKS_PER_SEC) {
+    }
+    puts("BREACH three seconds of CPU time");
+    return 0;
+}

@@ -1,0 +1,216 @@
+//! What this host can hold, found by trying, and what was left out on purpose.
+
+use std::collections::BTreeSet;
+
+use sandbox_core::{BackendError, Capabilities, MissingProtection, Protection, StagePlan};
+use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy};
+use sandbox_linux::rlimits::Fallback;
+use sandbox_linux::seccomp::{
+    Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program,
+};
+use sandbox_linux::{Walls, landlock};
+
+use super::{NativeOptions, failed};
+
+/// The slot and init live in the sandbox's cgroup too.
+pub(crate) const OWN_PROCESSES: u64 = 2;
+
+/// The host as the native backend found it.
+pub(crate) struct Host {
+    pub(crate) hierarchy: Hierarchy,
+    pub(crate) enforces: Enforces,
+    pub(crate) walls: Walls,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) profile: Profile,
+    pub(crate) filter_options: FilterOptions,
+    pub(crate) filter: Program,
+    pub(crate) is_root: bool,
+    cores: usize,
+    without: BTreeSet<Protection>,
+}
+
+impl Host {
+    pub(crate) fn probe(options: &NativeOptions) -> Result<Self, BackendError> {
+        let hierarchy = if options.no_cgroups {
+            Hierarchy::none("cgroups were turned off")
+        } else {
+            Hierarchy::detect()
+        };
+        hierarchy.sweep();
+        let enforces = hierarchy.enforces();
+        let mut walls = Walls::all();
+        for protection in &options.without {
+            walls = walls.without(*protection);
+        }
+        let profile = Profile::builtin();
+        let filter_options = FilterOptions {
+            denied: DeniedAction::Notify,
+            affinity: if enforces.cpu_quota {
+                Affinity::Free
+            } else {
+                Affinity::Fixed
+            },
+            network: NetworkKind::None,
+        };
+        let filter = profile
+            .compile(Arch::NATIVE, &filter_options)
+            .map_err(|error| failed("compile the system-call filter", error))?;
+        if landlock::version() == 0 {
+            walls = walls.without(Protection::Landlock);
+        }
+        let missing = missing(&hierarchy, enforces);
+        let enforceable = Protection::ALL
+            .iter()
+            .copied()
+            .filter(|protection| {
+                missing
+                    .iter()
+                    .all(|missing| missing.protection != *protection)
+            })
+            .filter(|protection| !options.without.contains(protection))
+            .collect();
+        Ok(Self {
+            capabilities: Capabilities {
+                enforceable,
+                missing,
+            },
+            hierarchy,
+            enforces,
+            walls,
+            profile,
+            filter_options,
+            filter,
+            is_root: rustix::process::geteuid().is_root(),
+            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            without: options.without.clone(),
+        })
+    }
+
+    /// Refuses a plan that asks for what cannot be had, unless it said that it can do without.
+    ///
+    /// Walls are wanted by every plan; limits are wanted if the request set them. A default limit that
+    /// cannot be held is left out of what the report calls enforced.
+    pub(crate) fn check(&self, plan: &StagePlan) -> Result<(), BackendError> {
+        for missing in &self.capabilities.missing {
+            let protection = missing.protection;
+            let wanted = !is_limit(protection) || plan.limits.is_asked(protection);
+            if wanted && !plan.allow_missing.contains(&protection) {
+                return Err(BackendError::CannotEnforce(missing.clone()));
+            }
+        }
+        let is_whole = plan.limits.cpu_millis() % 1000 == 0;
+        if !self.enforces.cpu_quota
+            && plan.limits.is_asked(Protection::Cpu)
+            && !is_whole
+            && !plan.allow_missing.contains(&Protection::Cpu)
+        {
+            return Err(BackendError::CannotEnforce(MissingProtection {
+                protection: Protection::Cpu,
+                reason: "without cgroups only whole CPUs can be given".to_owned(),
+                remedy: "ask for a whole number of CPUs".to_owned(),
+            }));
+        }
+        Ok(())
+    }
+
+    /// What really stands for this plan.
+    pub(crate) fn enforced(&self, plan: &StagePlan) -> Vec<Protection> {
+        let has_cpu_limit = plan.limits.cpu_time().is_some();
+        self.capabilities
+            .enforceable
+            .iter()
+            .copied()
+            .filter(|protection| *protection != Protection::CpuTime || has_cpu_limit)
+            .collect()
+    }
+
+    pub(crate) fn has(&self, protection: Protection) -> bool {
+        !self.without.contains(&protection)
+    }
+
+    /// The limits for the cgroup, as far as it has them and they are wanted.
+    pub(crate) fn cgroup_limits(&self, limits: &sandbox_core::Limits) -> CgroupLimits {
+        let wanted = |held: bool, protection| held && self.has(protection);
+        CgroupLimits {
+            memory_bytes: wanted(self.enforces.memory, Protection::Memory)
+                .then(|| limits.memory().as_u64()),
+            pids: wanted(self.enforces.pids, Protection::Pids)
+                .then(|| u64::from(limits.pids()) + OWN_PROCESSES),
+            cpu_millis: wanted(self.enforces.cpu_quota, Protection::Cpu)
+                .then(|| limits.cpu_millis()),
+        }
+    }
+
+    /// What resource limits must stand in for.
+    pub(crate) fn fallback(&self) -> Fallback {
+        Fallback {
+            memory: !self.enforces.memory && self.has(Protection::Memory),
+            pids: !self.enforces.pids && self.has(Protection::Pids),
+        }
+    }
+
+    /// Cores to bind to where there is no quota, a bit each; 0 for all.
+    pub(crate) fn cores_for(&self, limits: &sandbox_core::Limits, turn: usize) -> u64 {
+        if self.enforces.cpu_quota || !self.has(Protection::Cpu) {
+            return 0;
+        }
+        let wanted = limits.cpu_millis().div_ceil(1000) as usize;
+        let cores = self.cores.min(64);
+        if wanted >= cores {
+            return 0;
+        }
+        (0..wanted).fold(0, |set, place| set | 1 << ((turn + place) % cores))
+    }
+}
+
+fn is_limit(protection: Protection) -> bool {
+    matches!(
+        protection,
+        Protection::Memory
+            | Protection::Pids
+            | Protection::Cpu
+            | Protection::CpuTime
+            | Protection::WallTime
+            | Protection::Disk
+            | Protection::Output
+            | Protection::OpenFiles
+    )
+}
+
+fn missing(hierarchy: &Hierarchy, enforces: Enforces) -> Vec<MissingProtection> {
+    let mut missing = Vec::new();
+    let reason = hierarchy.reasons().join("; ");
+    let mut lacks = |protection, why: &str| {
+        missing.push(MissingProtection {
+            protection,
+            reason: if reason.is_empty() {
+                why.to_owned()
+            } else {
+                format!("{why} ({reason})")
+            },
+            remedy: "run as root, or under a delegated cgroup: systemd-run --user --scope \
+                     -p Delegate=yes …"
+                .to_owned(),
+        });
+    };
+    if !(enforces.memory && enforces.swap_off) {
+        lacks(
+            Protection::Memory,
+            "no cgroup limits the memory of all processes together",
+        );
+    }
+    if !enforces.cpu_accounting {
+        lacks(
+            Protection::CpuTime,
+            "no cgroup counts the CPU time of all processes together",
+        );
+    }
+    if landlock::version() == 0 {
+        missing.push(MissingProtection {
+            protection: Protection::Landlock,
+            reason: "the kernel has no Landlock".to_owned(),
+            remedy: "use Linux 5.13 or later with landlock in the lsm= list".to_owned(),
+        });
+    }
+    missing
+}

@@ -1,0 +1,142 @@
+//! A plan turned into an order for a slot.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::fs::{Gid, Uid};
+use sandbox_core::{BackendError, NetworkPolicy, Protection, StagePlan, Volume, VolumeAccess};
+use sandbox_linux::cgroup::OomWatch;
+use sandbox_linux::{Order, OrderFile, OrderVolume, rlimits};
+
+use super::failed;
+use super::host::Host;
+use super::output::Streams;
+use super::slots::{ReadySlot, Slots};
+use super::stdin;
+
+/// A slot that has its order.
+pub(crate) struct Running {
+    pub(crate) slot: ReadySlot,
+    pub(crate) streams: Streams,
+    pub(crate) oom: Option<OomWatch>,
+}
+
+/// Sets the limits, makes the streams and sends the order.
+pub(crate) fn send(
+    host: &Host,
+    slots: &Slots,
+    slot: ReadySlot,
+    plan: &StagePlan,
+) -> Result<Running, BackendError> {
+    let limits = host.cgroup_limits(&plan.limits);
+    if limits != slot.limits {
+        let set = slot.slot.cgroup.set_limits(&limits);
+        set.map_err(|error| failed("set the limits of the sandbox", error))?;
+    }
+    let oom = slot.slot.cgroup.oom_watch();
+    let oom = oom.map_err(|error| failed("watch for lack of memory", error))?;
+    let input = stdin::open(&plan.stdin)?;
+    let (streams, [stdout, stderr]) = Streams::open()?;
+    if host.is_root {
+        // A program may open its own streams again by name, which asks who owns them.
+        let owner = slot.slot.owner;
+        for stream in [&stdout, &stderr] {
+            rustix::fs::fchown(
+                stream,
+                Some(Uid::from_raw(owner)),
+                Some(Gid::from_raw(owner)),
+            )
+            .map_err(|error| failed("give the streams to the program", error))?;
+        }
+    }
+    let trees = open_volumes(host, slots, &plan.volumes, slot.slot.owner)?;
+    let env: Vec<String> = plan
+        .env
+        .iter()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
+    let order = order(host, plan, &env);
+    slot.slot
+        .send(
+            &order,
+            [input.as_fd(), stdout.as_fd(), stderr.as_fd()],
+            &trees,
+        )
+        .map_err(|error| failed("start the sandbox", error))?;
+    Ok(Running { slot, streams, oom })
+}
+
+fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
+    static TURN: AtomicUsize = AtomicUsize::new(0);
+    let turn = TURN.fetch_add(1, Ordering::Relaxed);
+    let rlimits = if host.has(Protection::Rlimits) {
+        rlimits::encode(
+            &plan.limits,
+            host.fallback(),
+            host.has(Protection::OpenFiles),
+        )
+    } else {
+        Vec::new()
+    };
+    Order {
+        argv: plan.command.iter().map(String::as_str).collect(),
+        env: env.iter().map(String::as_str).collect(),
+        directory: &plan.directory,
+        files: plan
+            .files
+            .iter()
+            .map(|file| OrderFile {
+                path: file.path.as_str(),
+                contents: &file.contents,
+                executable: file.executable,
+            })
+            .collect(),
+        disk_bytes: plan.limits.disk().as_u64(),
+        disk_inodes: plan.limits.inodes(),
+        rlimits,
+        cores: host.cores_for(&plan.limits, turn),
+        loopback: plan.network == NetworkPolicy::Localhost && host.has(Protection::NetNamespace),
+        volumes: plan
+            .volumes
+            .iter()
+            .map(|volume| OrderVolume {
+                destination: volume.destination().to_str().unwrap_or_default(),
+                is_directory: volume.host().is_dir(),
+                writable: volume.access() == VolumeAccess::ReadWrite,
+            })
+            .collect(),
+    }
+}
+
+fn open_volumes(
+    host: &Host,
+    slots: &Slots,
+    volumes: &[Volume],
+    owner: u32,
+) -> Result<Vec<OwnedFd>, BackendError> {
+    volumes
+        .iter()
+        .map(|volume| {
+            if volume.destination().to_str().is_none() {
+                return Err(BackendError::Refused(
+                    "a volume's place is not plain text".into(),
+                ));
+            }
+            let writable = volume.access() == VolumeAccess::ReadWrite;
+            // What the program writes belongs to the owner of the directory outside.
+            let mapping = (host.is_root && writable)
+                .then(|| std::fs::metadata(volume.host()).ok())
+                .flatten()
+                .map(|metadata| (std::os::unix::fs::MetadataExt::uid(&metadata), owner));
+            slots
+                .open_volume(volume.host(), writable, mapping)
+                .map_err(|error| {
+                    let chain = super::chain(&error);
+                    BackendError::Refused(format!(
+                        "the volume {}: {chain}",
+                        volume.host().display()
+                    ))
+                })
+        })
+        .collect()
+}

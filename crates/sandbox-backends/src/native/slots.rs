@@ -1,0 +1,229 @@
+//! Slots ready before they are needed, and taken down after they were used.
+//!
+//! Two threads work beside the executions. One prepares: joining a cgroup after idleness takes
+//! milliseconds, so it must not happen while someone waits. One retires: it waits until the last
+//! process of a used slot is gone, removes its cgroup and checks that it could. Neither is needed for
+//! correctness: with no spare slot a claim prepares its own.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use sandbox_core::{BackendError, Limits};
+use sandbox_linux::cgroup::{CgroupLimits, Usage};
+use sandbox_linux::{Config, LaunchError, Launcher, Slot};
+
+use super::failed;
+use super::host::Host;
+
+/// Used slots that may wait to be taken down before executions have to wait for that.
+const MOST_RETIRING: usize = 64;
+/// After a program's end its last process is gone at once; longer than this is a fault of ours.
+const TAKE_DOWN_TIME: Duration = Duration::from_secs(5);
+
+/// A slot waiting for its order, and what its cgroup held before.
+pub(crate) struct ReadySlot {
+    pub(crate) slot: Slot,
+    pub(crate) limits: CgroupLimits,
+    pub(crate) before: Usage,
+}
+
+pub(crate) struct Slots {
+    shared: Arc<Shared>,
+    preparing: Option<JoinHandle<()>>,
+    retiring: Option<JoinHandle<()>>,
+    retire: Option<SyncSender<Slot>>,
+}
+
+struct Shared {
+    host: Arc<Host>,
+    launcher: Launcher,
+    spare: usize,
+    state: Mutex<State>,
+    wanted: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<ReadySlot>,
+    closing: bool,
+    /// A claim that fails tells its caller; the preparing thread stops trying until then.
+    stalled: bool,
+}
+
+impl Slots {
+    pub(crate) fn start(host: Arc<Host>, spare: usize) -> Result<Self, BackendError> {
+        let config = Config {
+            walls: host.walls,
+            visible: vec!["/usr".to_owned()],
+            filter: host.filter.as_bytes().to_vec(),
+            filter_notifies: true,
+        };
+        let launcher =
+            Launcher::start(&config).map_err(|error| failed("start the launcher", error))?;
+        let state = Mutex::new(State::default());
+        let shared = Arc::new(Shared {
+            host,
+            launcher,
+            spare,
+            state,
+            wanted: Condvar::new(),
+        });
+        let (retire, to_retire) = sync_channel(MOST_RETIRING);
+        let preparing = (spare > 0).then(|| {
+            let shared = Arc::clone(&shared);
+            spawn("sandbox-prepare", move || shared.keep_ready())
+        });
+        let retiring = spawn("sandbox-retire", move || take_down(&to_retire));
+        Ok(Self {
+            shared,
+            preparing: preparing.transpose()?,
+            retiring: Some(retiring?),
+            retire: Some(retire),
+        })
+    }
+
+    /// A slot for one execution: a spare one, or one made for it.
+    pub(crate) fn claim(&self) -> Result<ReadySlot, BackendError> {
+        let spare = {
+            let mut state = self.shared.lock();
+            let spare = state.ready.pop_front();
+            state.stalled = false;
+            spare
+        };
+        self.shared.wanted.notify_one();
+        match spare {
+            Some(slot) => Ok(slot),
+            None => self
+                .shared
+                .prepare()
+                .map_err(|error| failed("prepare a sandbox", error)),
+        }
+    }
+
+    /// Hands a used slot over to be taken down.
+    pub(crate) fn retire(&self, slot: Slot) {
+        if let Some(retire) = &self.retire {
+            // The receiver lives as long as this sender does.
+            let _ = retire.send(slot);
+        }
+    }
+
+    /// A mount of a host path.
+    pub(crate) fn open_volume(
+        &self,
+        path: &Path,
+        writable: bool,
+        owner: Option<(u32, u32)>,
+    ) -> Result<OwnedFd, LaunchError> {
+        self.shared.launcher.open_volume(path, writable, owner)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn prepare(&self) -> Result<ReadySlot, LaunchError> {
+        let cgroup = self.host.hierarchy.create()?;
+        // The default limits are set now; most executions then need no write at all.
+        let limits = self.host.cgroup_limits(&Limits::run());
+        cgroup.set_limits(&limits)?;
+        let slot = self.launcher.prepare_slot(cgroup)?;
+        slot.cgroup.reset_peak()?;
+        let before = slot.cgroup.usage()?;
+        Ok(ReadySlot {
+            slot,
+            limits,
+            before,
+        })
+    }
+
+    fn keep_ready(&self) {
+        let mut state = self.lock();
+        while !state.closing {
+            if state.stalled || state.ready.len() >= self.spare {
+                state = self
+                    .wanted
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            drop(state);
+            let prepared = self.prepare();
+            state = self.lock();
+            match prepared {
+                Ok(slot) => state.ready.push_back(slot),
+                Err(_) => state.stalled = true,
+            }
+        }
+    }
+}
+
+impl Drop for Slots {
+    fn drop(&mut self) {
+        let ready = {
+            let mut state = self.shared.lock();
+            state.closing = true;
+            std::mem::take(&mut state.ready)
+        };
+        self.shared.wanted.notify_all();
+        if let Some(preparing) = self.preparing.take() {
+            let _ = preparing.join();
+        }
+        let late = std::mem::take(&mut self.shared.lock().ready);
+        for slot in ready.into_iter().chain(late) {
+            self.retire(slot.slot);
+        }
+        drop(self.retire.take());
+        if let Some(retiring) = self.retiring.take() {
+            let _ = retiring.join();
+        }
+    }
+}
+
+/// Takes used slots down, one after the other.
+fn take_down(to_retire: &Receiver<Slot>) {
+    while let Ok(slot) = to_retire.recv() {
+        let Slot { socket, cgroup, .. } = slot;
+        // An unused slot ends when its socket closes; a used one ends by itself. Either way it is out
+        // of the cgroup a moment later, which removal waits for.
+        let deadline = Instant::now() + TAKE_DOWN_TIME;
+        let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Write);
+        wait_until_closed(&socket, deadline);
+        drop(socket);
+        if cgroup.remove().is_err() {
+            // Something is still in there that should not be.
+            let _ = cgroup.kill();
+            let _ = cgroup.remove();
+        }
+    }
+}
+
+fn wait_until_closed(socket: &OwnedFd, deadline: Instant) {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
+        let timeout = Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        match poll(&mut watched, Some(&timeout)) {
+            Err(rustix::io::Errno::INTR) => {}
+            _ => return,
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, BackendError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| failed("start a thread", error))
+}

@@ -1,0 +1,462 @@
+//! The loop that watches one sandbox: its words, its clocks, its memory, and the wish to end it.
+//!
+//! Everything is judged from here, outside: the program can stop itself, close its streams, ignore
+//! signals or hide in children, and none of that reaches this loop's clock or the kernel's counters.
+
+use std::collections::BTreeMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use rustix::process::{Signal, pidfd_send_signal};
+use sandbox_core::{
+    BackendError, CancelToken, Observer, Protection, StagePlan, StreamKind, TimeKind,
+};
+use sandbox_linux::seccomp::{Arch, Notifications, Verdict};
+use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
+
+use super::failed;
+use super::host::Host;
+use super::order::Running;
+use super::output::{Kept, Progress};
+use super::usage::Sampler;
+
+/// Between asking a cancelled program to end and ending it.
+const GRACE: Duration = Duration::from_millis(500);
+/// Between asking init to end everything and ending init: it only has to be scheduled once.
+const INIT_GRACE: Duration = Duration::from_millis(300);
+/// A sandbox that is not built by then never will be.
+const BUILD_TIME: Duration = Duration::from_secs(30);
+/// With the output limit off, what is kept in memory is bounded all the same.
+const MOST_OUTPUT: usize = 64 << 20;
+/// The CPU counter is looked at no more often than this.
+const SHORTEST_CPU_CHECK: Duration = Duration::from_millis(2);
+
+/// Why we ended a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Time(TimeKind),
+    Memory,
+    Output,
+    Cancelled,
+}
+
+/// What the loop saw.
+pub(crate) struct Ended {
+    pub(crate) running: Running,
+    pub(crate) exit: Option<ExitNotice>,
+    pub(crate) cause: Option<Cause>,
+    pub(crate) kept: Kept,
+    pub(crate) work: Option<OwnedFd>,
+    pub(crate) violations: BTreeMap<String, u64>,
+    pub(crate) prepare_time: Duration,
+    pub(crate) run_time: Duration,
+    pub(crate) ended_at: Instant,
+}
+
+struct Watch<'a> {
+    host: &'a Host,
+    plan: &'a StagePlan,
+    observer: &'a mut dyn Observer,
+    running: Running,
+    cancelled: OwnedFd,
+    init: Option<OwnedFd>,
+    work: Option<OwnedFd>,
+    notifications: Option<Notifications>,
+    kept: Kept,
+    violations: BTreeMap<String, u64>,
+    sampler: Option<Sampler>,
+    begun: Instant,
+    started: Option<Instant>,
+    exit: Option<ExitNotice>,
+    cause: Option<Cause>,
+    /// When to go from asking to forcing.
+    force_at: Option<Instant>,
+    failure: Option<StepError>,
+    next_cpu_check: Option<Instant>,
+    over: bool,
+}
+
+/// Watches until the program and everything it started has ended.
+pub(crate) fn watch(
+    host: &Host,
+    running: Running,
+    plan: &StagePlan,
+    observer: &mut dyn Observer,
+    cancel: &CancelToken,
+    begun: Instant,
+) -> Result<Ended, BackendError> {
+    let cancelled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        .map_err(|error| failed("make a way to cancel", error))?;
+    let waker = cancelled
+        .try_clone()
+        .map_err(|error| failed("make a way to cancel", error))?;
+    let _registration = cancel.on_cancel(move || {
+        // The counter cannot be full: it is written once.
+        let _ = rustix::io::write(&waker, &1_u64.to_ne_bytes());
+    });
+    let limit = if host.has(Protection::Output) {
+        plan.limits.output().as_usize()
+    } else {
+        MOST_OUTPUT
+    };
+    let mut watch = Watch {
+        host,
+        plan,
+        observer,
+        running,
+        cancelled,
+        init: None,
+        work: None,
+        notifications: None,
+        kept: Kept::new(limit),
+        violations: BTreeMap::new(),
+        sampler: None,
+        begun,
+        started: None,
+        exit: None,
+        cause: None,
+        force_at: None,
+        failure: None,
+        next_cpu_check: None,
+        over: false,
+    };
+    while !watch.over {
+        watch.turn()?;
+    }
+    watch.finish()
+}
+
+/// What a turn of the loop found ready.
+#[derive(Default)]
+struct Ready {
+    slot: bool,
+    stdout: bool,
+    stderr: bool,
+    notification: bool,
+    cancelled: bool,
+    memory: bool,
+}
+
+impl Watch<'_> {
+    fn turn(&mut self) -> Result<(), BackendError> {
+        let ready = self.wait()?;
+        if ready.stdout {
+            self.read(StreamKind::Stdout);
+        }
+        if ready.stderr {
+            self.read(StreamKind::Stderr);
+        }
+        if ready.notification {
+            self.answer_denied_call();
+        }
+        if ready.slot {
+            self.hear()?;
+        }
+        if ready.memory && self.running.oom.as_mut().is_some_and(|oom| oom.triggered()) {
+            self.end(Cause::Memory);
+        }
+        if ready.cancelled {
+            let _ = rustix::io::read(&self.cancelled, &mut [0; 8]);
+            self.cancel();
+        }
+        self.look_at_clocks();
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<Ready, BackendError> {
+        let mut watched = Vec::with_capacity(6);
+        let mut kinds = Vec::with_capacity(6);
+        let mut add = |fd, kind: fn(&mut Ready) -> &mut bool, flags| {
+            watched.push(PollFd::from_borrowed_fd(fd, flags));
+            kinds.push(kind);
+        };
+        add(
+            self.running.slot.slot.socket.as_fd(),
+            |ready| &mut ready.slot,
+            PollFlags::IN,
+        );
+        if let Some(stdout) = &self.running.streams.stdout {
+            add(stdout.as_fd(), |ready| &mut ready.stdout, PollFlags::IN);
+        }
+        if let Some(stderr) = &self.running.streams.stderr {
+            add(stderr.as_fd(), |ready| &mut ready.stderr, PollFlags::IN);
+        }
+        if let Some(notifications) = &self.notifications {
+            add(
+                notifications.as_fd(),
+                |ready| &mut ready.notification,
+                PollFlags::IN,
+            );
+        }
+        if self.cause.is_none() {
+            add(
+                self.cancelled.as_fd(),
+                |ready| &mut ready.cancelled,
+                PollFlags::IN,
+            );
+            if let Some(oom) = &self.running.oom {
+                let flags = PollFlags::IN | PollFlags::PRI;
+                add(oom.fd(), |ready| &mut ready.memory, flags);
+            }
+        }
+        let left = self.next_alarm().saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: left.subsec_nanos().into(),
+        };
+        let mut ready = Ready::default();
+        match poll(&mut watched, Some(&timeout)) {
+            Ok(_) => {}
+            Err(Errno::INTR) => return Ok(ready),
+            Err(error) => return Err(failed("wait for the sandbox", error)),
+        }
+        for (fd, kind) in watched.iter().zip(kinds) {
+            *kind(&mut ready) = !fd.revents().is_empty();
+        }
+        Ok(ready)
+    }
+
+    fn next_alarm(&self) -> Instant {
+        let wall = match self.started {
+            Some(started) => started + self.wall_limit(),
+            None => self.begun + BUILD_TIME,
+        };
+        let end = if self.cause.is_some() {
+            None
+        } else {
+            Some(wall)
+        };
+        let sample = self.sampler.as_ref().map(Sampler::next);
+        let alarms = [end, self.force_at, self.next_cpu_check, sample];
+        // While a program is being ended only the forcing is left to wait for.
+        alarms.into_iter().flatten().min().unwrap_or(wall)
+    }
+
+    fn wall_limit(&self) -> Duration {
+        if self.host.has(Protection::WallTime) {
+            self.plan.limits.wall_time()
+        } else {
+            Duration::from_secs(3600)
+        }
+    }
+
+    fn read(&mut self, kind: StreamKind) {
+        let progress = self
+            .running
+            .streams
+            .read(kind, &mut self.kept, self.observer);
+        if progress == Progress::Read && self.kept.is_over() {
+            self.end(Cause::Output);
+        }
+    }
+
+    fn answer_denied_call(&mut self) {
+        let Some(notifications) = &self.notifications else {
+            return;
+        };
+        match notifications.receive() {
+            Ok(Some(call)) => {
+                let options = &self.host.filter_options;
+                let verdict =
+                    self.host
+                        .profile
+                        .verdict(Arch::NATIVE, options, call.number, call.arguments);
+                let (name, errno) = match verdict {
+                    Verdict::Deny { name, errno, .. } => (name.to_owned(), errno),
+                    // Nothing is let through from here, whatever the reason it arrived.
+                    Verdict::Allow => (format!("#{}", call.number), Errno::PERM.raw_os_error()),
+                };
+                // A call whose thread died in the meantime needs no answer.
+                let _ = notifications.refuse(call.id, errno);
+                *self.violations.entry(name).or_default() += 1;
+            }
+            Ok(None) => {}
+            // Everyone who was filtered is gone.
+            Err(_) => self.notifications = None,
+        }
+    }
+
+    fn hear(&mut self) -> Result<(), BackendError> {
+        let received = self.running.slot.slot.try_receive();
+        match received.map_err(|error| failed("hear from the sandbox", error))? {
+            Received::Nothing => {}
+            Received::Closed => self.over = true,
+            Received::Notice(notice, descriptors) => {
+                let descriptor = descriptors.into_iter().next();
+                self.heed(notice, descriptor);
+            }
+        }
+        Ok(())
+    }
+
+    fn heed(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
+        match notice {
+            Notice::Ready { .. } => {}
+            Notice::Started => {
+                self.init = descriptor;
+                if self.cause.is_some() {
+                    self.force();
+                }
+            }
+            Notice::Placed => {
+                self.work = descriptor;
+                self.start_clocks();
+            }
+            Notice::Filtered => {
+                self.notifications = descriptor.and_then(|fd| Notifications::new(fd).ok());
+            }
+            Notice::Failed(error) => self.failure = Some(error),
+            Notice::Exited(exit) => {
+                self.exit = Some(exit);
+                // Init has waited for every other process before it said so.
+                self.over = true;
+            }
+            Notice::Gone => self.over = true,
+        }
+    }
+
+    fn start_clocks(&mut self) {
+        let now = Instant::now();
+        self.started = Some(now);
+        self.next_cpu_check = self
+            .plan
+            .limits
+            .cpu_time()
+            .map(|limit| now + self.soonest(limit));
+        if let (Some(interval), Some(init)) = (self.plan.usage_interval, &self.init) {
+            self.sampler = Some(Sampler::new(interval, now, init.as_fd()));
+        }
+    }
+
+    /// The soonest moment at which this much CPU time can have been used.
+    fn soonest(&self, left: Duration) -> Duration {
+        let cpus = self.plan.limits.cpus().max(1.0);
+        left.div_f64(cpus).max(SHORTEST_CPU_CHECK)
+    }
+
+    fn look_at_clocks(&mut self) {
+        let now = Instant::now();
+        if self.force_at.is_some_and(|at| at <= now) {
+            self.force();
+        }
+        if let Some(sampler) = &mut self.sampler
+            && sampler.next() <= now
+        {
+            let slot = &self.running.slot;
+            if let Some(sample) = sampler.take(now, slot.slot.cgroup.as_ref(), &slot.before) {
+                self.observer.usage(sample);
+            }
+        }
+        if self.cause.is_some() {
+            return;
+        }
+        match self.started {
+            Some(started) if now >= started + self.wall_limit() => {
+                self.end(Cause::Time(TimeKind::Wall));
+            }
+            None if now >= self.begun + BUILD_TIME => self.end(Cause::Cancelled),
+            _ => {}
+        }
+        if let (Some(at), Some(limit)) = (self.next_cpu_check, self.plan.limits.cpu_time())
+            && at <= now
+        {
+            self.check_cpu_time(now, limit);
+        }
+    }
+
+    fn check_cpu_time(&mut self, now: Instant, limit: Duration) {
+        let slot = &self.running.slot;
+        let used = match slot.slot.cgroup.cpu_total() {
+            Ok(total) if self.host.enforces.cpu_accounting => {
+                total.saturating_sub(slot.before.cpu_total)
+            }
+            _ => Duration::ZERO,
+        };
+        if used >= limit && self.host.has(Protection::CpuTime) {
+            self.end(Cause::Time(TimeKind::Cpu));
+        } else {
+            self.next_cpu_check = Some(now + self.soonest(limit.saturating_sub(used)));
+        }
+    }
+
+    /// A cancelled program may say goodbye first.
+    fn cancel(&mut self) {
+        if self.cause.is_none() {
+            self.cause = Some(Cause::Cancelled);
+            self.force_at = Some(Instant::now() + GRACE);
+            if let Some(init) = &self.init {
+                let _ = pidfd_send_signal(init, Signal::TERM);
+            }
+        }
+    }
+
+    /// Ends everything: init first gets the chance to do it and to report what was used.
+    fn end(&mut self, cause: Cause) {
+        if self.cause.is_none() {
+            self.cause = Some(cause);
+            if let Some(init) = &self.init {
+                let _ = ask_to_end(init.as_fd());
+            }
+            self.force_at = Some(Instant::now() + INIT_GRACE);
+        }
+    }
+
+    fn force(&mut self) {
+        self.force_at = None;
+        if let Some(init) = &self.init {
+            // First by init, which can still tell the figures; the kernel does it the second time.
+            if self.cause == Some(Cause::Cancelled) && ask_to_end(init.as_fd()).is_ok() {
+                self.cause = Some(Cause::Cancelled);
+                if self.exit.is_none() {
+                    let _ = pidfd_send_signal(init, Signal::KILL);
+                }
+            } else {
+                let _ = pidfd_send_signal(init, Signal::KILL);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Ended, BackendError> {
+        let ended_at = Instant::now();
+        self.running.streams.drain(&mut self.kept, self.observer);
+        while self.notifications.is_some() && self.notification_waits() {
+            self.answer_denied_call();
+        }
+        if let Some(failure) = self.failure {
+            return Err(failed("build the sandbox", failure));
+        }
+        if self.kept.is_over() {
+            self.cause = self.cause.or(Some(Cause::Output));
+        }
+        let started = self.started.unwrap_or(ended_at);
+        Ok(Ended {
+            running: self.running,
+            exit: self.exit,
+            cause: self.cause,
+            kept: self.kept,
+            work: self.work,
+            violations: self.violations,
+            prepare_time: started - self.begun,
+            run_time: ended_at - started,
+            ended_at,
+        })
+    }
+
+    fn notification_waits(&self) -> bool {
+        let Some(notifications) = &self.notifications else {
+            return false;
+        };
+        let mut watched = [PollFd::from_borrowed_fd(
+            notifications.as_fd(),
+            PollFlags::IN,
+        )];
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut watched, Some(&now)).is_ok_and(|count| count > 0)
+            && watched[0].revents().contains(PollFlags::IN)
+    }
+}

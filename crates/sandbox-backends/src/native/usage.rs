@@ -1,0 +1,82 @@
+//! Samples of what a running program uses, for those who want to draw it.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use sandbox_core::UsageSample;
+use sandbox_linux::cgroup::{Cgroup, Usage};
+
+use super::host::OWN_PROCESSES;
+
+/// Takes a sample every so often.
+pub(crate) struct Sampler {
+    interval: Duration,
+    next: Instant,
+    init: Option<u32>,
+}
+
+impl Sampler {
+    pub(crate) fn new(interval: Duration, now: Instant, init: BorrowedFd<'_>) -> Self {
+        Self {
+            interval,
+            next: now + interval,
+            init: process_id(init),
+        }
+    }
+
+    /// When the next sample is due.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        cgroup: &dyn Cgroup,
+        before: &Usage,
+    ) -> Option<UsageSample> {
+        // A late sample does not bring a burst after it.
+        self.next = now + self.interval;
+        let usage = cgroup.usage().ok()?;
+        let (read, written) = self.bytes_moved(cgroup);
+        let cpu = usage.cpu_total.saturating_sub(before.cpu_total);
+        Some(UsageSample {
+            cpu_ms: u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX),
+            memory_kb: usage.memory_current.saturating_sub(before.memory_current) / 1024,
+            processes: usage.pids_current.saturating_sub(OWN_PROCESSES),
+            io_read_bytes: read,
+            io_write_bytes: written,
+        })
+    }
+
+    /// Sums over the living processes and what init has taken over from the dead.
+    fn bytes_moved(&self, cgroup: &dyn Cgroup) -> (u64, u64) {
+        let processes = cgroup.processes().unwrap_or_default();
+        let all = processes.into_iter().chain(self.init);
+        all.filter_map(read_io)
+            .fold((0, 0), |sum, io| (sum.0 + io.0, sum.1 + io.1))
+    }
+}
+
+fn read_io(process: u32) -> Option<(u64, u64)> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+    let value = |name: &str| -> Option<u64> {
+        text.lines()
+            .find_map(|line| line.strip_prefix(name))?
+            .trim()
+            .parse()
+            .ok()
+    };
+    Some((value("rchar:")?, value("wchar:")?))
+}
+
+/// The process id behind a descriptor, as this process sees it.
+fn process_id(process: BorrowedFd<'_>) -> Option<u32> {
+    let path = format!("/proc/self/fdinfo/{}", process.as_raw_fd());
+    let text = std::fs::read_to_string(path).ok()?;
+    text.lines()
+        .find_map(|line| line.strip_prefix("Pid:"))?
+        .trim()
+        .parse()
+        .ok()
+}

@@ -1,0 +1,158 @@
+//! What can be typed, as data. Nothing here opens a file or asks the host: that is what
+//! [`crate::input`] and [`crate::request`] do with it.
+
+mod one_line;
+mod run;
+mod values;
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+
+pub(crate) use one_line::one_line;
+pub(crate) use run::{Format, RunArgs};
+pub(crate) use values::IsolationChoice;
+
+const USAGE: &str = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]
+       sandbox-run runtimes | doctor | completions SHELL";
+
+const EXAMPLES: &str = "\
+Examples:
+  sandbox-run --lang python --code 'print(6 * 7)'
+  sandbox-run hello.c -- first-argument
+  sandbox-run --timeout 2s --memory 64M --stdin numbers.txt solve.py
+  sandbox-run project/ --entry src/start.py --output-dir results
+  echo 'echo hello' | sandbox-run --lang bash --json
+
+Exit code: the program's own, or
+  2 the request is wrong, 65 it does not compile, 124 out of time, 125 our own failure,
+  130 cancelled, 137 out of memory, 153 too much output";
+
+/// Runs code nobody trusts, in a sandbox made for it.
+#[derive(Debug, Parser)]
+#[command(
+    name = "sandbox-run",
+    version,
+    override_usage = USAGE,
+    after_help = EXAMPLES,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    max_term_width = 110,
+    arg_required_else_help = false
+)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: RunArgs,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run code (what happens when no command is named)
+    #[command(override_usage = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]", after_help = EXAMPLES)]
+    Run(Box<RunArgs>),
+    /// List the languages, their versions, and how to get what is missing
+    Runtimes(RuntimesArgs),
+    /// Explain what this host can enforce
+    Doctor(DoctorArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+}
+
+/// Arguments of `runtimes`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct RuntimesArgs {
+    /// Print JSON instead of a table [default: a table]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `doctor`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Exit code: 0 if every protection can be enforced here, 1 if one cannot.")]
+pub(crate) struct DoctorArgs {
+    /// Print JSON instead of a list [default: a list]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Arguments of `completions`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Example:\n  sandbox-run completions bash > ~/.local/share/bash-completion/completions/sandbox-run"
+)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+impl Cli {
+    /// The command, with `run` where none was named.
+    pub(crate) fn into_command(self) -> Command {
+        self.command
+            .unwrap_or_else(|| Command::Run(Box::new(self.run)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn parse(line: &[&str]) -> Command {
+        let line = std::iter::once("sandbox-run").chain(line.iter().copied());
+        Cli::try_parse_from(line).unwrap().into_command()
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn run_need_not_be_named() {
+        for line in [
+            &["--lang", "python", "a.py", "--", "-x"][..],
+            &["run", "a.py", "--lang", "python", "--", "-x"],
+        ] {
+            let Command::Run(args) = parse(line) else {
+                panic!("{line:?} is another command")
+            };
+            assert_eq!(args.lang.as_deref(), Some("python"));
+            assert_eq!(args.sources(), [std::path::Path::new("a.py")]);
+            assert_eq!(args.args, ["-x"]);
+        }
+    }
+
+    #[test]
+    fn a_file_with_the_name_of_a_command_is_reached_by_its_path() {
+        assert!(matches!(parse(&["doctor"]), Command::Doctor(_)));
+        assert!(matches!(parse(&["./doctor"]), Command::Run(_)));
+    }
+
+    #[test]
+    fn every_option_has_a_help_text_and_a_place_in_it() {
+        for option in Cli::command().get_arguments() {
+            let id = option.get_id();
+            assert!(option.get_help().is_some(), "{id} has no help");
+            let bare = ["help", "version"].contains(&id.as_str());
+            assert!(
+                bare || option.get_help_heading().is_some(),
+                "{id} has no heading"
+            );
+        }
+    }
+
+    #[test]
+    fn every_option_that_takes_a_value_tells_its_default() {
+        for option in Cli::command().get_arguments() {
+            if option.is_positional() || !option.get_action().takes_values() {
+                continue;
+            }
+            let help = option.get_help().unwrap().to_string();
+            let shown = help.contains("[default:") || !option.get_default_values().is_empty();
+            assert!(shown, "{} does not tell its default", option.get_id());
+        }
+    }
+}

@@ -1,0 +1,59 @@
+/// Two texts joined by `=` on the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Pair {
+    pub(crate) key: String,
+    pub(crate) value: String,
+}
+
+/// What may be asked to build the walls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum IsolationChoice {
+    /// Whatever is preferred; in this build there is one answer.
+    Auto,
+    /// This program itself.
+    Native,
+}
+
+/// Reads `KEY=VALUE`; the value may be empty and may contain `=`.
+pub(super) fn parse_pair(text: &str) -> Result<Pair, String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok(Pair {
+            key: key.to_owned(),
+            value: value.to_owned(),
+        }),
+        _ => Err("write it as KEY=VALUE".to_owned()),
+    }
+}
+
+pub(super) fn parse_isolation(text: &str) -> Result<IsolationChoice, String> {
+    match text {
+        "auto" => Ok(IsolationChoice::Auto),
+        "native" => Ok(IsolationChoice::Native),
+        "docker" | "runc" | "gvisor" | "firecracker" => {
+            Err("not available in this build: use native or auto".to_owned())
+        }
+        _ => Err("it is native or auto".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pair_needs_a_key_and_an_equals_sign() {
+        let pair = parse_pair("A=b=c").unwrap();
+        assert_eq!((pair.key.as_str(), pair.value.as_str()), ("A", "b=c"));
+        assert_eq!(parse_pair("A=").unwrap().value, "");
+        assert!(parse_pair("A").is_err());
+        assert!(parse_pair("=b").is_err());
+    }
+
+    #[test]
+    fn walls_of_others_are_known_by_name_and_refused() {
+        assert_eq!(parse_isolation("native"), Ok(IsolationChoice::Native));
+        let refusal = parse_isolation("docker").unwrap_err();
+        assert!(refusal.contains("not available in this build"), "{refusal}");
+        assert!(!parse_isolation("magic").unwrap_err().contains("build"));
+    }
+}

@@ -1,0 +1,194 @@
+//! `sandbox-run doctor`: what this host can enforce, what it cannot, and what to do about it.
+
+mod host;
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use sandbox::{Capabilities, Protection, Sandbox};
+use serde::Serialize;
+
+use crate::args::DoctorArgs;
+use crate::errors::Failure;
+use crate::output::Paint;
+
+use host::Host;
+
+/// Everything that was found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    /// Whether nothing is missing.
+    ok: bool,
+    #[serde(flatten)]
+    host: Host,
+    /// Why no sandbox can be started at all, if so.
+    error: Option<String>,
+    protections: Vec<Finding>,
+}
+
+/// One protection.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    name: Protection,
+    enforceable: bool,
+    reason: Option<String>,
+    remedy: Option<String>,
+}
+
+pub(crate) fn examine(args: &DoctorArgs) -> Result<u8, Failure> {
+    let host = Host::look();
+    let findings = match Sandbox::new() {
+        Ok(sandbox) => findings(host, sandbox.capabilities(), None),
+        Err(error) => {
+            let error = Failure::ours(&error).to_string();
+            findings(host, &Capabilities::default(), Some(error))
+        }
+    };
+    let stdout = io::stdout();
+    let text = if args.json {
+        let text = serde_json::to_string_pretty(&findings);
+        text.map_err(|error| Failure::ours(&error))? + "\n"
+    } else {
+        describe(&findings, Paint::for_stream(&stdout))
+    };
+    let printed = stdout.lock().write_all(text.as_bytes());
+    printed.map_err(|error| Failure::printing(&error))?;
+    Ok(u8::from(!findings.ok))
+}
+
+fn findings(host: Host, capabilities: &Capabilities, error: Option<String>) -> Findings {
+    let finding = |protection: &Protection| {
+        let mut missing = capabilities.missing.iter();
+        let missing = missing.find(|missing| missing.protection == *protection);
+        Finding {
+            name: *protection,
+            enforceable: missing.is_none() && capabilities.enforceable.contains(protection),
+            reason: missing.map(|missing| missing.reason.clone()),
+            remedy: missing.map(|missing| missing.remedy.clone()),
+        }
+    };
+    let protections: Vec<_> = Protection::ALL.iter().map(finding).collect();
+    Findings {
+        ok: error.is_none() && protections.iter().all(|finding| finding.enforceable),
+        host,
+        error,
+        protections,
+    }
+}
+
+fn describe(findings: &Findings, paint: Paint) -> String {
+    let mut text = String::new();
+    let host = &findings.host;
+    let facts = [
+        ("kernel", format!("{} ({})", host.kernel, host.architecture)),
+        ("user", host.user_in_words()),
+        ("cgroups", host.cgroups.in_words().to_owned()),
+    ];
+    for (name, fact) in facts {
+        let _ = writeln!(text, "{} {fact}", paint.bold(&format!("{name:<8}")));
+    }
+    text.push('\n');
+    if let Some(error) = &findings.error {
+        let _ = writeln!(
+            text,
+            "{}\n  {error}",
+            paint.bad("✗ no sandbox can be started here")
+        );
+        return text;
+    }
+    for finding in &findings.protections {
+        if finding.enforceable {
+            let _ = writeln!(text, "{} {}", paint.good("✓"), finding.name);
+            continue;
+        }
+        let reason = finding
+            .reason
+            .as_deref()
+            .unwrap_or("the backend does not offer it");
+        let _ = writeln!(text, "{} {}: {reason}", paint.bad("✗"), finding.name);
+        if let Some(remedy) = &finding.remedy {
+            let _ = writeln!(text, "  {}", paint.dim(&format!("→ {remedy}")));
+        }
+    }
+    let missing = findings.protections.iter();
+    let missing = missing.filter(|finding| !finding.enforceable).count();
+    let verdict = if missing == 0 {
+        paint.good("everything can be enforced here")
+    } else {
+        paint.warning(&format!(
+            "{missing} of {} cannot be enforced here",
+            findings.protections.len()
+        ))
+    };
+    let _ = writeln!(text, "\n{verdict}");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandbox::MissingProtection;
+
+    fn host() -> Host {
+        Host {
+            kernel: "6.18.0".into(),
+            architecture: "x86_64".into(),
+            uid: 1000,
+            cgroups: host::Cgroups::V2,
+        }
+    }
+
+    fn all_but(missing: Vec<MissingProtection>) -> Capabilities {
+        let stands = |protection: &&Protection| {
+            !missing
+                .iter()
+                .any(|missing| missing.protection == **protection)
+        };
+        Capabilities {
+            enforceable: Protection::ALL.iter().filter(stands).copied().collect(),
+            missing,
+        }
+    }
+
+    #[test]
+    fn a_host_that_gives_everything_is_ok() {
+        let findings = findings(host(), &all_but(Vec::new()), None);
+        assert!(findings.ok);
+        let text = describe(&findings, Paint::none());
+        assert!(text.contains("✓ seccomp") && !text.contains('✗'), "{text}");
+    }
+
+    #[test]
+    fn what_is_missing_comes_with_reason_and_remedy() {
+        let missing = MissingProtection {
+            protection: Protection::Memory,
+            reason: "no cgroup was delegated".into(),
+            remedy: "run under systemd-run --user".into(),
+        };
+        let findings = findings(host(), &all_but(vec![missing]), None);
+        assert!(!findings.ok);
+        let text = describe(&findings, Paint::none());
+        assert!(
+            text.contains("✗ memory: no cgroup was delegated\n  → run under"),
+            "{text}"
+        );
+        assert!(text.contains("1 of "), "{text}");
+        let json = serde_json::to_value(&findings).unwrap();
+        assert_eq!(json["ok"], false);
+        assert_eq!(json["kernel"], "6.18.0");
+        let protections = json["protections"].as_array().unwrap();
+        let memory = protections.iter().find(|entry| entry["name"] == "memory");
+        assert_eq!(memory.unwrap()["remedy"], "run under systemd-run --user");
+    }
+
+    #[test]
+    fn a_host_without_sandboxes_is_told_as_such() {
+        let findings = findings(
+            host(),
+            &Capabilities::default(),
+            Some("no namespaces".into()),
+        );
+        assert!(!findings.ok);
+        assert!(describe(&findings, Paint::none()).contains("no namespaces"));
+    }
+}

@@ -1,0 +1,91 @@
+use std::fs;
+
+use serde::Serialize;
+
+/// What can be seen of the host without trying anything.
+#[derive(Debug, Serialize)]
+pub(super) struct Host {
+    pub(super) kernel: String,
+    pub(super) architecture: String,
+    pub(super) uid: u32,
+    pub(super) cgroups: Cgroups,
+}
+
+/// Which control groups there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Cgroups {
+    V2,
+    V1,
+    /// Controllers in version 1, with a tree of version 2 beside them.
+    Hybrid,
+    None,
+}
+
+impl Host {
+    pub(super) fn look() -> Self {
+        let name = rustix::system::uname();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+        Self {
+            kernel: name.release().to_string_lossy().into_owned(),
+            architecture: name.machine().to_string_lossy().into_owned(),
+            uid: rustix::process::geteuid().as_raw(),
+            cgroups: Cgroups::from_mounts(&mounts),
+        }
+    }
+
+    pub(super) fn user_in_words(&self) -> String {
+        match self.uid {
+            0 => "root (each sandbox gets an id range of its own)".to_owned(),
+            uid => format!("uid {uid} (an ordinary user: sandboxes run under this id)"),
+        }
+    }
+}
+
+impl Cgroups {
+    /// Reads `/proc/self/mountinfo`, where the type of a file system follows a lone dash.
+    fn from_mounts(mounts: &str) -> Self {
+        let kinds = mounts
+            .lines()
+            .filter_map(|line| line.split_once(" - ")?.1.split(' ').next());
+        let (mut first, mut second) = (false, false);
+        for kind in kinds {
+            first |= kind == "cgroup";
+            second |= kind == "cgroup2";
+        }
+        match (first, second) {
+            (true, true) => Self::Hybrid,
+            (true, false) => Self::V1,
+            (false, true) => Self::V2,
+            (false, false) => Self::None,
+        }
+    }
+
+    pub(super) fn in_words(self) -> &'static str {
+        match self {
+            Self::V2 => "version 2",
+            Self::V1 => "version 1",
+            Self::Hybrid => "version 1, with version 2 beside it",
+            Self::None => "none",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_the_mounts() {
+        let v1 = "32 25 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+        let v2 = "33 25 0:29 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n";
+        let other = "22 1 8:1 / / rw - ext4 /dev/cgroup2 rw\n";
+        assert_eq!(Cgroups::from_mounts(v1), Cgroups::V1);
+        assert_eq!(Cgroups::from_mounts(v2), Cgroups::V2);
+        assert_eq!(
+            Cgroups::from_mounts(&format!("{other}{v1}{v2}")),
+            Cgroups::Hybrid
+        );
+        assert_eq!(Cgroups::from_mounts(other), Cgroups::None);
+    }
+}

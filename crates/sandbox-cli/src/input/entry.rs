@@ -1,0 +1,150 @@
+use std::path::Path;
+
+use super::{Languages, SourceFile, first_line, inside};
+use crate::errors::Failure;
+
+/// Puts the named file first. It may be named as seen from the project or, as a shell completes it,
+/// with the project's directory before it.
+pub(super) fn put_first(
+    files: &mut [SourceFile],
+    entry: &str,
+    project: Option<&Path>,
+) -> Result<(), Failure> {
+    let below = project.and_then(|project| Path::new(entry).strip_prefix(project).ok());
+    let below = below.and_then(Path::to_str).unwrap_or(entry);
+    let wanted = inside(below)?;
+    let position = files.iter().position(|file| file.path == wanted);
+    let Some(position) = position else {
+        return Err(Failure::Usage(format!(
+            "--entry names '{entry}', which is not among the files of the program"
+        )));
+    };
+    files[..=position].rotate_right(1);
+    Ok(())
+}
+
+/// Puts the file first where the project starts by convention: `main.EXT` in its top directory, or
+/// its only file.
+pub(super) fn find(
+    files: &mut [SourceFile],
+    directory: &Path,
+    language: Option<&str>,
+    languages: Languages<'_>,
+) -> Result<(), Failure> {
+    if files.is_empty() {
+        return Err(Failure::Usage(format!(
+            "'{}' has no files",
+            directory.display()
+        )));
+    }
+    if files.len() == 1 {
+        return Ok(());
+    }
+    let language = language.map(languages.named).transpose()?;
+    let fits = |file: &SourceFile| {
+        let found = (languages.of_file)(&file.path, &first_line(&file.contents));
+        match &language {
+            Some(_) => found == language,
+            None => found.is_some(),
+        }
+    };
+    let mains: Vec<usize> = (0..files.len())
+        .filter(|index| is_main(&files[*index].path) && fits(&files[*index]))
+        .collect();
+    let [position] = mains[..] else {
+        let problem = if mains.is_empty() {
+            "has no main file"
+        } else {
+            "has several main files"
+        };
+        return Err(Failure::Usage(format!(
+            "'{}' {problem}: say where the program starts with --entry PATH",
+            directory.display()
+        )));
+    };
+    files[..=position].rotate_right(1);
+    Ok(())
+}
+
+fn is_main(path: &str) -> bool {
+    path.split_once('.')
+        .is_some_and(|(stem, extension)| stem == "main" && !extension.contains('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_extension(name: &str, _: &str) -> Option<String> {
+        let (_, extension) = name.rsplit_once('.')?;
+        match extension {
+            "py" => Some("python".into()),
+            "c" => Some("c".into()),
+            _ => None,
+        }
+    }
+
+    fn first(paths: &[&str], language: Option<&str>) -> Result<String, String> {
+        let mut files = files(paths);
+        let languages = Languages {
+            of_file: &by_extension,
+            named: &|name| Ok(if name == "py" { "python" } else { name }.to_owned()),
+        };
+        find(&mut files, Path::new("project"), language, languages)
+            .map(|()| files[0].path.clone())
+            .map_err(|failure| failure.message().unwrap())
+    }
+
+    fn files(paths: &[&str]) -> Vec<SourceFile> {
+        let file = |path: &&str| SourceFile {
+            path: (*path).to_owned(),
+            contents: Vec::new(),
+        };
+        paths.iter().map(file).collect()
+    }
+
+    #[test]
+    fn a_project_starts_at_its_main_file_or_its_only_one() {
+        assert_eq!(
+            first(&["lib/a.py", "main.py", "z.txt"], None).unwrap(),
+            "main.py"
+        );
+        assert_eq!(first(&["odd.txt"], None).unwrap(), "odd.txt");
+        assert_eq!(
+            first(&["main.c", "main.py"], Some("py")).unwrap(),
+            "main.py"
+        );
+        assert_eq!(
+            first(&["a.py", "main.md", "main.py"], None).unwrap(),
+            "main.py"
+        );
+    }
+
+    #[test]
+    fn without_a_convention_to_follow_the_entry_is_asked_for() {
+        for paths in [
+            &["a.py", "b.py"][..],
+            &["main.c", "main.py"],
+            &["x/main.py", "b.py"],
+            &[],
+        ] {
+            let message = first(paths, None).unwrap_err();
+            assert!(message.contains("--entry") || paths.is_empty(), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_named_entry_comes_first_and_the_rest_keep_their_order() {
+        let mut files = files(&["a.py", "b.py", "src/c.py", "d.py"]);
+        put_first(
+            &mut files,
+            "project/./src/c.py",
+            Some(Path::new("project/")),
+        )
+        .unwrap();
+        let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["src/c.py", "a.py", "b.py", "d.py"]);
+        let failure = put_first(&mut files, "no.py", None).unwrap_err();
+        assert!(failure.message().unwrap().contains("'no.py'"));
+    }
+}

@@ -1,0 +1,162 @@
+use sandbox::{Report, Stage, Status};
+
+use super::Paint;
+use super::figures::{size, time};
+use crate::errors::printable;
+
+/// More names than this are counted, not listed.
+const MOST_NAMES: usize = 10;
+
+/// What came of an execution, in a few lines.
+pub(super) fn summary(report: &Report, paint: Paint) -> String {
+    let mut lines = vec![headline(report, paint)];
+    if let Some(error) = &report.error {
+        lines.push(format!("  {}", printable(error)));
+    }
+    if report.stdout_truncated || report.stderr_truncated {
+        lines.push("  the output above is only its beginning".to_owned());
+    }
+    if !report.violations.is_empty() {
+        let calls = report.violations.iter();
+        let calls = calls.map(|call| format!("{} ×{}", call.syscall, call.count));
+        let calls = paint.warning(&format!("denied system calls: {}", list(calls)));
+        lines.push(format!("  {calls}"));
+    }
+    if !report.output_files.is_empty() {
+        let files = report.output_files.iter();
+        let files = files.map(|file| format!("{} ({})", printable(&file.path), size(file.size)));
+        lines.push(format!("  files: {}", list(files)));
+    }
+    if !report.skipped_files.is_empty() {
+        let files = report.skipped_files.iter();
+        let files = files.map(|file| {
+            let (path, reason) = (printable(&file.path), printable(&file.reason));
+            format!("{path} ({reason})")
+        });
+        lines.push(format!("  files left out: {}", list(files)));
+    }
+    if !report.missing.is_empty() {
+        let names = report.missing.iter().map(ToString::to_string);
+        let names = names.collect::<Vec<_>>().join(", ");
+        let line = format!("  not enforced here: {names} (sandbox-run doctor tells why)");
+        lines.push(paint.dim(&line));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn headline(report: &Report, paint: Paint) -> String {
+    let status = status(report);
+    let status = match report.status {
+        Status::Completed => paint.good(&format!("✓ {status}")),
+        Status::Cancelled => paint.warning(&format!("■ {status}")),
+        _ => paint.bad(&format!("✗ {status}")),
+    };
+    let mut figures = Vec::new();
+    for stage in &report.stages {
+        if stage.name == Stage::Compile && report.stage == Stage::Run {
+            let millis = stage.figures.wall_time.as_secs_f64() * 1000.0;
+            figures.push(format!("compiled in {}", time(millis)));
+        }
+    }
+    // Without a run stage the figures of the last stage are the ones that matter.
+    if let Some(stage) = report.stages.last() {
+        let millis = |duration: std::time::Duration| time(duration.as_secs_f64() * 1000.0);
+        figures.push(format!("cpu {}", millis(stage.figures.cpu_time())));
+        let memory = size(stage.figures.memory_peak_kb.saturating_mul(1024));
+        figures.push(format!("memory {memory}"));
+        let wall = format!(" in {}", millis(stage.figures.wall_time));
+        let rest = figures.iter().map(|figure| format!(" · {figure}"));
+        return format!("{status}{wall}{}", paint.dim(&rest.collect::<String>()));
+    }
+    status
+}
+
+/// The status in words, with what makes it precise.
+fn status(report: &Report) -> String {
+    let precise = match (report.status, &report.signal) {
+        (Status::RuntimeError, Some(signal)) => format!("ended by {signal}"),
+        (Status::RuntimeError, None) => format!("exit code {}", report.exit_code),
+        (status, _) => status.name().replace('_', " "),
+    };
+    match (report.status, report.stage) {
+        (Status::Completed | Status::RuntimeError | Status::CompileError, _) | (_, Stage::Run) => {
+            precise
+        }
+        (_, Stage::Compile) => format!("{precise} while compiling"),
+    }
+}
+
+fn list(names: impl Iterator<Item = String>) -> String {
+    let mut names: Vec<String> = names.collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    if more > 0 {
+        names.truncate(MOST_NAMES);
+        names.push(format!("and {more} more"));
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples;
+    use super::*;
+    use sandbox::{FileEncoding, OutputFile, Protection, Violation};
+
+    #[test]
+    fn a_good_end_is_one_line_with_the_figures() {
+        assert_eq!(
+            summary(&samples::report(), Paint::none()),
+            "✓ completed in 12 ms · cpu 9.1 ms · memory 8.0 MiB\n"
+        );
+    }
+
+    #[test]
+    fn colours_are_there_only_if_wanted() {
+        let text = summary(&samples::report(), Paint::always());
+        assert!(text.contains("\u{1b}["), "{text:?}");
+    }
+
+    #[test]
+    fn a_bad_end_tells_the_reason_and_what_was_noticed() {
+        let mut report = samples::report();
+        report.status = Status::Timeout;
+        report.error = Some("the wall time of 1s ran out".into());
+        report.violations = vec![Violation {
+            syscall: "ptrace".into(),
+            count: 2,
+        }];
+        report.missing = vec![Protection::Memory, Protection::Pids];
+        report.output_files = (0..12)
+            .map(|number| OutputFile {
+                path: format!("f{number}"),
+                size: 5,
+                encoding: FileEncoding::Utf8,
+                content: "hello".into(),
+            })
+            .collect();
+        let text = summary(&report, Paint::none());
+        for part in [
+            "✗ timeout in 12 ms",
+            "\n  the wall time of 1s ran out\n",
+            "denied system calls: ptrace ×2",
+            "files: f0 (5 B), f1",
+            "and 2 more\n",
+            "not enforced here: memory, pids (sandbox-run doctor",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in {text}");
+        }
+    }
+
+    #[test]
+    fn statuses_are_told_precisely() {
+        let mut report = samples::report();
+        report.status = Status::RuntimeError;
+        report.exit_code = 3;
+        assert_eq!(status(&report), "exit code 3");
+        report.signal = Some("SIGSEGV".into());
+        assert_eq!(status(&report), "ended by SIGSEGV");
+        report.status = Status::MemoryLimit;
+        report.stage = Stage::Compile;
+        assert_eq!(status(&report), "memory limit while compiling");
+    }
+}

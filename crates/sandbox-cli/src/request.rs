@@ -1,0 +1,362 @@
+//! From arguments and gathered files to one checked request.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::path::Path;
+
+use sandbox::{Limits, Request, RequestBuilder, Stdin, Volume};
+
+use crate::args::RunArgs;
+use crate::errors::Failure;
+use crate::input::{Languages, Program, absolute, extra_files, first_line, read_text};
+
+/// Everything a run needs from outside, read and checked.
+pub(crate) struct Prepared {
+    pub(crate) request: Request,
+    pub(crate) notes: Vec<String>,
+}
+
+/// Builds the request. `notes` are what gathering had to say; more may be added.
+pub(crate) fn prepare(
+    args: &RunArgs,
+    program: Program,
+    template: Option<&str>,
+    mut notes: Vec<String>,
+    languages: Languages<'_>,
+) -> Result<Prepared, Failure> {
+    let language = language(args, &program, languages)?;
+    let program = match template {
+        Some(template) => fill_in(args, template, program)?,
+        None => program,
+    };
+    let mut builder = Request::builder(&language);
+    match program {
+        Program::Text(code) => builder = builder.code(code),
+        Program::Files(files) => {
+            for file in files {
+                builder = builder.file(file.path, file.contents);
+            }
+        }
+        Program::Nothing => {}
+    }
+    for file in extra_files(&args.input, &mut notes)? {
+        builder = builder.file(file.path, file.contents);
+    }
+    builder = builder
+        .args(args.args.iter().cloned())
+        .limits(run_limits(args)?)
+        .compile_limits(compile_limits(args)?)
+        .network(args.network);
+    builder = surroundings(args, builder)?;
+    let request = builder.build().map_err(|error| Failure::usage(&error))?;
+    Ok(Prepared { request, notes })
+}
+
+fn surroundings(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBuilder, Failure> {
+    for pair in &args.env {
+        builder = builder.env(&pair.key, &pair.value);
+    }
+    for volume in &args.volume {
+        builder = builder.volume(parse_volume(volume)?);
+    }
+    for glob in collect_globs(args) {
+        builder = builder.collect(glob);
+    }
+    for protection in &args.allow_missing {
+        builder = builder.allow_missing(*protection);
+    }
+    if let Some(directory) = &args.workdir {
+        builder = builder.workdir(directory);
+    }
+    if let Some(interval) = args.usage_interval {
+        builder = builder.usage_interval(interval);
+    }
+    if let Some(path) = &args.stdin {
+        builder = builder.stdin(program_stdin(path)?);
+    }
+    Ok(builder)
+}
+
+/// The language: what was said, else what the files tell.
+fn language(
+    args: &RunArgs,
+    program: &Program,
+    languages: Languages<'_>,
+) -> Result<String, Failure> {
+    if let Some(language) = &args.lang {
+        return Ok(language.clone());
+    }
+    let language_of = languages.of_file;
+    let (name, found) = match program {
+        Program::Files(files) if !files.is_empty() => {
+            let (path, line) = (&files[0].path, first_line(&files[0].contents));
+            (Some(path.clone()), language_of(path, &line))
+        }
+        Program::Text(code) => (None, language_of("", &first_line(code.as_bytes()))),
+        _ => (None, None),
+    };
+    let from_template = || {
+        let name = args.template.as_ref()?.file_name()?.to_str()?;
+        // A template is often named after what it makes: `report.py.j2`.
+        let stem = [".j2", ".jinja", ".jinja2", ".tmpl", ".template"]
+            .iter()
+            .find_map(|ending| name.strip_suffix(ending));
+        language_of(stem.unwrap_or(name), "")
+    };
+    found.or_else(from_template).ok_or_else(|| {
+        Failure::Usage(match name {
+            Some(name) => format!(
+                "the language of '{name}' is not known: name it with --lang, such as --lang python"
+            ),
+            None => "which language is this? Name it with --lang, such as --lang python".to_owned(),
+        })
+    })
+}
+
+fn run_limits(args: &RunArgs) -> Result<Limits, Failure> {
+    let mut limits = Limits::run();
+    if let Some(time) = args.timeout {
+        limits = checked("--timeout", limits.with_wall_time(time))?;
+    }
+    if let Some(time) = args.cpu_time {
+        limits = checked("--cpu-time", limits.with_cpu_time(time))?;
+    }
+    if let Some(size) = args.memory {
+        limits = checked("--memory", limits.with_memory(size))?;
+    }
+    if let Some(cpus) = args.cpus {
+        limits = checked("--cpus", limits.with_cpus(cpus))?;
+    }
+    if let Some(pids) = args.pids {
+        limits = checked("--pids", limits.with_pids(pids))?;
+    }
+    if let Some(size) = args.disk {
+        limits = checked("--disk", limits.with_disk(size))?;
+    }
+    if let Some(size) = args.output_limit {
+        limits = checked("--output-limit", limits.with_output(size))?;
+    }
+    if let Some(count) = args.open_files {
+        limits = checked("--open-files", limits.with_open_files(count))?;
+    }
+    Ok(limits)
+}
+
+fn compile_limits(args: &RunArgs) -> Result<Limits, Failure> {
+    let mut limits = Limits::compile();
+    if let Some(time) = args.compile_timeout {
+        limits = checked("--compile-timeout", limits.with_wall_time(time))?;
+    }
+    if let Some(size) = args.compile_memory {
+        limits = checked("--compile-memory", limits.with_memory(size))?;
+    }
+    Ok(limits)
+}
+
+fn checked<E: std::error::Error>(flag: &str, limits: Result<Limits, E>) -> Result<Limits, Failure> {
+    limits.map_err(|error| Failure::Usage(format!("{flag}: {error}")))
+}
+
+/// A directory for files without a word about which means all of them.
+fn collect_globs(args: &RunArgs) -> Vec<String> {
+    if args.collect.is_empty() && args.output_dir.is_some() {
+        vec!["**".to_owned()]
+    } else {
+        args.collect.clone()
+    }
+}
+
+/// On a command line, `./data` is a path like any other; the library wants it from the root.
+fn parse_volume(text: &str) -> Result<Volume, Failure> {
+    let from_root = match text.split_once(':') {
+        Some((host, rest)) if !host.is_empty() => {
+            format!("{}:{rest}", absolute(Path::new(host))?.display())
+        }
+        _ => text.to_owned(),
+    };
+    from_root.parse().map_err(|error| Failure::usage(&error))
+}
+
+fn program_stdin(path: &Path) -> Result<Stdin, Failure> {
+    if path == Path::new("-") {
+        return Ok(Stdin::from_reader(io::stdin()));
+    }
+    let cannot = |reason: String| {
+        Failure::Usage(format!(
+            "cannot read '{}' for --stdin: {reason}",
+            path.display()
+        ))
+    };
+    let file = File::open(path).map_err(|error| cannot(error.to_string()))?;
+    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
+        return Err(cannot("it is a directory".to_owned()));
+    }
+    Ok(Stdin::from_reader(file))
+}
+
+/// Puts the code and the values into the template. What comes out takes the place of the code.
+fn fill_in(args: &RunArgs, template: &str, program: Program) -> Result<Program, Failure> {
+    let mut values = BTreeMap::new();
+    for pair in &args.set {
+        values.insert(pair.key.clone(), pair.value.clone());
+    }
+    for pair in &args.set_file {
+        values.insert(pair.key.clone(), read_text(Path::new(&pair.value))?);
+    }
+    let render = |code: Option<&str>| {
+        sandbox::template::render(template, code, &values).map_err(|error| Failure::usage(&error))
+    };
+    match program {
+        Program::Nothing => render(None).map(Program::Text),
+        Program::Text(code) => render(Some(&code)).map(Program::Text),
+        Program::Files(mut files) => {
+            let Some(entry) = files.first_mut() else {
+                return render(None).map(Program::Text);
+            };
+            let code = std::str::from_utf8(&entry.contents).map_err(|_| {
+                Failure::Usage(format!(
+                    "'{}' is not UTF-8 text, so it cannot fill a template",
+                    entry.path
+                ))
+            })?;
+            entry.contents = render(Some(code))?.into_bytes();
+            Ok(Program::Files(files))
+        }
+    }
+}
+
+/// Whether a template has a place for code: only then is it worth waiting for standard input.
+pub(crate) fn template_wants_code(template: &str) -> bool {
+    template
+        .split("{{")
+        .skip(1)
+        .filter_map(|part| part.split("}}").next())
+        .chain(
+            template
+                .split("{%")
+                .skip(1)
+                .filter_map(|part| part.split("%}").next()),
+        )
+        .any(|expression| {
+            expression
+                .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
+                .any(|word| word == "code")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandbox::{ByteSize, Protection};
+
+    fn by_extension(name: &str, line: &str) -> Option<String> {
+        let extension = Path::new(name).extension().and_then(|text| text.to_str());
+        let found = extension == Some("py") || line == "#!/usr/bin/python3";
+        found.then(|| "python".to_owned())
+    }
+
+    fn prepared(line: &[&str], program: Program) -> Result<Request, String> {
+        let args = RunArgs::typed(line);
+        let template = args.template.as_ref().map(|path| path.to_str().unwrap());
+        let languages = Languages {
+            of_file: &by_extension,
+            named: &|name| Ok(name.to_owned()),
+        };
+        prepare(&args, program, template, Vec::new(), languages)
+            .map(|prepared| prepared.request)
+            .map_err(|failure| failure.message().unwrap())
+    }
+
+    fn text(code: &str) -> Program {
+        Program::Text(code.to_owned())
+    }
+
+    #[test]
+    fn flags_become_limits_and_only_those_typed_count_as_asked_for() {
+        let line = [
+            "-l",
+            "py",
+            "-m",
+            "64M",
+            "--cpus",
+            "0.5",
+            "--compile-memory",
+            "2G",
+        ];
+        let request = prepared(&line, text("1")).unwrap();
+        let limits = request.run_limits();
+        assert_eq!(limits.memory(), ByteSize::mib(64));
+        assert_eq!(limits.cpu_millis(), 500);
+        assert!(limits.is_asked(Protection::Memory) && !limits.is_asked(Protection::Pids));
+        assert_eq!(request.compile_limits().memory(), ByteSize::mib(2048));
+    }
+
+    #[test]
+    fn an_absurd_limit_is_refused_with_the_name_of_its_flag() {
+        let message = prepared(&["-l", "py", "--pids", "0"], text("1")).unwrap_err();
+        assert!(
+            message.starts_with("sandbox-run: --pids:") && message.contains("1 to"),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn the_language_is_said_or_found_or_asked_for() {
+        let file = |path: &str| {
+            Program::Files(vec![crate::input::SourceFile {
+                path: path.into(),
+                contents: b"x".to_vec(),
+            }])
+        };
+        let name =
+            |result: Result<Request, String>| result.map(|request| request.language().to_string());
+        assert_eq!(
+            name(prepared(&["-l", "c@12"], file("a.py"))).unwrap(),
+            "c@12"
+        );
+        assert_eq!(name(prepared(&[], file("a.py"))).unwrap(), "python");
+        assert_eq!(
+            name(prepared(&[], text("#!/usr/bin/python3\n1"))).unwrap(),
+            "python"
+        );
+        let line = ["--template", "x.py.j2"];
+        assert_eq!(name(prepared(&line, text("1"))).unwrap(), "python");
+        for program in [file("a.xyz"), text("1")] {
+            let message = prepared(&[], program).unwrap_err();
+            assert!(message.contains("--lang"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_directory_for_files_collects_everything_unless_told_otherwise() {
+        let globs = |line: &[&str]| {
+            let request = prepared(line, text("1")).unwrap();
+            let globs = request.collect().iter().map(ToString::to_string);
+            globs.collect::<Vec<_>>()
+        };
+        assert_eq!(globs(&["-l", "py"]), [""; 0]);
+        assert_eq!(globs(&["-l", "py", "-o", "d"]), ["**"]);
+        assert_eq!(
+            globs(&["-l", "py", "-o", "d", "--collect", "*.txt"]),
+            ["*.txt"]
+        );
+    }
+
+    #[test]
+    fn a_volume_may_be_named_from_the_current_directory() {
+        let volume = parse_volume("data:/data:rw").unwrap();
+        assert!(volume.host().is_absolute() && volume.host().ends_with("data"));
+        assert!(parse_volume("/proc:/p").is_err());
+        assert!(parse_volume("/srv").is_err());
+    }
+
+    #[test]
+    fn code_is_wanted_only_by_templates_that_mention_it() {
+        assert!(template_wants_code("def f():\n{{ code | indent }}"));
+        assert!(template_wants_code(
+            "{% if code %}x{% endif %} {{ encoder }}"
+        ));
+        assert!(!template_wants_code("code = {{ name }} # code"));
+    }
+}

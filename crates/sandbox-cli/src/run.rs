@@ -1,0 +1,240 @@
+//! `sandbox-run run`: from arguments to an exit code.
+//!
+//! Three threads share the work. One carries the execution out, one prints what happens, and the
+//! main thread waits for signals and the end. A reader that takes its time therefore delays neither
+//! the limits of the program nor Ctrl-C. What waits to be printed is bounded by the output limit.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use sandbox::{
+    CancelToken, Event, ExecuteError, LanguageChoice, Report, Request, Runtimes, Sandbox,
+};
+
+use crate::args::{IsolationChoice, RunArgs};
+use crate::errors::Failure;
+use crate::input::{Languages, gather, own_stdin, read_text};
+use crate::output::{self, Presenter};
+use crate::request::{Prepared, prepare, template_wants_code};
+use crate::signals;
+use crate::write_files::OutputDirectory;
+
+/// What the main thread hears.
+enum Message {
+    /// A signal asked us to stop.
+    Stop,
+    /// Everything is done and printed.
+    Done(Result<u8, Failure>),
+}
+
+/// What the printing thread hears.
+enum News {
+    Event(Event),
+    End(Box<Result<Report, ExecuteError>>),
+}
+
+/// The code a shell gives for SIGINT, and ours for everything that was cancelled.
+const CANCELLED: u8 = 130;
+
+pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
+    let runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
+    let prepared = request(args, &runtimes)?;
+    let directory = args.output_dir.as_deref().map(OutputDirectory::open);
+    let directory = directory.transpose()?;
+    let mut presenter = output::presenter(args.format(), args.quiet);
+    for note in &prepared.notes {
+        let printed = presenter.note(note);
+        printed.map_err(|error| Failure::printing(&error))?;
+    }
+    // Before any other thread exists: starting the sandbox starts processes.
+    let sandbox = start(args.isolation).or_else(|failure| {
+        // On a host without walls a wrong request is still a wrong request.
+        named(&runtimes, prepared.request.language()).and(Err(failure))
+    })?;
+    let sandbox = Arc::new(sandbox);
+    let cancel = CancelToken::new();
+    let (to_main, messages) = mpsc::channel();
+    let started = signals::forward(to_main.clone(), || Message::Stop)
+        .and_then(|()| {
+            let (to_printer, news) = mpsc::channel();
+            let printer = Printer {
+                presenter,
+                directory,
+                cancel: cancel.clone(),
+            };
+            spawn("print", move || {
+                let _ = to_main.send(Message::Done(printer.print(&news)));
+            })?;
+            let (sandbox, cancel) = (Arc::clone(&sandbox), cancel.clone());
+            spawn("execute", move || {
+                execute(&sandbox, prepared.request, &to_printer, &cancel);
+            })
+        })
+        .map_err(|error| Failure::Ours(format!("cannot start a thread: {error}")));
+    started?;
+    wait(&messages, &cancel)
+}
+
+/// The first signal asks the program to end and waits for the report. The second leaves at once:
+/// nothing of the sandbox outlives this process.
+fn wait(messages: &Receiver<Message>, cancel: &CancelToken) -> Result<u8, Failure> {
+    loop {
+        match messages.recv() {
+            Ok(Message::Stop) if cancel.is_cancelled() => return Ok(CANCELLED),
+            Ok(Message::Stop) => cancel.cancel(),
+            Ok(Message::Done(result)) => return result,
+            Err(_) => return Err(Failure::Ours("the execution ended without a word".into())),
+        }
+    }
+}
+
+fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
+    let of_file = |name: &str, line: &str| {
+        let found = runtimes.language_for_file(name, line);
+        found.map(ToOwned::to_owned)
+    };
+    let named = |name: &str| {
+        let choice = name.parse().map_err(|error| Failure::usage(&error))?;
+        named(runtimes, &choice)
+    };
+    let languages = Languages {
+        of_file: &of_file,
+        named: &named,
+    };
+    let template = args.template.as_deref().map(read_text).transpose()?;
+    let template = template.as_deref();
+    let wants_code = template.is_none_or(template_wants_code);
+    let gathered = gather(args, wants_code, languages, own_stdin(&mut io::stdin()))?;
+    prepare(args, gathered.program, template, gathered.notes, languages)
+}
+
+/// The proper name of a language.
+fn named(runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure> {
+    let runtime = runtimes.resolve(choice);
+    let runtime = runtime.map_err(|error| Failure::usage(&error))?;
+    Ok(runtime.name().to_owned())
+}
+
+fn start(isolation: IsolationChoice) -> Result<Sandbox, Failure> {
+    match isolation {
+        IsolationChoice::Auto | IsolationChoice::Native => {
+            Sandbox::new().map_err(|error| Failure::ours(&error))
+        }
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    thread::Builder::new().name(name.into()).spawn(work)?;
+    Ok(())
+}
+
+fn execute(sandbox: &Sandbox, request: Request, news: &Sender<News>, cancel: &CancelToken) {
+    let mut tell = |event: &Event| {
+        // A printer that has gone has cancelled the execution.
+        let _ = news.send(News::Event(event.clone()));
+    };
+    let result = sandbox.execute_with(request, &mut tell, cancel);
+    let _ = news.send(News::End(Box::new(result)));
+}
+
+/// Prints what happens, and brings the files home.
+struct Printer {
+    presenter: Box<dyn Presenter>,
+    directory: Option<OutputDirectory>,
+    cancel: CancelToken,
+}
+
+impl Printer {
+    fn print(mut self, news: &Receiver<News>) -> Result<u8, Failure> {
+        let mut printed = Ok(());
+        for news in news {
+            match news {
+                News::Event(event) if printed.is_ok() => {
+                    printed = self.presenter.event(&event);
+                    if printed.is_err() {
+                        // Nobody will see the rest: the program need not go on. What it had started
+                        // is still taken down in order, so its end is waited for.
+                        self.cancel.cancel();
+                    }
+                }
+                News::Event(_) => {}
+                News::End(result) => {
+                    printed.map_err(|error| Failure::printing(&error))?;
+                    let report = (*result).map_err(|error| match error {
+                        ExecuteError::Thread(_) => Failure::ours(&error),
+                        _ => Failure::usage(&error),
+                    })?;
+                    return self.end(&report);
+                }
+            }
+        }
+        Err(Failure::Ours("the execution ended without a report".into()))
+    }
+
+    fn end(mut self, report: &Report) -> Result<u8, Failure> {
+        let written = match &self.directory {
+            Some(directory) => directory.write(&report.output_files),
+            None => Ok(()),
+        };
+        let printed = self.presenter.report(report);
+        printed.map_err(|error| Failure::printing(&error))?;
+        written?;
+        Ok(report.exit_code_for_shell())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_signal_cancels_and_the_second_does_not_wait() {
+        let (sender, messages) = mpsc::channel();
+        let cancel = CancelToken::new();
+        sender.send(Message::Stop).unwrap();
+        sender.send(Message::Done(Ok(130))).unwrap();
+        assert_eq!(wait(&messages, &cancel).unwrap(), 130);
+        assert!(cancel.is_cancelled());
+
+        sender.send(Message::Stop).unwrap();
+        assert_eq!(wait(&messages, &cancel).unwrap(), CANCELLED);
+    }
+
+    struct Closed;
+
+    impl Presenter for Closed {
+        fn note(&mut self, _: &str) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn event(&mut self, _: &Event) -> io::Result<()> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn report(&mut self, _: &Report) -> io::Result<()> {
+            panic!("there is nobody to report to")
+        }
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_cancels_the_execution_quietly() {
+        let cancel = CancelToken::new();
+        let printer = Printer {
+            presenter: Box::new(Closed),
+            directory: None,
+            cancel: cancel.clone(),
+        };
+        let (sender, news) = mpsc::channel();
+        for _ in 0..2 {
+            let kind = sandbox::EventKind::Queued;
+            sender.send(News::Event(Event { seq: 1, kind })).unwrap();
+        }
+        let report = crate::output::samples::report();
+        sender.send(News::End(Box::new(Ok(report)))).unwrap();
+        let failure = printer.print(&news).unwrap_err();
+        assert!(cancel.is_cancelled());
+        assert!(failure.message().is_none());
+    }
+}

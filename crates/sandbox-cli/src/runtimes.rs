@@ -1,0 +1,147 @@
+//! `sandbox-run runtimes`: the languages, and how to get those that are missing.
+
+use std::io::{self, Write};
+
+use comfy_table::{ContentArrangement, Table};
+use sandbox::{RuntimeStatus, Runtimes};
+use serde::Serialize;
+
+use crate::args::RuntimesArgs;
+use crate::errors::Failure;
+use crate::output::terminal_width;
+
+/// One language in JSON.
+#[derive(Serialize)]
+struct Entry<'a> {
+    language: &'a str,
+    aliases: &'a [String],
+    extensions: &'a [String],
+    available: bool,
+    version: Option<&'a str>,
+    program: Option<String>,
+    missing: Option<&'a str>,
+    install: Option<&'a str>,
+}
+
+pub(crate) fn list(args: &RuntimesArgs) -> Result<u8, Failure> {
+    let runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
+    let found = runtimes.probe_all();
+    let text = if args.json {
+        let entries: Vec<_> = found.iter().map(entry).collect();
+        let text = serde_json::to_string_pretty(&entries);
+        text.map_err(|error| Failure::ours(&error))? + "\n"
+    } else {
+        table(&found, terminal_width())
+    };
+    let printed = io::stdout().lock().write_all(text.as_bytes());
+    printed.map_err(|error| Failure::printing(&error))?;
+    Ok(0)
+}
+
+fn entry(status: &RuntimeStatus) -> Entry<'_> {
+    Entry {
+        language: &status.name,
+        aliases: &status.aliases,
+        extensions: &status.extensions,
+        available: status.missing.is_none(),
+        version: status.version.as_deref(),
+        program: status
+            .program
+            .as_ref()
+            .map(|path| path.display().to_string()),
+        missing: status.missing.as_deref(),
+        install: status.install.as_deref(),
+    }
+}
+
+fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(width);
+    }
+    table.set_header(["LANGUAGE", "VERSION", "ALIASES", "FILES", "PROGRAM"]);
+    for status in found {
+        let files = status.extensions.iter().map(|extension| {
+            let extension = extension.trim_start_matches('.');
+            format!(".{extension}")
+        });
+        let program = match (&status.program, &status.missing) {
+            (_, Some(missing)) => match &status.install {
+                Some(install) => format!("{missing}; get it: {install}"),
+                None => missing.clone(),
+            },
+            (Some(program), None) => program.display().to_string(),
+            (None, None) => String::new(),
+        };
+        let version = status
+            .version
+            .clone()
+            .unwrap_or_else(|| "missing".to_owned());
+        table.add_row([
+            status.name.clone(),
+            version,
+            status.aliases.join(" "),
+            files.collect::<Vec<_>>().join(" "),
+            program,
+        ]);
+    }
+    table.trim_fmt() + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn statuses() -> [RuntimeStatus; 2] {
+        let python = RuntimeStatus {
+            name: "python".into(),
+            aliases: vec!["py".into()],
+            extensions: vec!["py".into()],
+            version: Some("3.11.2".into()),
+            program: Some("/usr/bin/python3".into()),
+            missing: None,
+            install: Some("apt-get install python3".into()),
+        };
+        let c = RuntimeStatus {
+            name: "c".into(),
+            aliases: Vec::new(),
+            extensions: vec!["c".into(), "h".into()],
+            version: None,
+            program: None,
+            missing: Some("there is no gcc".into()),
+            install: Some("apt-get install gcc".into()),
+        };
+        [python, c]
+    }
+
+    #[test]
+    fn the_table_tells_what_is_there_and_how_to_get_what_is_not() {
+        let text = table(&statuses(), None);
+        let lines: Vec<_> = text.lines().collect();
+        assert!(
+            lines[1].contains("3.11.2") && lines[1].contains("/usr/bin/python3"),
+            "{text}"
+        );
+        assert!(!lines[1].contains("apt-get"), "{text}");
+        assert!(
+            lines[2].contains(".c .h") && lines[2].contains("missing"),
+            "{text}"
+        );
+        assert!(
+            lines[2].ends_with("there is no gcc; get it: apt-get install gcc"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn json_says_whether_a_language_can_be_used() {
+        let statuses = statuses();
+        let entries: Vec<_> = statuses.iter().map(entry).collect();
+        let value = serde_json::to_value(entries).unwrap();
+        assert_eq!(value[0]["available"], true);
+        assert_eq!(value[1]["available"], false);
+        assert_eq!(value[1]["install"], "apt-get install gcc");
+    }
+}

@@ -1,0 +1,68 @@
+//! What the command says about itself.
+
+use std::process::{Command, Stdio};
+
+use crate::support::{BINARY, call};
+
+#[test]
+fn help_is_short_or_long_and_has_examples() {
+    let (short, long) = (call(&["-h"]), call(&["--help"]));
+    for help in [&short, &long] {
+        assert_eq!(help.code, Some(0));
+        assert!(help.stdout.contains("Examples:"), "{help:?}");
+        assert!(help.stdout.contains("[default: 256M]"), "{help:?}");
+    }
+    assert!(long.stdout.len() > short.stdout.len());
+    assert!(call(&["run", "--help"]).stdout.contains("--timeout"));
+}
+
+#[test]
+fn help_into_a_pipe_has_no_colours() {
+    assert!(!call(&["--help"]).stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn the_version_is_told() {
+    let answer = call(&["--version"]);
+    let wanted = format!("sandbox-run {}\n", env!("CARGO_PKG_VERSION"));
+    assert_eq!((answer.code, answer.stdout), (Some(0), wanted));
+}
+
+#[test]
+fn completions_are_made_for_each_shell() {
+    for shell in ["bash", "zsh", "fish"] {
+        let answer = call(&["completions", shell]);
+        assert_eq!(answer.code, Some(0));
+        assert!(answer.stdout.contains("output-limit"), "{shell}");
+    }
+    call(&["completions"]).is_refused_with(&["<SHELL>"]);
+    call(&["completions", "tcsh"]).is_refused_with(&["tcsh", "bash"]);
+}
+
+#[test]
+fn a_reader_that_leaves_early_is_no_reason_to_complain() {
+    let mut child = Command::new(BINARY)
+        .args(["completions", "bash"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
+fn runtimes_are_listed_as_table_and_as_json() {
+    let table = call(&["runtimes"]);
+    assert_eq!(table.code, Some(0));
+    assert!(table.stdout.contains("LANGUAGE"), "{table:?}");
+    let json = call(&["runtimes", "--json"]).json();
+    let languages: Vec<_> = json.as_array().unwrap().iter().collect();
+    for name in ["python", "bash", "c"] {
+        assert!(table.stdout.contains(name), "{table:?}");
+        let entry = languages.iter().find(|entry| entry["language"] == name);
+        let entry = entry.unwrap_or_else(|| panic!("no {name} in {json}"));
+        assert_eq!(entry["available"], !entry["version"].is_null(), "{entry}");
+    }
+}

@@ -1,0 +1,6 @@
+//! The command as people and scripts meet it.
+
+mod bad_requests;
+mod commands;
+mod support;
+mod walls;

@@ -1,0 +1,126 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// Longer than anything here takes on a busy machine: a test that gets there has hung.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_sandbox-run");
+
+/// What came of one call.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Answer {
+    /// The report, from `--json`.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// Checks that a wrong request was told in one line that contains all of these.
+    pub(crate) fn is_refused_with(&self, parts: &[&str]) {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
+        assert!(self.stderr.starts_with("sandbox-run: "), "{self:?}");
+        for part in parts {
+            assert!(self.stderr.contains(part), "no {part:?} in {self:?}");
+        }
+    }
+}
+
+impl From<Output> for Answer {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// Calls the command with nothing on standard input.
+pub(crate) fn call(args: &[&str]) -> Answer {
+    call_with_stdin(args, "")
+}
+
+/// Calls the command with this on standard input.
+pub(crate) fn call_with_stdin(args: &[&str], stdin: &str) -> Answer {
+    let mut command = Command::new(BINARY);
+    let output = command
+        .args(args)
+        .write_stdin(stdin)
+        .timeout(PATIENCE)
+        .output();
+    output.unwrap().into()
+}
+
+/// Waits until something holds.
+pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A process and everything that came of it.
+pub(crate) fn family(process: u32) -> BTreeSet<u32> {
+    let mut family = BTreeSet::from([process]);
+    loop {
+        let children: Vec<u32> = processes()
+            .filter(|(child, parent)| family.contains(parent) && !family.contains(child))
+            .map(|(child, _)| child)
+            .collect();
+        if children.is_empty() {
+            return family;
+        }
+        family.extend(children);
+    }
+}
+
+/// Processes and their parents; those that are only waiting to be reaped do not count.
+fn processes() -> impl Iterator<Item = (u32, u32)> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| {
+        let process = entry.file_name().to_str()?.parse().ok()?;
+        let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+        let mut fields = stat.rsplit_once(") ")?.1.split(' ');
+        (fields.next()? != "Z").then_some(())?;
+        Some((process, fields.next()?.parse().ok()?))
+    })
+}
+
+/// Waits until nothing is left of a family: no process, and no cgroup that one of them made.
+pub(crate) fn wait_until_gone(family: &BTreeSet<u32>) {
+    wait_until("the processes to go", || {
+        !processes().any(|(process, _)| family.contains(&process))
+    });
+    let groups = || {
+        let controllers = fs::read_dir("/sys/fs/cgroup").into_iter().flatten();
+        let groups = controllers.flatten().flat_map(|controller| {
+            let below = fs::read_dir(controller.path()).into_iter().flatten();
+            below
+                .flatten()
+                .map(|group| group.file_name())
+                .chain([controller.file_name()])
+                .collect::<Vec<_>>()
+        });
+        groups.map(|name| name.to_string_lossy().into_owned())
+    };
+    let prefixes: Vec<String> = family
+        .iter()
+        .map(|process| format!("sandbox-run.{process}."))
+        .collect();
+    wait_until("the cgroups to go", || {
+        !groups().any(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
+    });
+}

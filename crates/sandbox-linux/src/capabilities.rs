@@ -1,0 +1,70 @@
+//! Giving every capability away for good.
+
+use rustix::io::Errno;
+use rustix::thread::{
+    CapabilitiesSecureBits, CapabilitySet, CapabilitySets, clear_ambient_capability_set,
+    configure_capability_in_ambient_set, remove_capability_from_bounding_set, set_capabilities,
+    set_capabilities_secure_bits,
+};
+
+/// Makes sure no capability can come back: not by exec, not by changing ids.
+///
+/// Runs before the ids change, because it needs the capability to change process capabilities itself.
+/// Does not allocate.
+pub(crate) fn lock_out() -> Result<(), Errno> {
+    for number in 0..u64::BITS {
+        match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
+            Ok(()) => {}
+            // This kernel's capabilities end here.
+            Err(Errno::INVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    clear_ambient_capability_set()?;
+    set_capabilities_secure_bits(LOCKED)
+}
+
+/// Root is no special user, ids change no capability, none is kept or raised; and each of these is
+/// locked.
+const LOCKED: CapabilitiesSecureBits = CapabilitiesSecureBits::NO_ROOT
+    .union(CapabilitiesSecureBits::NO_ROOT_LOCKED)
+    .union(CapabilitiesSecureBits::NO_SETUID_FIXUP)
+    .union(CapabilitiesSecureBits::NO_SETUID_FIXUP_LOCKED)
+    .union(CapabilitiesSecureBits::KEEP_CAPS_LOCKED)
+    .union(CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE)
+    .union(CapabilitiesSecureBits::NO_CAP_AMBIENT_RAISE_LOCKED);
+
+/// Empties every set of this process.
+pub(crate) fn drop_all() -> Result<(), Errno> {
+    keep_only(CapabilitySet::empty())
+}
+
+/// Keeps just these; init needs one to end processes of another id.
+pub(crate) fn keep_only(kept: CapabilitySet) -> Result<(), Errno> {
+    let inheritable = CapabilitySet::empty();
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: kept,
+            permitted: kept,
+            inheritable,
+        },
+    )
+}
+
+/// The opposite, for runs with this wall off: hands everything through exec to the program.
+pub(crate) fn hand_on_all() -> Result<(), Errno> {
+    let all = rustix::thread::capabilities(None)?.permitted;
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: all,
+            permitted: all,
+            inheritable: all,
+        },
+    )?;
+    for capability in all {
+        configure_capability_in_ambient_set(capability, true)?;
+    }
+    Ok(())
+}

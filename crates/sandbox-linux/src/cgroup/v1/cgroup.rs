@@ -1,0 +1,210 @@
+//! One v1 cgroup.
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+
+use super::super::file::{ControlFile, Directory};
+use super::super::group::Group;
+use super::super::limits::CPU_PERIOD_MICROSECONDS;
+use super::super::{
+    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, kill, oom,
+};
+use super::detect::Layout;
+use super::files::Files;
+
+/// Ten thousand CPUs: a quota that is set but never reached. Going from no quota at all to the
+/// first one is what costs time in the kernel, so that step is taken ahead of time.
+const BOUNDLESS_QUOTA: u64 = 10_000 * CPU_PERIOD_MICROSECONDS;
+
+/// A cgroup that is one directory in each v1 hierarchy.
+#[derive(Debug)]
+pub(crate) struct V1Cgroup {
+    group: Group,
+    layout: Layout,
+    enforces: Enforces,
+    files: Files,
+}
+
+impl V1Cgroup {
+    /// Does what need not wait for the limits to be known.
+    pub(crate) fn prepare(
+        group: Group,
+        layout: Layout,
+        enforces: Enforces,
+    ) -> Result<V1Cgroup, CgroupError> {
+        let files = Files::open(&group, layout, enforces)?;
+        // The limit on memory and swap together is the wall. This only keeps the kernel from
+        // trying, and some kernels do not have the file.
+        let _ = group
+            .directory(layout.memory)
+            .write("memory.swappiness", "0");
+        if let (Some(cpu), Some(quota)) = (layout.cpu, &files.cpu_quota) {
+            let period = CPU_PERIOD_MICROSECONDS.to_string();
+            group.directory(cpu).write("cpu.cfs_period_us", &period)?;
+            // Refused where the cgroup around has a quota, and then not needed either.
+            let _ = quota.write(&BOUNDLESS_QUOTA.to_string());
+        }
+        Ok(V1Cgroup {
+            group,
+            layout,
+            enforces,
+            files,
+        })
+    }
+
+    /// The kernel insists that memory ≤ memory and swap together at every moment. On the way down
+    /// memory has to go first, on the way up the sum.
+    fn limit_memory(&self, bytes: u64) -> Result<(), CgroupError> {
+        let bytes = bytes.to_string();
+        let outcome = self.files.memory_limit.write(&bytes);
+        match (&self.files.memory_and_swap_limit, outcome) {
+            (Some(sum), Ok(())) => sum.write(&bytes),
+            (Some(sum), Err(error)) if error.errno() == Some(Errno::INVAL) => {
+                sum.write(&bytes)?;
+                self.files.memory_limit.write(&bytes)
+            }
+            (_, outcome) => outcome,
+        }
+    }
+
+    fn limit_cpu(&self, place: usize, file: &ControlFile, quota: u64) -> Result<(), CgroupError> {
+        match file.write(&quota.to_string()) {
+            // v1 refuses a quota above that of the cgroup around it, which then is the tighter
+            // limit and holds for this cgroup as well.
+            Err(error)
+                if error.errno() == Some(Errno::INVAL)
+                    && quota_is_tighter(self.group.parent(place), quota) =>
+            {
+                Ok(())
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+/// Whether a cgroup may use less CPU time than a quota for our period.
+fn quota_is_tighter(directory: &Directory, quota: u64) -> bool {
+    // A cgroup without a quota has -1 there, which is not a number to this reader.
+    let own_quota = directory.read_number("cpu.cfs_quota_us");
+    let own_period = directory.read_number("cpu.cfs_period_us");
+    match (own_quota, own_period) {
+        (Ok(own_quota), Ok(own_period)) => {
+            u128::from(own_quota) * u128::from(CPU_PERIOD_MICROSECONDS)
+                < u128::from(quota) * u128::from(own_period)
+        }
+        _ => false,
+    }
+}
+
+impl Cgroup for V1Cgroup {
+    fn entry(&self) -> Result<Entry, CgroupError> {
+        self.group.doors().map(Entry::Write)
+    }
+
+    fn set_limits(&self, limits: &CgroupLimits) -> Result<(), CgroupError> {
+        limits.check(self.enforces)?;
+        if let Some(bytes) = limits.memory_bytes {
+            self.limit_memory(bytes)?;
+        }
+        if let Some(pids) = limits.pids_for_kernel() {
+            self.files.pids_limit.write(&pids.to_string())?;
+        }
+        if let (Some(quota), Some(place), Some(file)) = (
+            limits.quota_microseconds(),
+            self.layout.cpu,
+            &self.files.cpu_quota,
+        ) {
+            self.limit_cpu(place, file, quota)?;
+        }
+        Ok(())
+    }
+
+    fn reset_peak(&self) -> Result<(), CgroupError> {
+        match &self.files.memory_peak {
+            Some(file) => file.write("0"),
+            None => Ok(()),
+        }
+    }
+
+    fn usage(&self) -> Result<Usage, CgroupError> {
+        let files = &self.files;
+        let number =
+            |file: &Option<ControlFile>| file.as_ref().map(ControlFile::read_number).transpose();
+        Ok(Usage {
+            cpu_total: self.cpu_total()?,
+            cpu_user: number(&files.cpu_user)?.map(Duration::from_nanos),
+            cpu_system: number(&files.cpu_system)?.map(Duration::from_nanos),
+            memory_current: files.memory_current.read_number()?,
+            memory_peak: number(&files.memory_peak)?,
+            pids_current: files.pids_current.read_number()?,
+            pids_peak: number(&files.pids_peak)?,
+            io_read_bytes: None,
+            io_write_bytes: None,
+        })
+    }
+
+    fn cpu_total(&self) -> Result<Duration, CgroupError> {
+        match &self.files.cpu_total {
+            Some(file) => file.read_number().map(Duration::from_nanos),
+            None => Ok(Duration::ZERO),
+        }
+    }
+
+    fn oom_kills(&self) -> Result<u64, CgroupError> {
+        self.files.oom_control.as_ref().map_or(Ok(0), oom::kills)
+    }
+
+    fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError> {
+        let memory = self.group.directory(self.layout.memory);
+        self.enforces
+            .oom_events
+            .then(|| OomWatch::v1(memory))
+            .transpose()
+    }
+
+    fn processes(&self) -> Result<Vec<u32>, CgroupError> {
+        self.group.processes()
+    }
+
+    fn kill(&self) -> Result<(), CgroupError> {
+        // Who cannot fork cannot outrun the loop below.
+        self.files.pids_limit.write("0")?;
+        kill::kill_members(&self.group)
+    }
+
+    fn removal(&self) -> Result<Vec<Removal>, CgroupError> {
+        self.group.removals()
+    }
+
+    fn remove(&self) -> Result<(), CgroupError> {
+        self.group.remove()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_around_counts_as_tighter_only_when_it_allows_less() {
+        let folder = tempfile::tempdir().unwrap();
+        let directory = Directory::open(folder.path()).unwrap();
+        // Half a CPU is asked for.
+        for (quota, period, tighter) in [
+            ("-1", "100000", false),
+            ("50000", "100000", false),
+            ("49999", "100000", true),
+            ("20000", "50000", true),
+            ("200000", "250000", false),
+        ] {
+            std::fs::write(folder.path().join("cpu.cfs_quota_us"), quota).unwrap();
+            std::fs::write(folder.path().join("cpu.cfs_period_us"), period).unwrap();
+            assert_eq!(
+                quota_is_tighter(&directory, 50_000),
+                tighter,
+                "{quota} of {period}"
+            );
+        }
+    }
+}

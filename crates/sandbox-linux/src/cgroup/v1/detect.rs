@@ -1,0 +1,158 @@
+//! Which v1 controllers there are and whether we may make cgroups in them.
+//!
+//! Ours go below the cgroup this process is in, in each hierarchy separately: limits on this
+//! process, for instance those of a container, then hold for its sandboxes too.
+
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use super::super::file::Directory;
+use super::super::group::Group;
+use super::super::hierarchy::{exercise, host_has_no_swap};
+use super::super::locate::Locations;
+use super::super::{CgroupError, Enforces, SweepOutcome, oom, sweep};
+use super::cgroup::V1Cgroup;
+
+/// The v1 controllers in use.
+#[derive(Debug)]
+pub(crate) struct V1Hierarchy {
+    parents: Vec<Arc<Directory>>,
+    layout: Layout,
+    enforces: Enforces,
+}
+
+/// Which of the parents serves which controller. Several controllers may share one hierarchy, as
+/// `cpu,cpuacct` often do.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Layout {
+    pub(crate) memory: usize,
+    pub(crate) pids: usize,
+    pub(crate) cpu: Option<usize>,
+    pub(crate) cpuacct: Option<usize>,
+}
+
+impl V1Hierarchy {
+    /// Memory and pids must work. Without cpu or cpuacct the rest is still worth having.
+    pub(crate) fn detect(locations: &Locations, reasons: &mut Vec<String>) -> Option<V1Hierarchy> {
+        let mut parents = Vec::new();
+        let mut find = |controller| {
+            usable_parent(locations, controller, &mut parents)
+                .map_err(|reason| reasons.push(reason))
+                .ok()
+        };
+        let (Some(memory), Some(pids)) = (find("memory"), find("pids")) else {
+            return None;
+        };
+        let (cpu, cpuacct) = (find("cpu"), find("cpuacct"));
+        let layout = Layout {
+            memory,
+            pids,
+            cpu,
+            cpuacct,
+        };
+        V1Hierarchy::try_out(parents, layout)
+            .map_err(|error| {
+                reasons.push(format!(
+                    "cgroup v1 is mounted but unusable: {}.",
+                    error.in_full()
+                ));
+            })
+            .ok()
+    }
+
+    fn try_out(parents: Vec<Arc<Directory>>, layout: Layout) -> Result<Self, CgroupError> {
+        let sample = Group::make(&parents)?;
+        let enforces = abilities(&sample, layout);
+        sample.remove()?;
+        if !enforces.memory || !enforces.pids {
+            return Err(CgroupError::NotEnforced {
+                what: "memory and processes".to_owned(),
+            });
+        }
+        let hierarchy = V1Hierarchy {
+            parents,
+            layout,
+            enforces,
+        };
+        exercise(&hierarchy.create()?, enforces)?;
+        Ok(hierarchy)
+    }
+
+    pub(crate) fn enforces(&self) -> Enforces {
+        self.enforces
+    }
+
+    pub(crate) fn describe(&self) -> String {
+        let places: Vec<String> = self
+            .parents
+            .iter()
+            .map(|parent| parent.path().display().to_string())
+            .collect();
+        format!("cgroup v1 below {}", places.join(", "))
+    }
+
+    pub(crate) fn create(&self) -> Result<V1Cgroup, CgroupError> {
+        V1Cgroup::prepare(Group::make(&self.parents)?, self.layout, self.enforces)
+    }
+
+    pub(crate) fn sweep(&self, outcome: &mut SweepOutcome) {
+        for parent in &self.parents {
+            sweep::sweep_directory(parent, outcome);
+        }
+    }
+}
+
+/// Finds the cgroup this process is in for a controller and tries to make another below it. Gives
+/// its place in the list of parents.
+fn usable_parent(
+    locations: &Locations,
+    controller: &str,
+    parents: &mut Vec<Arc<Directory>>,
+) -> Result<usize, String> {
+    let own = locations.v1(controller)?.own;
+    if let Some(place) = parents.iter().position(|parent| parent.path() == own) {
+        return Ok(place);
+    }
+    let parent = Directory::open(&own).map(Arc::new).map_err(|error| {
+        format!(
+            "The cgroup v1 controller {controller}: {}.",
+            error.in_full()
+        )
+    })?;
+    let trial = Group::make(std::slice::from_ref(&parent)).and_then(|group| group.remove());
+    trial.map_err(|error| {
+        let remedy = match error.errno() {
+            Some(Errno::ACCESS | Errno::PERM) => {
+                "; run as root, or start this process in a cgroup whose directory belongs to it"
+            }
+            Some(Errno::ROFS) => "; mount it writable",
+            _ => "",
+        };
+        format!(
+            "The cgroup v1 controller {controller}: {}{remedy}.",
+            error.in_full()
+        )
+    })?;
+    parents.push(parent);
+    Ok(parents.len() - 1)
+}
+
+fn abilities(sample: &Group, layout: Layout) -> Enforces {
+    let memory = sample.directory(layout.memory);
+    let pids = sample.directory(layout.pids);
+    let has =
+        |place: Option<usize>, file| place.is_some_and(|place| sample.directory(place).has(file));
+    Enforces {
+        memory: memory.has("memory.limit_in_bytes"),
+        swap_off: memory.has("memory.memsw.limit_in_bytes") || host_has_no_swap(),
+        pids: pids.has("pids.max"),
+        cpu_quota: has(layout.cpu, "cpu.cfs_quota_us"),
+        cpu_accounting: has(layout.cpuacct, "cpuacct.usage"),
+        memory_peak: memory.has("memory.max_usage_in_bytes"),
+        pids_peak: pids.has("pids.peak"),
+        oom_events: memory.has("cgroup.event_control")
+            && oom::are_counted(memory, "memory.oom_control"),
+        kill: true,
+    }
+}

@@ -1,0 +1,73 @@
+//! Which ids a sandbox has outside.
+//!
+//! With root, each sandbox gets three ids that no other process on the machine has at that time. They
+//! follow from the process id of its slot, which the kernel already keeps unique among the living: no
+//! lock file, no table, nothing to leak. The slot outlives every process of its sandbox, so an id is
+//! never in use twice; and no file outlives the sandbox with such an id, because its file systems go
+//! with it and volumes are mapped to the caller's id.
+//!
+//! Without root there is one id to give: the caller's own.
+
+use rustix::process::Pid;
+
+use crate::place::INSIDE_ID;
+
+/// Above the ranges that distributions hand to containers, below the end of positive 32-bit ids.
+const FIRST: u32 = 0x7000_0000;
+/// Process ids end here (`PID_MAX_LIMIT` on 64-bit machines).
+const MOST_PIDS: u32 = 1 << 22;
+/// Root inside (init), the program's user, and nobody.
+const PER_SANDBOX: u32 = 4;
+const NOBODY: u32 = 65_534;
+
+/// The ids of one sandbox outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ids {
+    /// Its own range.
+    Range(u32),
+    /// The one id of the launcher's user namespace.
+    Single,
+}
+
+impl Ids {
+    /// A range that is free as long as this process lives.
+    pub(crate) fn for_slot(slot: Pid) -> Self {
+        let number = slot.as_raw_nonzero().get().unsigned_abs() % MOST_PIDS;
+        Self::Range(FIRST + number * PER_SANDBOX)
+    }
+
+    /// What is written to `uid_map` and to `gid_map`.
+    pub(crate) fn map(self) -> String {
+        match self {
+            Self::Range(first) => format!(
+                "0 {first} 1\n{INSIDE_ID} {} 1\n{NOBODY} {} 1\n",
+                first + 1,
+                first + 2
+            ),
+            Self::Single => format!("{INSIDE_ID} 0 1\n"),
+        }
+    }
+
+    /// The program's user outside, as the launcher sees it.
+    pub(crate) fn owner(self) -> u32 {
+        match self {
+            Self::Range(first) => first + 1,
+            Self::Single => 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_living_processes_do_not_overlap_and_stay_positive() {
+        let ids = |pid: i32| Ids::for_slot(Pid::from_raw(pid).unwrap());
+        let (first, second) = (ids(1000).owner(), ids(1001).owner());
+        assert!(second >= first + PER_SANDBOX);
+        let last = ids((MOST_PIDS - 1).cast_signed()).owner();
+        assert!(i32::try_from(last + PER_SANDBOX).is_ok());
+        assert_eq!(ids(5).map().lines().count(), 3);
+    }
+}

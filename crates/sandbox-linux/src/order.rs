@@ -1,0 +1,438 @@
+//! What our processes say to each other.
+//!
+//! supervisor → launcher: one [`Config`], then [`Errand`]s.
+//! supervisor → slot: one [`Order`].
+//! slot, init and program → supervisor: [`Notice`]s, all on the slot's socket.
+
+use crate::step::StepError;
+use crate::walls::Walls;
+use crate::wire::{Malformed, Reader, Writer};
+
+use rustix::io::Errno;
+
+/// What the launcher must know before it can do anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Which walls to build.
+    pub walls: Walls,
+    /// Host directories shown read-only at the same place inside.
+    pub visible: Vec<String>,
+    /// The compiled system-call filter.
+    pub filter: Vec<u8>,
+    /// Whether denied calls are to be told to the supervisor.
+    pub filter_notifies: bool,
+}
+
+/// A file to place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderFile<'a> {
+    /// Where, below the work directory; checked to be plain and relative.
+    pub path: &'a str,
+    /// Its bytes.
+    pub contents: &'a [u8],
+    /// Whether it can be executed.
+    pub executable: bool,
+}
+
+/// A host directory to show; its mount travels as a descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderVolume<'a> {
+    /// Where inside.
+    pub destination: &'a str,
+    /// Whether it is a directory or a single file.
+    pub is_directory: bool,
+    /// Whether it can be written.
+    pub writable: bool,
+}
+
+/// One program to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order<'a> {
+    /// Program and arguments.
+    pub argv: Vec<&'a str>,
+    /// `NAME=value` each.
+    pub env: Vec<&'a str>,
+    /// Where to start, below the work directory; empty for itself.
+    pub directory: &'a str,
+    /// Files to place.
+    pub files: Vec<OrderFile<'a>>,
+    /// Size of the writable file system.
+    pub disk_bytes: u64,
+    /// Files on it.
+    pub disk_inodes: u64,
+    /// Kernel resource numbers and values.
+    pub rlimits: Vec<(u64, u64)>,
+    /// Cores it may run on as a bit each, where that is how its share is limited; 0 for all.
+    pub cores: u64,
+    /// Whether its loopback is up.
+    pub loopback: bool,
+    /// Host directories to show.
+    pub volumes: Vec<OrderVolume<'a>>,
+}
+
+/// How many descriptors stand before those of the volumes: stdin, stdout, stderr.
+pub(crate) const STREAMS: usize = 3;
+
+impl Config {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        Writer::default()
+            .number(self.walls.to_number())
+            .list(&self.visible, |writer, path| {
+                writer.text(path);
+            })
+            .bytes(&self.filter)
+            .flag(self.filter_notifies)
+            .finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let walls = Walls::from_number(reader.number()?);
+        let visible = reader.list(|reader| Ok(reader.text()?.to_owned()))?;
+        let filter = reader.bytes()?.to_vec();
+        let filter_notifies = reader.flag()?;
+        Ok(Self {
+            walls,
+            visible,
+            filter,
+            filter_notifies,
+        })
+    }
+}
+
+impl<'a> Order<'a> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let text = |writer: &mut Writer, text: &&str| {
+            writer.text(text);
+        };
+        Writer::default()
+            .list(&self.argv, text)
+            .list(&self.env, text)
+            .text(self.directory)
+            .list(&self.files, |writer, file| {
+                writer
+                    .text(file.path)
+                    .bytes(file.contents)
+                    .flag(file.executable);
+            })
+            .number(self.disk_bytes)
+            .number(self.disk_inodes)
+            .list(&self.rlimits, |writer, (resource, value)| {
+                writer.number(*resource).number(*value);
+            })
+            .number(self.cores)
+            .flag(self.loopback)
+            .list(&self.volumes, |writer, volume| {
+                writer
+                    .text(volume.destination)
+                    .flag(volume.is_directory)
+                    .flag(volume.writable);
+            })
+            .finish()
+    }
+
+    pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        Ok(Self {
+            argv: reader.list(Reader::text)?,
+            env: reader.list(Reader::text)?,
+            directory: reader.text()?,
+            files: reader.list(|reader| {
+                Ok(OrderFile {
+                    path: reader.text()?,
+                    contents: reader.bytes()?,
+                    executable: reader.flag()?,
+                })
+            })?,
+            disk_bytes: reader.number()?,
+            disk_inodes: reader.number()?,
+            rlimits: reader.list(|reader| Ok((reader.number()?, reader.number()?)))?,
+            cores: reader.number()?,
+            loopback: reader.flag()?,
+            volumes: reader.list(|reader| {
+                Ok(OrderVolume {
+                    destination: reader.text()?,
+                    is_directory: reader.flag()?,
+                    writable: reader.flag()?,
+                })
+            })?,
+        })
+    }
+}
+
+/// What the launcher is sent to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Errand {
+    /// Prepare a slot. Descriptors: the slot's socket, then its cgroup entries, then the parent
+    /// directories of the cgroups to remove when the supervisor is gone.
+    Slot {
+        /// Entries to write "0" to; the rest of the descriptors follow.
+        entries: usize,
+        /// Whether the one entry is a directory to be cloned into.
+        clone_into: bool,
+        /// Names to remove, one per parent directory.
+        removals: Vec<String>,
+    },
+    /// Make a mount of a host path, to be moved into a sandbox. Answered with the mount's descriptor.
+    Volume {
+        /// The path on the host.
+        path: String,
+        /// Whether it can be written.
+        writable: bool,
+        /// The id outside that owns what the sandbox writes, and the one it has inside, if they differ.
+        owner: Option<(u32, u32)>,
+    },
+}
+
+impl Errand {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        match self {
+            Self::Slot {
+                entries,
+                clone_into,
+                removals,
+            } => {
+                writer.number(1).number(*entries as u64).flag(*clone_into);
+                writer.list(removals, |writer, name| {
+                    writer.text(name);
+                });
+            }
+            Self::Volume {
+                path,
+                writable,
+                owner,
+            } => {
+                let (outside, inside) = owner.unwrap_or_default();
+                writer
+                    .number(2)
+                    .text(path)
+                    .flag(*writable)
+                    .flag(owner.is_some());
+                writer.number(outside.into()).number(inside.into());
+            }
+        }
+        writer.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        match reader.number()? {
+            1 => Ok(Self::Slot {
+                entries: usize::try_from(reader.number()?).map_err(|_| Malformed)?,
+                clone_into: reader.flag()?,
+                removals: reader.list(|reader| Ok(reader.text()?.to_owned()))?,
+            }),
+            2 => {
+                let path = reader.text()?.to_owned();
+                let writable = reader.flag()?;
+                let has_owner = reader.flag()?;
+                let outside = u32::try_from(reader.number()?).map_err(|_| Malformed)?;
+                let inside = u32::try_from(reader.number()?).map_err(|_| Malformed)?;
+                Ok(Self::Volume {
+                    path,
+                    writable,
+                    owner: has_owner.then_some((outside, inside)),
+                })
+            }
+            _ => Err(Malformed),
+        }
+    }
+}
+
+/// How a program ended and what init counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExitNotice {
+    /// The exit code, if it exited.
+    pub code: Option<i32>,
+    /// The signal, if one ended it.
+    pub signal: Option<i32>,
+    /// From just before exec to its end.
+    pub wall_nanos: u64,
+    /// CPU time in user mode of the program and all descendants that were waited for.
+    pub user_micros: u64,
+    /// The same in the kernel.
+    pub system_micros: u64,
+    /// Largest resident size of one of them.
+    pub largest_kib: u64,
+    /// CPU time of init itself, which the cgroup counts too.
+    pub init_user_micros: u64,
+    /// The same in the kernel.
+    pub init_system_micros: u64,
+    /// Bytes read by the program and its descendants.
+    pub read_bytes: u64,
+    /// Bytes written by them.
+    pub written_bytes: u64,
+}
+
+/// What the supervisor is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A slot waits for its order; this is the id outside of the program's user.
+    Ready {
+        /// User and group id outside.
+        owner: u32,
+    },
+    /// Init runs. Descriptor: its process.
+    Started,
+    /// The walls that need init stand and the files are placed. Descriptor: the work directory.
+    Placed,
+    /// The filter is installed. Descriptor: its notifications.
+    Filtered,
+    /// A step failed.
+    Failed(StepError),
+    /// The program ended, and so did everything it left behind.
+    Exited(ExitNotice),
+    /// Init is gone, and with it every process of the sandbox.
+    Gone,
+}
+
+impl Notice {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        match self {
+            Self::Ready { owner } => writer.number(1).number((*owner).into()),
+            Self::Started => writer.number(2),
+            Self::Placed => writer.number(3),
+            Self::Filtered => writer.number(4),
+            Self::Failed(error) => writer
+                .number(5)
+                .text(&error.step)
+                .number(error.cause.raw_os_error() as u64),
+            Self::Exited(exit) => {
+                writer.number(6);
+                for value in [exit.code, exit.signal] {
+                    writer
+                        .flag(value.is_some())
+                        .number(value.unwrap_or(0) as u64);
+                }
+                for value in [
+                    exit.wall_nanos,
+                    exit.user_micros,
+                    exit.system_micros,
+                    exit.largest_kib,
+                    exit.init_user_micros,
+                    exit.init_system_micros,
+                    exit.read_bytes,
+                    exit.written_bytes,
+                ] {
+                    writer.number(value);
+                }
+                &mut writer
+            }
+            Self::Gone => writer.number(7),
+        };
+        writer.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        Ok(match reader.number()? {
+            1 => Self::Ready {
+                owner: u32::try_from(reader.number()?).map_err(|_| Malformed)?,
+            },
+            2 => Self::Started,
+            3 => Self::Placed,
+            4 => Self::Filtered,
+            5 => {
+                let step = reader.text()?.to_owned();
+                let number = i32::try_from(reader.number()?).map_err(|_| Malformed)?;
+                Self::Failed(StepError {
+                    step,
+                    cause: Errno::from_raw_os_error(number),
+                })
+            }
+            6 => Self::Exited(decode_exit(&mut reader)?),
+            7 => Self::Gone,
+            _ => return Err(Malformed),
+        })
+    }
+}
+
+fn decode_exit(reader: &mut Reader<'_>) -> Result<ExitNotice, Malformed> {
+    let mut optional = || -> Result<Option<i32>, Malformed> {
+        let present = reader.flag()?;
+        let value = i32::try_from(reader.number()?).map_err(|_| Malformed)?;
+        Ok(present.then_some(value))
+    };
+    let (code, signal) = (optional()?, optional()?);
+    Ok(ExitNotice {
+        code,
+        signal,
+        wall_nanos: reader.number()?,
+        user_micros: reader.number()?,
+        system_micros: reader.number()?,
+        largest_kib: reader.number()?,
+        init_user_micros: reader.number()?,
+        init_system_micros: reader.number()?,
+        read_bytes: reader.number()?,
+        written_bytes: reader.number()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_message_reads_back() {
+        let config = Config {
+            walls: Walls::all(),
+            visible: vec!["/usr".into()],
+            filter: vec![1, 2, 3],
+            filter_notifies: true,
+        };
+        assert_eq!(Config::decode(&config.encode()), Ok(config));
+        let order = Order {
+            argv: vec!["/bin/true", "x"],
+            env: vec!["A=b"],
+            directory: "sub",
+            files: vec![OrderFile {
+                path: "a/b",
+                contents: b"\0\xff",
+                executable: true,
+            }],
+            disk_bytes: 1,
+            disk_inodes: 2,
+            rlimits: vec![(7, 256)],
+            cores: 3,
+            loopback: true,
+            volumes: vec![OrderVolume {
+                destination: "/data",
+                is_directory: true,
+                writable: false,
+            }],
+        };
+        assert_eq!(Order::decode(&order.encode()), Ok(order));
+        for errand in [
+            Errand::Slot {
+                entries: 4,
+                clone_into: false,
+                removals: vec!["x".into()],
+            },
+            Errand::Volume {
+                path: "/srv".into(),
+                writable: true,
+                owner: Some((0, 5)),
+            },
+        ] {
+            assert_eq!(Errand::decode(&errand.encode()), Ok(errand));
+        }
+        for notice in [
+            Notice::Ready { owner: 7 },
+            Notice::Started,
+            Notice::Failed(StepError {
+                step: "mount".into(),
+                cause: Errno::PERM,
+            }),
+            Notice::Exited(ExitNotice {
+                code: Some(3),
+                wall_nanos: 9,
+                ..ExitNotice::default()
+            }),
+            Notice::Gone,
+        ] {
+            assert_eq!(Notice::decode(&notice.encode()), Ok(notice));
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What init puts into a fresh sandbox: its own `/proc`, its writable directories, its files, the
+//! volumes. Every path here is resolved inside the sandbox's own root, before any program runs in it.
+
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
+use rustix::mount::{
+    MountFlags, MoveMountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
+    mount_remount, move_mount, unmount,
+};
+use sandbox_core::Protection;
+
+use crate::order::{Order, OrderVolume};
+use crate::step::{AtStep, StepError};
+use crate::syscall;
+use crate::walls::Walls;
+
+/// Where the program's files are.
+pub(crate) const WORK: &str = "/work";
+/// What the program may write, for the rules that say so.
+pub(crate) const WRITABLE: &[&str] = &[WORK, "/tmp", "/dev/shm"];
+/// The program's user and group inside.
+pub(crate) const INSIDE_ID: u32 = 1000;
+/// How much larger the writable file system is with its wall off.
+const WITHOUT_DISK_LIMIT: u64 = 16;
+/// The directories we make on it ourselves must not count against the program.
+const OWN_INODES: u64 = 8;
+
+/// Mounts a `/proc` of this PID namespace: processes only, other users' hidden.
+pub(crate) fn mount_proc(walls: Walls) -> Result<(), StepError> {
+    if !walls.has(Protection::PidNamespace) {
+        // Only a process of the namespace's own could mount it.
+        return Ok(());
+    }
+    let options = if walls.has(Protection::PrivateProc) {
+        c"subset=pid,hidepid=invisible"
+    } else {
+        c""
+    };
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    mount("proc", "/proc", "proc", flags, Some(options)).at("mount /proc")
+}
+
+/// One tmpfs holds everything the program can write, so that one size bounds it all. Its top stays out
+/// of reach: the last mount covers it.
+pub(crate) fn mount_writable(order: &Order<'_>, walls: Walls) -> Result<(), StepError> {
+    let factor = if walls.has(Protection::Disk) {
+        1
+    } else {
+        WITHOUT_DISK_LIMIT
+    };
+    let options = format!(
+        "size={},nr_inodes={},mode=755",
+        order.disk_bytes.saturating_mul(factor),
+        (order.disk_inodes + OWN_INODES).saturating_mul(factor)
+    );
+    let options = std::ffi::CString::new(options).expect("numbers contain no zero byte");
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", "/tmp", "tmpfs", flags, Some(options.as_c_str()))
+        .at("mount the writable file system")?;
+    for (name, mode, target) in [
+        ("/tmp/work", 0o755, WORK),
+        ("/tmp/shm", 0o1777, "/dev/shm"),
+        ("/tmp/tmp", 0o1777, "/tmp"),
+    ] {
+        rustix::fs::mkdir(name, Mode::from_raw_mode(mode)).at("make a writable directory")?;
+        rustix::fs::chmod(name, Mode::from_raw_mode(mode)).at("open a writable directory")?;
+        if target == WORK {
+            give_to_program(name)?;
+        }
+        mount_bind(name, target).at(&format!("attach {target}"))?;
+    }
+    Ok(())
+}
+
+fn give_to_program(path: &str) -> Result<(), StepError> {
+    rustix::fs::chown(
+        path,
+        Some(Uid::from_raw(INSIDE_ID)),
+        Some(Gid::from_raw(INSIDE_ID)),
+    )
+    .at(&format!("give {path} to the program"))
+}
+
+/// Writes the input files. Their paths were checked to be plain and relative when the request was
+/// made, and nothing but this process has touched the directory.
+pub(crate) fn write_files(order: &Order<'_>) -> Result<(), StepError> {
+    for file in &order.files {
+        let path = format!("{WORK}/{}", file.path);
+        make_directories(&path)?;
+        let mode = if file.executable { 0o755 } else { 0o644 };
+        let flags =
+            OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let step = || format!("place the file {}", file.path);
+        let handle = rustix::fs::open(&path, flags, Mode::from_raw_mode(mode)).at(&step())?;
+        let mut handle = std::fs::File::from(handle);
+        handle.write_all(file.contents).at(&step())?;
+        rustix::fs::fchown(
+            &handle,
+            Some(Uid::from_raw(INSIDE_ID)),
+            Some(Gid::from_raw(INSIDE_ID)),
+        )
+        .at(&step())?;
+    }
+    if !order.directory.is_empty() {
+        make_directories(&format!("{WORK}/{}/x", order.directory))?;
+    }
+    Ok(())
+}
+
+/// Makes the directories above a path in the work directory, owned by the program.
+fn make_directories(path: &str) -> Result<(), StepError> {
+    let mut end = WORK.len();
+    while let Some(next) = path[end + 1..].find('/') {
+        end += 1 + next;
+        let directory = &path[..end];
+        match rustix::fs::mkdir(directory, Mode::from_raw_mode(0o755)) {
+            Ok(()) => give_to_program(directory)?,
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(error) => return Err(error).at(&format!("make the directory {directory}")),
+        }
+    }
+    Ok(())
+}
+
+/// Attaches the volumes to their places.
+pub(crate) fn mount_volumes(
+    volumes: &[OrderVolume<'_>],
+    trees: &[OwnedFd],
+) -> Result<(), StepError> {
+    for (volume, tree) in volumes.iter().zip(trees) {
+        if below_writable(volume.destination) {
+            make_mount_point(Path::new(volume.destination), volume.is_directory)?;
+        }
+        move_mount(
+            tree,
+            "",
+            CWD,
+            volume.destination,
+            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
+        )
+        .at(&format!("attach the volume {}", volume.destination))?;
+    }
+    Ok(())
+}
+
+/// Makes places for volumes outside the writable directories. The shared root is read-only and common
+/// to all sandboxes: so a root of its own is put together from the same parts, with the places in it.
+pub(crate) fn own_root_for(volumes: &[OrderVolume<'_>]) -> Result<(), StepError> {
+    if volumes
+        .iter()
+        .all(|volume| below_writable(volume.destination))
+    {
+        return Ok(());
+    }
+    let stage = Path::new("/tmp");
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", stage, "tmpfs", flags, Some(c"size=256k,mode=755"))
+        .at("mount a root for the volumes")?;
+    for entry in std::fs::read_dir("/").at("list the root")?.flatten() {
+        let (old, new) = (entry.path(), stage.join(entry.file_name()));
+        if let Ok(target) = std::fs::read_link(&old) {
+            rustix::fs::symlink(target, &new).at("copy a link of the root")?;
+        } else {
+            std::fs::create_dir(&new).at("copy a directory of the root")?;
+            if old != stage {
+                mount_bind_recursive(&old, &new).at("copy a mount of the root")?;
+            }
+        }
+    }
+    for volume in volumes
+        .iter()
+        .filter(|volume| !below_writable(volume.destination))
+    {
+        let place = stage.join(volume.destination.trim_start_matches('/'));
+        make_mount_point(&place, volume.is_directory)?;
+    }
+    rustix::process::chdir(stage).at("enter the root for the volumes")?;
+    syscall::pivot_root(c".", c".").at("make the root for the volumes the root")?;
+    unmount(".", UnmountFlags::DETACH).at("let the shared root go")?;
+    rustix::process::chdir("/").at("enter the root")?;
+    mount_remount("/", flags | MountFlags::BIND | MountFlags::RDONLY, c"")
+        .at("make the root read-only")
+}
+
+fn below_writable(path: &str) -> bool {
+    WRITABLE
+        .iter()
+        .any(|place| Path::new(path).starts_with(place))
+}
+
+fn make_mount_point(path: &Path, is_directory: bool) -> Result<(), StepError> {
+    let step = format!("make a place for the volume {}", path.display());
+    let parent = path.parent().unwrap_or(Path::new("/"));
+    std::fs::create_dir_all(if is_directory { path } else { parent }).at(&step)?;
+    if !is_directory && !path.exists() {
+        std::fs::write(path, b"").at(&step)?;
+    }
+    Ok(())
+}

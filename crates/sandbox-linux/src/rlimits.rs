@@ -1,0 +1,122 @@
+//! Resource limits of single processes: the second fence behind the cgroup, and the only one for what
+//! no cgroup counts. Limits are only ever lowered, so no privilege is needed.
+
+use rustix::io::Errno;
+use rustix::process::{Resource, Rlimit, getrlimit};
+use sandbox_core::Limits;
+
+use crate::step::{AtStep, StepError};
+
+/// Threads get this much stack by default, and deep recursion this much in all.
+const STACK: u64 = 64 << 20;
+/// Locked memory is not reclaimable: just enough for key material and small real-time buffers.
+const LOCKED: u64 = 1 << 20;
+/// Signals waiting to be delivered are kernel memory.
+const PENDING_SIGNALS: u64 = 256;
+
+/// Every resource that is limited, in the order it travels.
+const KINDS: &[Resource] = &[
+    Resource::Core,
+    Resource::Fsize,
+    Resource::Nofile,
+    Resource::Stack,
+    Resource::Memlock,
+    Resource::Sigpending,
+    Resource::Msgqueue,
+    Resource::Nice,
+    Resource::Rtprio,
+    Resource::Nproc,
+    Resource::Data,
+    Resource::Cpu,
+];
+
+/// What of the memory and process limits has to be done here because no cgroup does it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fallback {
+    /// Bound the memory of each process.
+    pub memory: bool,
+    /// Bound the processes of this user namespace.
+    pub pids: bool,
+}
+
+/// The limits of one execution, as pairs of a kind and a value.
+pub fn encode(limits: &Limits, fallback: Fallback, open_files: bool) -> Vec<(u64, u64)> {
+    let mut wanted = vec![
+        (Resource::Core, 0),
+        (Resource::Fsize, limits.disk().as_u64()),
+        (Resource::Stack, STACK.min(limits.memory().as_u64())),
+        (Resource::Memlock, LOCKED),
+        (Resource::Sigpending, PENDING_SIGNALS),
+        (Resource::Msgqueue, 0),
+        (Resource::Nice, 0),
+        (Resource::Rtprio, 0),
+    ];
+    if open_files {
+        wanted.push((Resource::Nofile, limits.open_files().into()));
+    }
+    if fallback.pids {
+        // Init counts too where it shares the program's id.
+        wanted.push((Resource::Nproc, u64::from(limits.pids()) + 1));
+    }
+    if fallback.memory {
+        wanted.push((Resource::Data, limits.memory().as_u64()));
+    }
+    if let Some(time) = limits.cpu_time() {
+        // The whole tree is judged elsewhere; this ends a single process even if we could not.
+        wanted.push((Resource::Cpu, time.as_secs() + 2));
+    }
+    wanted
+        .into_iter()
+        .map(|(kind, value)| (number(kind), value))
+        .collect()
+}
+
+fn number(kind: Resource) -> u64 {
+    let place = KINDS.iter().position(|known| *known == kind);
+    place.expect("every limited kind is in the list") as u64
+}
+
+/// Reads the pairs back, never above what this process may have.
+pub(crate) fn decode(pairs: &[(u64, u64)]) -> Result<Vec<(Resource, Rlimit)>, StepError> {
+    pairs
+        .iter()
+        .map(|(kind, value)| {
+            let kind = usize::try_from(*kind)
+                .ok()
+                .and_then(|place| KINDS.get(place).copied());
+            let kind = kind.ok_or(Errno::INVAL).at("read the resource limits")?;
+            let highest = getrlimit(kind).maximum.unwrap_or(u64::MAX);
+            let value = Some((*value).min(highest));
+            Ok((
+                kind,
+                Rlimit {
+                    current: value,
+                    maximum: value,
+                },
+            ))
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_travel_whole_and_never_rise() {
+        let limits = Limits::run().with_open_files(1_000_000).unwrap();
+        let fallback = Fallback {
+            memory: true,
+            pids: true,
+        };
+        let pairs = encode(&limits, fallback, true);
+        let read = decode(&pairs).unwrap();
+        assert_eq!(read.len(), pairs.len());
+        for (kind, limit) in read {
+            let highest = getrlimit(kind).maximum.unwrap_or(u64::MAX);
+            assert!(limit.maximum.unwrap() <= highest, "{kind:?} would rise");
+            assert_eq!(limit.current, limit.maximum);
+        }
+        assert!(decode(&[(99, 1)]).is_err());
+    }
+}

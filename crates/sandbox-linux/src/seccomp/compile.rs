@@ -1,0 +1,256 @@
+//! From a profile to a BPF program.
+//!
+//! The program reads, in this order: the architecture (another one kills the process, because its
+//! numbers mean other calls), the number (a binary search, see `switch`), and for a few calls their
+//! arguments. Since it is written from its end (see `assembler`), the functions below take the places
+//! to go on to as arguments and return the place where their own code starts.
+
+use libc::{
+    SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_USER_NOTIF,
+};
+
+use super::arch::Arch;
+use super::assembler::{Assembler, Label, Test};
+use super::profile::{Profile, ProfileError};
+use super::program::{MAX_INSTRUCTIONS, Program};
+use super::rules::{Answer, CallRules, Condition, Membership, Reporting};
+use super::switch::{Range, switch};
+
+// Offsets in `struct seccomp_data` (linux/seccomp.h). Both our architectures are little-endian, so
+// that the low half of an argument comes first.
+const NUMBER_OFFSET: u32 = 0;
+const ARCH_OFFSET: u32 = 4;
+const ARGUMENTS_OFFSET: u32 = 16;
+
+/// What differs between the filters of different sandboxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FilterOptions {
+    /// Who answers a denied call.
+    pub denied: DeniedAction,
+    /// Whether programs may choose their processors.
+    pub affinity: Affinity,
+    /// What network the sandbox has.
+    pub network: NetworkKind,
+}
+
+/// Who answers a denied call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeniedAction {
+    /// The supervisor, which also counts it. Quiet denials are still answered by the kernel.
+    Notify,
+    /// The kernel, with the entry's errno. Nobody is told.
+    Errno,
+}
+
+/// Whether programs may choose on which processors they run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Affinity {
+    /// They may, within the processors they were given.
+    Free,
+    /// They may not: the sandbox was placed by affinity, which `sched_setaffinity` would undo.
+    Fixed,
+}
+
+/// What network the sandbox has. Both kinds have a network namespace of their own, so that the filter
+/// is the same for now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// No interface that is up.
+    None,
+    /// The loopback interface.
+    Localhost,
+}
+
+impl Profile {
+    /// Builds the filter for one architecture.
+    pub fn compile(&self, arch: Arch, options: &FilterOptions) -> Result<Program, ProfileError> {
+        let mut compiler = Compiler {
+            assembler: Assembler::default(),
+            options: *options,
+        };
+        let dispatch = compiler.dispatch(arch, self);
+        compiler.entry(arch, dispatch);
+        let instructions = compiler.assembler.finish();
+        if instructions.len() > MAX_INSTRUCTIONS {
+            let length = instructions.len();
+            return Err(ProfileError::TooLong {
+                length,
+                limit: MAX_INSTRUCTIONS,
+            });
+        }
+        Ok(Program { instructions })
+    }
+}
+
+struct Compiler {
+    assembler: Assembler,
+    options: FilterOptions,
+}
+
+impl Compiler {
+    /// Pins the architecture: a 32-bit call of an x86_64 program ends it, since no ordinary program
+    /// makes one, and its number would be judged by the wrong table.
+    fn entry(&mut self, arch: Arch, dispatch: Label) -> Label {
+        let kill = self.assembler.return_action(SECCOMP_RET_KILL_PROCESS);
+        let number = self.assembler.load(NUMBER_OFFSET, dispatch);
+        let pinned = self
+            .assembler
+            .branch(Test::Equals(arch.audit_number()), number, kill);
+        self.assembler.load(ARCH_OFFSET, pinned)
+    }
+
+    /// Goes to what each call number deserves.
+    ///
+    /// The numbers of x32 lie far above the table and are unknown like all others there, with the
+    /// same answer that a kernel without x32 gives: no extra instruction looks for them.
+    fn dispatch(&mut self, arch: Arch, profile: &Profile) -> Label {
+        let unlisted = self.denial(Answer::UNLISTED);
+        let unknown = self.denial(Answer::UNKNOWN);
+        let rules = profile.rules_of(arch);
+        let mut ranges = Vec::new();
+        for number in 0..=arch.last_number() {
+            let target = match rules.get(&number) {
+                Some(rules) => self.call(rules),
+                None if arch.name_of(number).is_some() => unlisted,
+                None => unknown,
+            };
+            ranges.push(Range {
+                first: number,
+                target,
+            });
+        }
+        ranges.push(Range {
+            first: arch.last_number() + 1,
+            target: unknown,
+        });
+        switch(&mut self.assembler, &ranges)
+    }
+
+    /// The judgement of one call: its allow rules in turn, then its deny rules in turn.
+    fn call(&mut self, rules: &CallRules) -> Label {
+        let allowed = self.assembler.return_action(SECCOMP_RET_ALLOW);
+        let mut judge = self.denial(Answer::UNLISTED);
+        for rule in rules.deny.iter().rev() {
+            let denied = self.denial(rule.answer);
+            judge = self.conditions(&rule.conditions, denied, judge);
+        }
+        for rule in rules.allow.iter().rev() {
+            if rule.is_in_force(self.options) {
+                judge = self.conditions(&rule.conditions, allowed, judge);
+            }
+        }
+        judge
+    }
+
+    fn denial(&mut self, answer: Answer) -> Label {
+        let action = match (self.options.denied, answer.reporting) {
+            (DeniedAction::Notify, Reporting::Reported) => SECCOMP_RET_USER_NOTIF,
+            (DeniedAction::Notify, Reporting::Quiet) | (DeniedAction::Errno, _) => {
+                SECCOMP_RET_ERRNO | answer.errno.unsigned_abs()
+            }
+        };
+        self.assembler.return_action(action)
+    }
+
+    /// Goes to `yes` if all conditions hold. Without conditions there is nothing to ask.
+    fn conditions(&mut self, conditions: &[Condition], yes: Label, no: Label) -> Label {
+        conditions
+            .iter()
+            .rev()
+            .fold(yes, |yes, condition| self.condition(condition, yes, no))
+    }
+
+    fn condition(&mut self, condition: &Condition, yes: Label, no: Label) -> Label {
+        let (listed, otherwise) = match condition.membership {
+            Membership::Is => (yes, no),
+            Membership::IsNot => (no, yes),
+        };
+        if listed == otherwise {
+            return yes;
+        }
+        // The accumulator has 32 bits, so that an argument is judged by halves: the high half leads
+        // to the question about the low half. Halves that are masked off are not looked at.
+        let mut high_halves: Vec<u32> = condition.values.iter().map(|&value| high(value)).collect();
+        high_halves.dedup();
+        let mut high_ranges = RangesAround::new(otherwise);
+        for high_half in high_halves {
+            let mut low_ranges = RangesAround::new(otherwise);
+            for &value in condition
+                .values
+                .iter()
+                .filter(|&&value| high(value) == high_half)
+            {
+                low_ranges.add(low(value), listed);
+            }
+            let offset = argument_offset(condition.argument);
+            let judge_low = self.half(offset, low(condition.mask), &low_ranges.ranges);
+            high_ranges.add(high_half, judge_low);
+        }
+        let offset = argument_offset(condition.argument) + 4;
+        self.half(offset, high(condition.mask), &high_ranges.ranges)
+    }
+
+    /// Loads half an argument, masks it, and goes where its value leads.
+    fn half(&mut self, offset: u32, mask: u32, ranges: &[Range]) -> Label {
+        if mask == 0 {
+            // What is left is always zero, and the first range is the one that zero is in.
+            return ranges[0].target;
+        }
+        let mut judge = switch(&mut self.assembler, ranges);
+        if mask != u32::MAX {
+            judge = self.assembler.mask(mask, judge);
+        }
+        self.assembler.load(offset, judge)
+    }
+}
+
+/// Ranges that all lead to one place, but for single values added in rising order.
+struct RangesAround {
+    ranges: Vec<Range>,
+    otherwise: Label,
+}
+
+impl RangesAround {
+    fn new(otherwise: Label) -> Self {
+        Self {
+            ranges: vec![Range {
+                first: 0,
+                target: otherwise,
+            }],
+            otherwise,
+        }
+    }
+
+    fn add(&mut self, value: u32, target: Label) {
+        // The range that ran on from the value before is replaced if this value directly follows.
+        if self.ranges.last().is_some_and(|range| range.first == value) {
+            self.ranges.pop();
+        }
+        self.ranges.push(Range {
+            first: value,
+            target,
+        });
+        if let Some(next) = value.checked_add(1) {
+            self.ranges.push(Range {
+                first: next,
+                target: self.otherwise,
+            });
+        }
+    }
+}
+
+fn argument_offset(argument: usize) -> u32 {
+    ARGUMENTS_OFFSET + 8 * u32::try_from(argument).expect("there are six arguments")
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "the low half is what is wanted"
+)]
+const fn low(value: u64) -> u32 {
+    value as u32
+}
+
+const fn high(value: u64) -> u32 {
+    (value >> 32) as u32
+}

@@ -1,0 +1,141 @@
+//! The supervisor's end of the filter: denied calls arrive here and are refused.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use libc::{c_long, c_void, seccomp_notif, seccomp_notif_resp, seccomp_notif_sizes};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::install::last_errno;
+
+/// The calls that a filter with a listener denied, waiting for their answers.
+///
+/// Poll the descriptor for reading, then call [`Notifications::receive`] until it gives `None`. The
+/// poll shows a hang-up once the last process under the filter is gone. One thread should do this: a
+/// second could take a call away between the look and the read, and the first would wait for the next.
+#[derive(Debug)]
+pub struct Notifications {
+    listener: OwnedFd,
+    /// How large the running kernel's structs are. They may have grown since ours were written.
+    sizes: seccomp_notif_sizes,
+}
+
+/// One denied call. The caller is stopped in it until [`Notifications::refuse`] answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notification {
+    /// The kernel's ticket for this call, to answer with.
+    pub id: u64,
+    /// The calling thread, as numbered in the supervisor's pid namespace; 0 if it has no number there.
+    pub thread: u32,
+    /// The architecture of the call (`AUDIT_ARCH_*`). The filter lets only one through.
+    pub audit_arch: u32,
+    /// The number of the call.
+    pub number: u32,
+    /// Its arguments. Where they point to memory, that memory belongs to the program.
+    pub arguments: [u64; 6],
+}
+
+impl Notifications {
+    /// Takes charge of the descriptor that [`install`](super::install) returned.
+    pub fn new(listener: OwnedFd) -> Result<Self, Errno> {
+        let mut sizes = seccomp_notif_sizes {
+            seccomp_notif: 0,
+            seccomp_notif_resp: 0,
+            seccomp_data: 0,
+        };
+        let operation = c_long::from(libc::SECCOMP_GET_NOTIF_SIZES);
+        // SAFETY: for this operation seccomp(2) wants a pointer to a `seccomp_notif_sizes` that it
+        // can write to; `sizes` is one and outlives the call.
+        let result = unsafe { libc::syscall(libc::SYS_seccomp, operation, 0, &raw mut sizes) };
+        if result < 0 {
+            return Err(last_errno());
+        }
+        Ok(Self { listener, sizes })
+    }
+
+    /// Takes the next denied call, without waiting for one.
+    ///
+    /// `None` means that there is none, or that its caller died before it could be read.
+    pub fn receive(&self) -> Result<Option<Notification>, Errno> {
+        let mut look = [PollFd::new(&self.listener, PollFlags::IN)];
+        match poll(&mut look, Some(&Timespec::default())) {
+            Ok(_) if look[0].revents().contains(PollFlags::IN) => {}
+            Ok(_) | Err(Errno::INTR) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
+        // The kernel insists on zeroed memory, and fills as much as its own struct has.
+        let mut buffer = Zeroed::<seccomp_notif>::new(self.sizes.seccomp_notif);
+        match self.ioctl(libc::SECCOMP_IOCTL_NOTIF_RECV, buffer.as_mut_ptr()) {
+            Ok(()) => {}
+            Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => return Ok(None),
+            Err(errno) => return Err(errno),
+        }
+        // SAFETY: the buffer is aligned for and at least as large as a `seccomp_notif`, and every bit
+        // pattern is one, since it is made of integers alone.
+        let received = unsafe { buffer.as_mut_ptr().cast::<seccomp_notif>().read() };
+        Ok(Some(Notification {
+            id: received.id,
+            thread: received.pid,
+            audit_arch: received.data.arch,
+            number: received.data.nr.cast_unsigned(),
+            arguments: received.data.args,
+        }))
+    }
+
+    /// Answers a call with `errno`. If its caller is gone by now there is nobody to answer, which is
+    /// as good.
+    pub fn refuse(&self, id: u64, errno: i32) -> Result<(), Errno> {
+        let response = seccomp_notif_resp {
+            id,
+            val: 0,
+            error: -errno.abs(),
+            flags: 0,
+        };
+        let mut buffer = Zeroed::<seccomp_notif_resp>::new(self.sizes.seccomp_notif_resp);
+        let place = buffer.as_mut_ptr().cast::<seccomp_notif_resp>();
+        // SAFETY: the buffer is aligned for and at least as large as a `seccomp_notif_resp`.
+        unsafe { place.write(response) };
+        match self.ioctl(libc::SECCOMP_IOCTL_NOTIF_SEND, buffer.as_mut_ptr()) {
+            Err(Errno::NOENT) => Ok(()),
+            other => other,
+        }
+    }
+
+    fn ioctl(&self, request: libc::Ioctl, buffer: *mut c_void) -> Result<(), Errno> {
+        // SAFETY: both requests made here want a pointer to a struct of the size that the kernel
+        // reported, which is what `Zeroed` makes; the descriptor is open as long as `self` lives.
+        let result = unsafe { libc::ioctl(self.listener.as_raw_fd(), request, buffer) };
+        if result < 0 {
+            Err(last_errno())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl AsFd for Notifications {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.listener.as_fd()
+    }
+}
+
+/// Zeroed memory for a kernel struct that is `T` for us and may be longer for the kernel.
+struct Zeroed<T> {
+    words: Vec<u64>,
+    kind: std::marker::PhantomData<T>,
+}
+
+impl<T> Zeroed<T> {
+    fn new(kernel_size: u16) -> Self {
+        const { assert!(align_of::<T>() <= align_of::<u64>()) };
+        let size = size_of::<T>().max(usize::from(kernel_size));
+        Self {
+            words: vec![0; size.div_ceil(size_of::<u64>())],
+            kind: std::marker::PhantomData,
+        }
+    }
+
+    fn as_mut_ptr(&mut self) -> *mut c_void {
+        self.words.as_mut_ptr().cast()
+    }
+}

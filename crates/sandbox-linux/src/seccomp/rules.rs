@@ -1,0 +1,117 @@
+//! The resolved form of a profile: per call, what allows it and how a denial is answered.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::compile::{Affinity, FilterOptions};
+
+/// The rules of one architecture, by call number.
+pub(super) type RuleTable = BTreeMap<u32, CallRules>;
+
+/// Everything a profile says about one call.
+#[derive(Debug, Default)]
+pub(super) struct CallRules {
+    /// The call is allowed if one of these holds.
+    pub(super) allow: Vec<AllowRule>,
+    /// The first of these that holds answers a call that is not allowed.
+    pub(super) deny: Vec<DenyRule>,
+}
+
+#[derive(Debug)]
+pub(super) struct AllowRule {
+    pub(super) only_with: Option<Switch>,
+    pub(super) conditions: Vec<Condition>,
+}
+
+#[derive(Debug)]
+pub(super) struct DenyRule {
+    pub(super) conditions: Vec<Condition>,
+    pub(super) answer: Answer,
+}
+
+/// How a denied call is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) errno: i32,
+    pub(super) reporting: Reporting,
+}
+
+/// Whether a denied call counts as a violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reporting {
+    Reported,
+    Quiet,
+}
+
+impl Answer {
+    /// For calls that the table knows and no deny entry speaks of.
+    pub(super) const UNLISTED: Self = Self {
+        errno: libc::EPERM,
+        reporting: Reporting::Reported,
+    };
+
+    /// For numbers that the table does not know: what a kernel without the call answers.
+    pub(super) const UNKNOWN: Self = Self {
+        errno: libc::ENOSYS,
+        reporting: Reporting::Reported,
+    };
+}
+
+/// An option of the sandbox that an allow entry may depend on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Switch {
+    FreeAffinity,
+}
+
+impl Switch {
+    fn is_on(self, options: FilterOptions) -> bool {
+        match self {
+            Self::FreeAffinity => options.affinity == Affinity::Free,
+        }
+    }
+}
+
+impl AllowRule {
+    /// Whether the sandbox's options let this rule count at all.
+    pub(super) fn is_in_force(&self, options: FilterOptions) -> bool {
+        self.only_with.is_none_or(|switch| switch.is_on(options))
+    }
+}
+
+/// How much of an argument register the kernel looks at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Width {
+    /// The low 32 bits. What stands above them is ignored by the kernel, and so by us: a rule that
+    /// compared all 64 would be passed by setting one of them.
+    #[default]
+    Int,
+    /// All 64 bits.
+    Long,
+}
+
+impl Width {
+    /// The bits of the register that count.
+    pub(super) const fn bits(self) -> u64 {
+        match self {
+            Self::Int => 0xffff_ffff,
+            Self::Long => u64::MAX,
+        }
+    }
+}
+
+/// A test of one argument: `(argument & mask)` is, or is not, in `values`.
+#[derive(Debug)]
+pub(super) struct Condition {
+    pub(super) argument: usize,
+    /// Already narrowed to the width the kernel looks at.
+    pub(super) mask: u64,
+    pub(super) membership: Membership,
+    pub(super) values: BTreeSet<u64>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Membership {
+    Is,
+    IsNot,
+}

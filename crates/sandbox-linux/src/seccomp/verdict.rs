@@ -1,0 +1,82 @@
+//! The judgement of one call, straight from the profile's data.
+
+use super::arch::Arch;
+use super::compile::FilterOptions;
+use super::profile::Profile;
+use super::rules::{AllowRule, Answer, CallRules, Condition, Membership, Reporting};
+
+/// What the profile says about one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The kernel may carry it out.
+    Allow,
+    /// The call is refused.
+    Deny {
+        /// The kernel's name of the call; `x32` or `unknown` for numbers outside the table.
+        name: &'static str,
+        /// The errno the program gets.
+        errno: i32,
+        /// True if ordinary programs make this call and it must not count as a violation.
+        quiet: bool,
+    },
+}
+
+impl Profile {
+    /// Judges the call `number` with `arguments`, made by a program of `arch`, in a sandbox whose
+    /// filter was compiled with `options`.
+    ///
+    /// This reads the data and not the compiled program, so that each can be checked by the other.
+    pub fn verdict(
+        &self,
+        arch: Arch,
+        options: &FilterOptions,
+        number: u32,
+        arguments: [u64; 6],
+    ) -> Verdict {
+        let (name, answer) = match arch.name_of(number) {
+            None => (arch.name_of_unknown(number), Answer::UNKNOWN),
+            Some(name) => match self.rules_of(arch).get(&number) {
+                None => (name, Answer::UNLISTED),
+                Some(rules) if rules.allows(*options, arguments) => return Verdict::Allow,
+                Some(rules) => (name, rules.answer(arguments)),
+            },
+        };
+        Verdict::Deny {
+            name,
+            errno: answer.errno,
+            quiet: answer.reporting == Reporting::Quiet,
+        }
+    }
+}
+
+impl CallRules {
+    fn allows(&self, options: FilterOptions, arguments: [u64; 6]) -> bool {
+        let holds = |rule: &AllowRule| all_hold(&rule.conditions, arguments);
+        self.allow
+            .iter()
+            .any(|rule| rule.is_in_force(options) && holds(rule))
+    }
+
+    fn answer(&self, arguments: [u64; 6]) -> Answer {
+        let speaks = self
+            .deny
+            .iter()
+            .find(|rule| all_hold(&rule.conditions, arguments));
+        speaks.map_or(Answer::UNLISTED, |rule| rule.answer)
+    }
+}
+
+fn all_hold(conditions: &[Condition], arguments: [u64; 6]) -> bool {
+    conditions
+        .iter()
+        .all(|condition| condition.holds(arguments))
+}
+
+impl Condition {
+    fn holds(&self, arguments: [u64; 6]) -> bool {
+        let listed = self
+            .values
+            .contains(&(arguments[self.argument] & self.mask));
+        listed == (self.membership == Membership::Is)
+    }
+}

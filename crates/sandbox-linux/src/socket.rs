@@ -1,0 +1,127 @@
+//! Messages with descriptors attached, over a socket that keeps message boundaries.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+/// More than any message needs: the largest carries a slot's cgroup entries and places of removal.
+const MOST_DESCRIPTORS: usize = 24;
+/// Larger things travel as a memory file attached to a message.
+pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024;
+
+/// A received message. `None` instead of it means that the other side is gone.
+#[derive(Debug)]
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) descriptors: Vec<OwnedFd>,
+}
+
+/// Two connected ends.
+pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
+    socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+}
+
+/// Sends one message whole. Does not allocate.
+pub(crate) fn send(
+    socket: BorrowedFd<'_>,
+    bytes: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> Result<(), Errno> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
+        return Err(Errno::TOOBIG);
+    }
+    loop {
+        // The supervisor may be gone: that must come back as an error, not as a signal.
+        match sendmsg(
+            socket,
+            &[IoSlice::new(bytes)],
+            &mut ancillary,
+            SendFlags::NOSIGNAL,
+        ) {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Waits for one message.
+pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
+    receive_with(socket, RecvFlags::empty())
+}
+
+/// Takes one message if there is one; `Errno::AGAIN` if not.
+pub(crate) fn try_receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
+    receive_with(socket, RecvFlags::DONTWAIT)
+}
+
+fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Message>, Errno> {
+    let mut bytes = vec![0; LARGEST_MESSAGE];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let received = loop {
+        let mut buffers = [IoSliceMut::new(&mut bytes)];
+        match recvmsg(
+            socket,
+            &mut buffers,
+            &mut ancillary,
+            flags | RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Err(Errno::INTR) => {}
+            other => break other?,
+        }
+    };
+    let mut descriptors = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    if received.bytes == 0 && descriptors.is_empty() {
+        return Ok(None);
+    }
+    bytes.truncate(received.bytes);
+    Ok(Some(Message { bytes, descriptors }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn messages_keep_their_boundaries_and_carry_descriptors() {
+        let (left, right) = pair().unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        send(left.as_fd(), b"one", &[writer.as_fd()]).unwrap();
+        send(left.as_fd(), b"two", &[]).unwrap();
+        drop(writer);
+        let message = receive(right.as_fd()).unwrap().unwrap();
+        assert_eq!(message.bytes, b"one");
+        rustix::io::write(&message.descriptors[0], b"through").unwrap();
+        drop(message);
+        let mut text = String::new();
+        std::fs::File::from(reader)
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "through");
+        assert_eq!(receive(right.as_fd()).unwrap().unwrap().bytes, b"two");
+        assert_eq!(try_receive(right.as_fd()).unwrap_err(), Errno::AGAIN);
+        drop(left);
+        assert!(receive(right.as_fd()).unwrap().is_none());
+    }
+}

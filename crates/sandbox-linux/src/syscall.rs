@@ -1,0 +1,379 @@
+//! System calls that rustix does not wrap, each with its safety note. Nothing here allocates, so all
+//! of it may be called between clone and exec.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+use rustix::io::Errno;
+use rustix::process::{Pid, RawPid};
+
+/// Namespaces and other properties of a new process (`CLONE_*`).
+pub(crate) type CloneFlags = u64;
+
+pub(crate) const NEW_MOUNT: CloneFlags = libc::CLONE_NEWNS as CloneFlags;
+pub(crate) const NEW_PID: CloneFlags = libc::CLONE_NEWPID as CloneFlags;
+pub(crate) const NEW_IPC: CloneFlags = libc::CLONE_NEWIPC as CloneFlags;
+pub(crate) const NEW_UTS: CloneFlags = libc::CLONE_NEWUTS as CloneFlags;
+pub(crate) const NEW_NET: CloneFlags = libc::CLONE_NEWNET as CloneFlags;
+pub(crate) const NEW_USER: CloneFlags = libc::CLONE_NEWUSER as CloneFlags;
+pub(crate) const NEW_CGROUP: CloneFlags = libc::CLONE_NEWCGROUP as CloneFlags;
+pub(crate) const NEW_TIME: CloneFlags = 0x80;
+/// Wider than the type libc gives its constant.
+const CLONE_INTO_CGROUP: CloneFlags = 0x2_0000_0000;
+
+/// The kernel's `struct clone_args`, as far as we use it (`CLONE_ARGS_SIZE_VER2`).
+#[repr(C)]
+#[derive(Default)]
+struct CloneArgs {
+    flags: u64,
+    pidfd: u64,
+    child_tid: u64,
+    parent_tid: u64,
+    exit_signal: u64,
+    stack: u64,
+    stack_size: u64,
+    tls: u64,
+    set_tid: u64,
+    set_tid_size: u64,
+    cgroup: u64,
+}
+
+/// Which of the two processes is running after [`clone_process`].
+pub(crate) enum Cloned {
+    /// The new one.
+    Child,
+    /// The old one, holding the new one's id and a descriptor of it.
+    Parent(Pid, OwnedFd),
+}
+
+/// Forks with new namespaces, and into a cgroup v2 directory if one is given.
+///
+/// # Safety
+/// The calling process must have one thread only: the child is a copy in which no other thread would
+/// ever release a lock it held. The launcher and its descendants are built that way.
+pub(crate) unsafe fn clone_process(
+    flags: CloneFlags,
+    cgroup: Option<BorrowedFd<'_>>,
+) -> Result<Cloned, Errno> {
+    let mut pidfd: RawFd = -1;
+    let mut args = CloneArgs {
+        flags: flags | libc::CLONE_PIDFD as u64,
+        pidfd: &raw mut pidfd as u64,
+        exit_signal: libc::SIGCHLD as u64,
+        ..CloneArgs::default()
+    };
+    if let Some(cgroup) = cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+    }
+    // SAFETY: clone3 demands a valid clone_args of the given size, whose pidfd points to writable
+    // memory; both live on this stack frame. Without CLONE_VM the child gets a copy of the memory, and
+    // the caller promises that no other thread exists.
+    let result =
+        unsafe { libc::syscall(libc::SYS_clone3, &raw const args, size_of::<CloneArgs>()) };
+    match result {
+        -1 => Err(last_errno()),
+        0 => Ok(Cloned::Child),
+        pid => {
+            let pid = RawPid::try_from(pid)
+                .ok()
+                .and_then(Pid::from_raw)
+                .ok_or(Errno::OVERFLOW)?;
+            // SAFETY: clone3 succeeded with CLONE_PIDFD, so the kernel stored a descriptor there that
+            // nothing else owns.
+            let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+            Ok(Cloned::Parent(pid, pidfd))
+        }
+    }
+}
+
+/// Ends this process at once: no destructors, no exit handlers, which belong to the process it was
+/// copied from.
+pub(crate) fn exit_now(code: i32) -> ! {
+    // SAFETY: _exit takes any value and does not return; skipping destructors is what is wanted.
+    unsafe { libc::_exit(code) }
+}
+
+/// Moves this process into new namespaces of the kinds given.
+pub(crate) fn unshare(flags: CloneFlags) -> Result<(), Errno> {
+    let flags = i32::try_from(flags).map_err(|_| Errno::INVAL)?;
+    // SAFETY: unshare takes flags only. Descriptor tables and file-system state are not among the
+    // flags used here, so nothing Rust relies on changes.
+    check(unsafe { libc::unshare(flags) }.into())
+}
+
+/// Marks every descriptor from `first` on to be closed by exec.
+pub(crate) fn close_on_exec_from(first: RawFd) -> Result<(), Errno> {
+    const CLOSE_RANGE_CLOEXEC: u32 = 1 << 2;
+    let first = u32::try_from(first).map_err(|_| Errno::INVAL)?;
+    // SAFETY: close_range takes numbers only; setting a flag closes nothing that Rust owns.
+    check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOSE_RANGE_CLOEXEC) })
+}
+
+/// Closes every descriptor but these. For a process that was just copied and will never run the
+/// destructors of what the original owned.
+pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
+    let mut numbers: Vec<u32> = kept
+        .iter()
+        .filter_map(|fd| u32::try_from(fd.as_raw_fd()).ok())
+        .collect();
+    numbers.extend([0, 1, 2]);
+    numbers.sort_unstable();
+    numbers.dedup();
+    let mut first = 0;
+    for number in numbers.into_iter().chain([u32::MAX]) {
+        if let Some(last) = number.checked_sub(1).filter(|last| *last >= first) {
+            // SAFETY: close_range takes numbers only. What it closes belongs to the process this one
+            // was copied from; no owner of it runs here any more, as the caller promises by its use.
+            check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })?;
+        }
+        first = number.saturating_add(1);
+    }
+    Ok(())
+}
+
+/// Gives this process a session keyring of its own, empty.
+pub(crate) fn join_new_session_keyring() -> Result<(), Errno> {
+    const KEYCTL_JOIN_SESSION_KEYRING: i32 = 1;
+    // SAFETY: with a null name keyctl makes an anonymous keyring and reads no memory.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_keyctl,
+            KEYCTL_JOIN_SESSION_KEYRING,
+            std::ptr::null::<u8>(),
+        )
+    };
+    check(result)
+}
+
+/// What [`change_mount`] sets and clears.
+#[repr(C)]
+#[derive(Default)]
+pub(crate) struct MountAttributes {
+    pub(crate) set: u64,
+    pub(crate) clear: u64,
+    pub(crate) propagation: u64,
+    pub(crate) user_namespace: u64,
+}
+
+pub(crate) const MOUNT_READ_ONLY: u64 = 0x1;
+pub(crate) const MOUNT_NO_SUID: u64 = 0x2;
+pub(crate) const MOUNT_NO_DEV: u64 = 0x4;
+pub(crate) const MOUNT_ID_MAPPED: u64 = 0x0010_0000;
+
+/// Changes a mount, and with `recursive` all below it, in one step.
+pub(crate) fn change_mount(
+    mount: BorrowedFd<'_>,
+    attributes: &MountAttributes,
+    recursive: bool,
+) -> Result<(), Errno> {
+    let mut flags = libc::AT_EMPTY_PATH;
+    if recursive {
+        flags |= libc::AT_RECURSIVE;
+    }
+    // SAFETY: mount_setattr demands a terminated path (empty, with AT_EMPTY_PATH) and a mount_attr of
+    // the size given; the struct has the kernel's layout (MOUNT_ATTR_SIZE_VER0).
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            mount.as_raw_fd(),
+            c"".as_ptr(),
+            flags,
+            std::ptr::from_ref(attributes),
+            size_of::<MountAttributes>(),
+        )
+    })
+}
+
+/// Makes `new_root` the root of this mount namespace and puts the old one at `put_old`.
+pub(crate) fn pivot_root(new_root: &CStr, put_old: &CStr) -> Result<(), Errno> {
+    // SAFETY: pivot_root demands two terminated paths.
+    check(unsafe { libc::syscall(libc::SYS_pivot_root, new_root.as_ptr(), put_old.as_ptr()) })
+}
+
+/// Becomes another program. Returns only if that failed.
+pub(crate) fn execute(program: &CStr, argv: &CArray, envp: &CArray) -> Errno {
+    // SAFETY: execve demands a terminated path and two null-terminated arrays of terminated strings;
+    // CArray is built as one and keeps its strings alive.
+    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    last_errno()
+}
+
+/// Strings in the form exec wants, built before the clone so that nothing allocates after it.
+pub(crate) struct CArray {
+    pointers: Vec<*const libc::c_char>,
+    _strings: Vec<std::ffi::CString>,
+}
+
+impl CArray {
+    pub(crate) fn new(strings: Vec<std::ffi::CString>) -> Self {
+        let mut pointers: Vec<_> = strings.iter().map(|string| string.as_ptr()).collect();
+        pointers.push(std::ptr::null());
+        // Moving the vector of strings does not move the bytes they point to.
+        Self {
+            pointers,
+            _strings: strings,
+        }
+    }
+
+    fn as_ptr(&self) -> *const *const libc::c_char {
+        self.pointers.as_ptr()
+    }
+}
+
+/// A signal that init understands and programs never get: end everything and report.
+pub(crate) fn end_everything_signal() -> i32 {
+    libc::SIGRTMIN() + 1
+}
+
+/// Sends any signal number through a descriptor of a process.
+pub(crate) fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> Result<(), Errno> {
+    // SAFETY: pidfd_send_signal demands a process descriptor; a null siginfo means the default one.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_pidfd_send_signal,
+            pidfd.as_raw_fd(),
+            signal,
+            std::ptr::null::<libc::siginfo_t>(),
+            0,
+        )
+    })
+}
+
+/// Blocks every signal of this thread, so that they wait until [`next_signal`] takes them.
+pub(crate) fn block_all_signals() -> Result<libc::sigset_t, Errno> {
+    let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigfillset writes the whole set it is given.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: the call above initialised it.
+    let all = unsafe { all.assume_init() };
+    set_signal_mask(&all)?;
+    Ok(all)
+}
+
+/// Lets every signal through again; a program must not start with signals blocked.
+pub(crate) fn unblock_all_signals() -> Result<(), Errno> {
+    let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: sigemptyset writes the whole set it is given.
+    unsafe { libc::sigemptyset(none.as_mut_ptr()) };
+    // SAFETY: the call above initialised it.
+    let none = unsafe { none.assume_init() };
+    set_signal_mask(&none)
+}
+
+fn set_signal_mask(set: &libc::sigset_t) -> Result<(), Errno> {
+    // SAFETY: sigprocmask demands a valid set and allows a null pointer for the old one.
+    check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) }.into())
+}
+
+/// Sets every signal back to what it does by default: dispositions other than "ignore" are reset by
+/// exec, but "ignore" is inherited.
+pub(crate) fn reset_signal_actions() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: signal takes a number and a disposition; the default one runs no code of ours. It
+        // fails for SIGKILL, SIGSTOP and the C library's own two, which need no reset.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
+/// Waits for the next of the blocked signals.
+pub(crate) fn next_signal(set: &libc::sigset_t) -> i32 {
+    loop {
+        // SAFETY: sigwaitinfo demands a valid set and allows a null pointer for the information.
+        let signal = unsafe { libc::sigwaitinfo(set, std::ptr::null_mut()) };
+        if signal > 0 {
+            return signal;
+        }
+    }
+}
+
+/// CPU time in user and system mode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CpuTimes {
+    /// Microseconds in user mode.
+    pub user_micros: u64,
+    /// Microseconds in the kernel.
+    pub system_micros: u64,
+    /// Largest resident size of one process, in KiB.
+    pub largest_kib: u64,
+}
+
+/// Whose CPU time [`cpu_times`] tells.
+#[derive(Clone, Copy)]
+pub(crate) enum Whose {
+    /// This process.
+    Mine,
+    /// All children that ended and were waited for, and theirs.
+    Children,
+}
+
+/// What this process, or its ended children, used.
+pub(crate) fn cpu_times(whose: Whose) -> CpuTimes {
+    let who = match whose {
+        Whose::Mine => libc::RUSAGE_SELF,
+        Whose::Children => libc::RUSAGE_CHILDREN,
+    };
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: getrusage demands writable memory for one rusage; it cannot fail for these two.
+    unsafe { libc::getrusage(who, usage.as_mut_ptr()) };
+    // SAFETY: all-zero is a valid rusage, and the call above filled it.
+    let usage = unsafe { usage.assume_init() };
+    let micros = |time: libc::timeval| {
+        u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000
+            + u64::try_from(time.tv_usec).unwrap_or(0)
+    };
+    CpuTimes {
+        user_micros: micros(usage.ru_utime),
+        system_micros: micros(usage.ru_stime),
+        largest_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+    }
+}
+
+/// A page that stays shared with a forked child, holding one number.
+#[derive(Clone)]
+pub(crate) struct SharedNumber(*mut std::sync::atomic::AtomicU64);
+
+impl SharedNumber {
+    /// Maps the page; zero at first.
+    pub(crate) fn new() -> Result<Self, Errno> {
+        // SAFETY: mmap of fresh anonymous memory at an address of the kernel's choice touches no
+        // existing mapping.
+        let page = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                4096,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if page == libc::MAP_FAILED {
+            Err(last_errno())
+        } else {
+            Ok(Self(page.cast()))
+        }
+    }
+
+    /// The number, in this process and in the child alike.
+    pub(crate) fn get(&self) -> &std::sync::atomic::AtomicU64 {
+        // SAFETY: the mapping is page-aligned, zero-initialised, never unmapped, and only accessed as
+        // this atomic by both processes.
+        unsafe { &*self.0 }
+    }
+}
+
+fn check(result: libc::c_long) -> Result<(), Errno> {
+    if result == -1 {
+        Err(last_errno())
+    } else {
+        Ok(())
+    }
+}
+
+fn last_errno() -> Errno {
+    // A failed libc call always sets errno; EIO would mean the C library broke its word.
+    std::io::Error::last_os_error()
+        .raw_os_error()
+        .map_or(Errno::IO, Errno::from_raw_os_error)
+}

@@ -1,0 +1,89 @@
+//! Mounts of host directories, made by the launcher because only it sees the host and may mount.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::process::{WaitId, WaitIdOptions, waitid};
+
+use crate::socket;
+use crate::step::{AtStep, StepError};
+use crate::syscall::{self, Cloned, MountAttributes};
+
+/// A detached mount of a host path, to be moved into a sandbox.
+///
+/// The path is opened once, without following any link on its last step, and the mount is made from
+/// what was opened: nothing can be swapped in between.
+pub(crate) fn open(
+    path: &str,
+    writable: bool,
+    owner: Option<(u32, u32)>,
+) -> Result<OwnedFd, StepError> {
+    let step = |what: &str| format!("{what} the volume {path}");
+    let place = rustix::fs::openat2(
+        CWD,
+        path,
+        OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
+        Mode::empty(),
+        ResolveFlags::NO_MAGICLINKS,
+    )
+    .at(&step("open"))?;
+    let kind = rustix::fs::fstat(&place).at(&step("look at"))?.st_mode;
+    match FileType::from_raw_mode(kind) {
+        FileType::Directory | FileType::RegularFile => {}
+        // A socket, device or link would be a door, not some files.
+        _ => return Err(Errno::NOTDIR).at(&step("share")),
+    }
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    let tree = open_tree(&place, "", flags).at(&step("clone"))?;
+    let mut attributes = MountAttributes {
+        set: syscall::MOUNT_NO_SUID | syscall::MOUNT_NO_DEV,
+        ..MountAttributes::default()
+    };
+    if !writable {
+        attributes.set |= syscall::MOUNT_READ_ONLY;
+    }
+    syscall::change_mount(tree.as_fd(), &attributes, true).at(&step("restrict"))?;
+    if let Some((outside, inside)) = owner {
+        let namespace = user_namespace_mapping(outside, inside)?;
+        let mapped = MountAttributes {
+            set: syscall::MOUNT_ID_MAPPED,
+            user_namespace: namespace.as_raw_fd() as u64,
+            ..MountAttributes::default()
+        };
+        syscall::change_mount(tree.as_fd(), &mapped, false).at(&step("map the owner of"))?;
+    }
+    Ok(tree)
+}
+
+/// A user namespace in which the id on disk is the sandbox's id; a mount takes its mapping from it.
+fn user_namespace_mapping(outside: u32, inside: u32) -> Result<OwnedFd, StepError> {
+    let (ours, theirs) = socket::pair().at("connect the holder of a mapping")?;
+    // SAFETY: the launcher is one thread from its start to its end.
+    match unsafe { syscall::clone_process(syscall::NEW_USER, None) }
+        .at("clone a mapping's holder")?
+    {
+        Cloned::Child => {
+            drop(ours);
+            let _ = socket::receive(theirs.as_fd());
+            syscall::exit_now(0)
+        }
+        Cloned::Parent(pid, process) => {
+            drop(theirs);
+            let map = format!("{outside} {inside} 1\n");
+            let written = ["uid_map", "gid_map"]
+                .into_iter()
+                .try_for_each(|name| std::fs::write(format!("/proc/{pid}/{name}"), &map));
+            let namespace = written
+                .and_then(|()| std::fs::File::open(format!("/proc/{pid}/ns/user")))
+                .at("map the owner of a volume");
+            drop(ours);
+            let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED);
+            namespace.map(OwnedFd::from)
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! How do I watch every execution, or refuse some?
+//!
+//! cargo run -p sandbox --example hooks
+
+#![expect(clippy::print_stdout, reason = "an example shows what it found")]
+
+use sandbox::{ExecutionId, Hooks, Refusal, Report, Request, Sandbox, StagePlan, StageReport};
+
+/// Lets small requests through and keeps a log.
+struct House {
+    most_code: usize,
+}
+
+impl Hooks for House {
+    fn on_request(&self, request: &Request) -> Result<(), Refusal> {
+        let size = request.code().map_or(0, str::len);
+        if size > self.most_code {
+            return Err(Refusal::new(format!(
+                "{size} bytes of code are more than the {} this house takes",
+                self.most_code
+            )));
+        }
+        Ok(())
+    }
+
+    fn before_stage(&self, execution: ExecutionId, plan: &StagePlan) -> Result<(), Refusal> {
+        println!("{execution}: {} begins: {:?}", plan.stage, plan.command);
+        Ok(())
+    }
+
+    fn after_stage(&self, execution: ExecutionId, stage: &StageReport) {
+        println!("{execution}: {} ends: {}", stage.name, stage.status);
+    }
+
+    fn on_report(&self, report: &Report) {
+        println!("{}: {}", report.id, report.status);
+    }
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let sandbox = Sandbox::builder().hooks(House { most_code: 100 }).build()?;
+    for code in ["print(6 * 7)".to_owned(), "# ".repeat(100)] {
+        match sandbox.execute(Request::builder("python").code(code).build()?) {
+            Ok(report) => println!("it printed {:?}", report.stdout),
+            Err(error) => println!("{error}"),
+        }
+    }
+    Ok(())
+}

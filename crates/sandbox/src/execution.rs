@@ -1,0 +1,181 @@
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
+use std::thread::{self, JoinHandle};
+
+use sandbox_core::{CancelToken, Event, ExecutionId, Report};
+
+use crate::ExecuteError;
+use crate::engine::{Engine, Job};
+use crate::events::Events;
+
+/// How many events wait for a reader before the program is made to wait too.
+const WAITING_EVENTS: usize = 256;
+
+/// An execution on a thread of its own. Dropping it ends the program and waits until its sandbox is
+/// gone.
+///
+/// Whoever asks for [`events`](Self::events) should go on reading them: the channel is bounded, and
+/// an execution whose events nobody takes stands still as soon as it is full.
+#[derive(Debug)]
+pub struct Execution {
+    id: ExecutionId,
+    cancel: CancelToken,
+    /// `None` once nobody will read: the thread's attempts to send then fail at once.
+    events: Option<Receiver<Event>>,
+    /// `None` once it was waited for.
+    thread: Option<JoinHandle<Result<Report, ExecuteError>>>,
+}
+
+impl Execution {
+    pub(crate) fn begin(engine: Arc<Engine>, job: Job) -> Result<Self, ExecuteError> {
+        let id = job.id();
+        let cancel = CancelToken::new();
+        let (sender, receiver) = mpsc::sync_channel(WAITING_EVENTS);
+        let token = cancel.clone();
+        let thread = thread::Builder::new()
+            .name("sandbox-execution".to_owned())
+            .spawn(move || {
+                let mut listener = move |event: &Event| {
+                    // Nobody listens any more: the report is still wanted, so the work goes on.
+                    let _ = sender.send(event.clone());
+                };
+                engine.carry_out(&job, &mut Events::new(Some(&mut listener)), &token)
+            })
+            .map_err(ExecuteError::Thread)?;
+        Ok(Self {
+            id,
+            cancel,
+            events: Some(receiver),
+            thread: Some(thread),
+        })
+    }
+
+    /// The name of this execution.
+    pub fn id(&self) -> ExecutionId {
+        self.id
+    }
+
+    /// The events as they happen; ends after the last one.
+    pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
+        self.events.iter().flat_map(Receiver::iter)
+    }
+
+    /// Asks for the end. The report then says `cancelled`, unless the program was quicker.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// A token that ends this execution from elsewhere.
+    pub fn cancel_token(&self) -> CancelToken {
+        self.cancel.clone()
+    }
+
+    /// Waits for the end. Events that were not read are dropped.
+    pub fn wait(mut self) -> Result<Report, ExecuteError> {
+        self.events = None;
+        let thread = self
+            .thread
+            .take()
+            .expect("only waiting takes the thread, and waiting takes the execution");
+        match thread.join() {
+            Ok(result) => result,
+            // The panic of a hook or a backend is a bug and stays one on this side.
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+impl Drop for Execution {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        self.events = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic was printed when it happened, and a destructor has no way to pass it on.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Scripted, exited, outcome};
+    use sandbox_core::{Ending, EventKind, Request, Status, StreamKind};
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    fn begin(scripted: Scripted) -> Execution {
+        let engine = Arc::new(scripted.engine(Vec::new()));
+        let request = Request::builder("script").code("").build().unwrap();
+        let job = engine.accept(request).unwrap();
+        Execution::begin(engine, job).unwrap()
+    }
+
+    /// A stage that lasts until it is cancelled, and then says so in `ended`.
+    fn until_cancelled(ended: &Arc<AtomicBool>) -> Scripted {
+        let ended = Arc::clone(ended);
+        Scripted::new().then(move |_, _, cancel| {
+            let (sender, receiver) = mpsc::channel();
+            let _registration = cancel.on_cancel(move || {
+                let _ = sender.send(());
+            });
+            receiver
+                .recv_timeout(Duration::from_secs(30))
+                .expect("nobody cancelled");
+            ended.store(true, Ordering::SeqCst);
+            Ok(outcome(Ending::Cancelled))
+        })
+    }
+
+    fn chatter(chunks: usize) -> Scripted {
+        Scripted::new().then(move |_, observer, _| {
+            for _ in 0..chunks {
+                observer.output(StreamKind::Stdout, b"x");
+            }
+            Ok(exited(0))
+        })
+    }
+
+    #[test]
+    fn events_arrive_without_gaps_and_end_with_the_report() {
+        let chunks = WAITING_EVENTS * 3;
+        let mut execution = begin(chatter(chunks));
+        let events: Vec<Event> = execution.events().collect();
+        assert_eq!(events.len(), chunks + 3);
+        for (position, event) in events.iter().enumerate() {
+            assert_eq!(event.seq, position as u64 + 1);
+        }
+        assert!(matches!(events.last().unwrap().kind, EventKind::Report(_)));
+        let id = execution.id();
+        assert_eq!(execution.wait().unwrap().id, id);
+    }
+
+    #[test]
+    fn waiting_does_not_need_a_reader() {
+        let report = begin(chatter(WAITING_EVENTS * 3)).wait().unwrap();
+        assert_eq!(report.status, Status::Completed);
+    }
+
+    #[test]
+    fn cancelling_by_handle_or_by_token_ends_the_execution() {
+        let ended = Arc::new(AtomicBool::new(false));
+        let execution = begin(until_cancelled(&ended));
+        execution.cancel();
+        assert_eq!(execution.wait().unwrap().status, Status::Cancelled);
+
+        let execution = begin(until_cancelled(&ended));
+        let token = execution.cancel_token();
+        thread::spawn(move || token.cancel());
+        assert_eq!(execution.wait().unwrap().status, Status::Cancelled);
+    }
+
+    #[test]
+    fn dropping_the_handle_cancels_and_waits() {
+        let ended = Arc::new(AtomicBool::new(false));
+        let mut execution = begin(until_cancelled(&ended));
+        // Two events: queued, and the stage, which therefore has begun.
+        assert_eq!(execution.events().take(2).count(), 2);
+        drop(execution);
+        assert!(ended.load(Ordering::SeqCst), "the stage was still running");
+    }
+}

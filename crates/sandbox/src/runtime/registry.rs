@@ -1,0 +1,378 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sandbox_core::LanguageChoice;
+
+use super::entry::{Entry, RuntimeStatus};
+use super::recipe::{Hello, Recipe, RecipeError};
+use super::{Runtime, sources, spelling};
+
+/// The languages: built-in recipes and the user's own, with what this host has for them.
+///
+/// Nothing is run until a language is asked for; the answer is kept.
+#[derive(Debug)]
+pub struct Runtimes {
+    entries: Vec<Entry>,
+}
+
+/// Why a language cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResolveError {
+    /// No recipe has this name.
+    #[error("unknown language '{name}'{} (known: {})", meant(did_you_mean.as_deref()), known.join(", "))]
+    UnknownLanguage {
+        /// What was asked for.
+        name: String,
+        /// The languages there are.
+        known: Vec<String>,
+        /// A name that is much like it.
+        did_you_mean: Option<String>,
+    },
+    /// There is a recipe, and nothing on this host to carry it out.
+    #[error("{language} is not available on this host: {reason}{}", hint(install.as_deref()))]
+    ToolchainMissing {
+        /// The language.
+        language: String,
+        /// What was looked for.
+        reason: String,
+        /// How to get it.
+        install: Option<String>,
+    },
+    /// The language is there, in other versions only.
+    #[error("{language} {wanted} is not available on this host; found {}", found.join(", "))]
+    VersionMissing {
+        /// The language.
+        language: String,
+        /// The version asked for.
+        wanted: String,
+        /// The versions there are.
+        found: Vec<String>,
+    },
+}
+
+fn meant(name: Option<&str>) -> String {
+    name.map_or(String::new(), |name| format!(": did you mean '{name}'?"))
+}
+
+fn hint(install: Option<&str>) -> String {
+    install.map_or(String::new(), |command| format!(" (to get it: {command})"))
+}
+
+impl Runtimes {
+    /// The built-in recipes, and those in `extra`, a directory with `<language>/runtime.toml` in it.
+    /// Without `extra`, the user's own configuration directory is looked at, if there is one. A recipe
+    /// found there replaces the built-in one of the same name.
+    pub fn load(extra: Option<&Path>) -> Result<Self, RecipeError> {
+        let mut recipes = sources::built_in()?;
+        match extra {
+            Some(directory) => recipes.extend(sources::directory(directory)?),
+            None => {
+                if let Some(directory) = sources::user_directory().filter(|path| path.is_dir()) {
+                    recipes.extend(sources::directory(&directory)?);
+                }
+            }
+        }
+        Self::from_recipes(recipes)
+    }
+
+    /// Later recipes replace earlier ones of the same name.
+    fn from_recipes(recipes: Vec<(PathBuf, Recipe)>) -> Result<Self, RecipeError> {
+        let mut by_name = BTreeMap::new();
+        for (file, recipe) in recipes {
+            by_name.insert(recipe.name().to_owned(), (file, recipe));
+        }
+        refuse_clashes(by_name.values())?;
+        let entries = by_name.into_values().map(|(_, recipe)| Entry::new(recipe));
+        Ok(Self {
+            entries: entries.collect(),
+        })
+    }
+
+    /// Looks for every language on this host.
+    pub fn probe_all(&self) -> Vec<RuntimeStatus> {
+        self.entries.iter().map(Entry::status).collect()
+    }
+
+    /// The languages' names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|entry| entry.recipe.name())
+    }
+
+    /// Finds a language by name or alias, and the toolchain for it.
+    pub fn resolve(&self, choice: &LanguageChoice) -> Result<Runtime, ResolveError> {
+        let entry = self.find(choice.name()).ok_or_else(|| {
+            let names = self.entries.iter().flat_map(Entry::names);
+            ResolveError::UnknownLanguage {
+                name: choice.name().to_owned(),
+                known: self.names().map(ToOwned::to_owned).collect(),
+                did_you_mean: spelling::nearest(choice.name(), names).map(ToOwned::to_owned),
+            }
+        })?;
+        let found = match choice.version() {
+            None => entry.first().ok_or_else(|| entry.toolchain_missing())?,
+            Some(wanted) => entry.version(wanted)?,
+        };
+        Ok(Runtime::new(
+            Arc::clone(&entry.recipe),
+            found.program.clone(),
+            found.version.clone(),
+        ))
+    }
+
+    /// The language of a file, by its extension or by its first line if that is a `#!` line.
+    pub fn language_for_file(&self, file_name: &str, first_line: &str) -> Option<&str> {
+        let name = file_name.rsplit('/').next().unwrap_or(file_name);
+        let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+        let interpreter = interpreter(first_line);
+        let find = |fits: &dyn Fn(&Recipe) -> bool| {
+            self.entries
+                .iter()
+                .find(|entry| fits(&entry.recipe))
+                .map(|entry| entry.recipe.name())
+        };
+        extension
+            .and_then(|extension| {
+                find(&|recipe| recipe.extensions.iter().any(|known| known == extension))
+            })
+            .or_else(|| {
+                let interpreter = interpreter?;
+                // python3.11 is python, as long as nobody claims the longer name.
+                let bare = interpreter.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+                find(&|recipe| recipe.interpreters.iter().any(|known| known == interpreter))
+                    .or_else(|| {
+                        find(&|recipe| recipe.interpreters.iter().any(|known| known == bare))
+                    })
+            })
+    }
+
+    /// The program that shows that a language works.
+    pub fn hello(&self, name: &str) -> Option<&Hello> {
+        self.find(name).map(|entry| entry.recipe.hello())
+    }
+
+    fn find(&self, name: &str) -> Option<&Entry> {
+        self.entries
+            .iter()
+            .find(|entry| entry.names().any(|known| known == name))
+    }
+}
+
+/// The program in a `#!` line, looking through `env`.
+fn interpreter(first_line: &str) -> Option<&str> {
+    let mut words = first_line.strip_prefix("#!")?.split_whitespace();
+    let mut name = words.next()?.rsplit('/').next()?;
+    if name == "env" {
+        name = words.find(|word| !word.starts_with('-') && !word.contains('='))?;
+    }
+    name.rsplit('/').next()
+}
+
+/// No name, extension or interpreter may lead to two languages.
+fn refuse_clashes<'a>(
+    recipes: impl Iterator<Item = &'a (PathBuf, Recipe)>,
+) -> Result<(), RecipeError> {
+    let mut owners: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    for (file, recipe) in recipes {
+        let names = std::iter::once(recipe.name()).chain(recipe.aliases());
+        let claims = names
+            .map(|name| ("name", name))
+            .chain(
+                recipe
+                    .extensions
+                    .iter()
+                    .map(|text| ("extension", text.as_str())),
+            )
+            .chain(
+                recipe
+                    .interpreters
+                    .iter()
+                    .map(|text| ("interpreter", text.as_str())),
+            );
+        for claim in claims {
+            if let Some(owner) = owners.insert(claim, recipe.name()) {
+                let (kind, text) = claim;
+                return Err(RecipeError {
+                    file: file.clone(),
+                    line: None,
+                    reason: format!("the {kind} '{text}' belongs to {owner} already"),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recipe(name: &str, extras: &str, programs: &str, args: &str) -> (PathBuf, Recipe) {
+        let text = format!(
+            "name = '{name}'\nentry = 'main'\n{extras}\n[toolchain]\nprograms = {programs}\n\
+             install = 'get {name}'\nversion = {{ args = {args} }}\n[run]\ncommand = ['{{program}}']\n\
+             [hello]\ncode = ''\nexpected = ''\n"
+        );
+        let file = PathBuf::from(format!("{name}/runtime.toml"));
+        let recipe = Recipe::parse(&file, &text, |_| unreachable!()).unwrap();
+        (file, recipe)
+    }
+
+    fn resolve(runtimes: &Runtimes, choice: &str) -> Result<Runtime, ResolveError> {
+        runtimes.resolve(&choice.parse().unwrap())
+    }
+
+    fn built_in() -> Runtimes {
+        Runtimes::from_recipes(sources::built_in().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_language_is_found_by_name_and_alias() {
+        let toy = recipe(
+            "toy",
+            "aliases = ['t']",
+            "['/bin/sh']",
+            "['-c', 'echo 1.2.3']",
+        );
+        let runtimes = Runtimes::from_recipes(vec![toy]).unwrap();
+        for choice in ["toy", "t", "TOY", "toy@1.2", "t@1"] {
+            let runtime = resolve(&runtimes, choice).unwrap();
+            assert_eq!((runtime.name(), runtime.version()), ("toy", "1.2.3"));
+            assert_eq!(runtime.program(), Path::new("/bin/sh"));
+        }
+    }
+
+    #[test]
+    fn an_unknown_language_is_answered_in_one_line_with_the_likely_one() {
+        let error = resolve(&built_in(), "pyton").unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "unknown language 'pyton': did you mean 'python'? (known: bash, c, python)"
+        );
+        let error = resolve(&built_in(), "befunge").unwrap_err().to_string();
+        assert!(!error.contains("did you mean"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_toolchain_is_told_with_the_way_to_get_it() {
+        let toy = recipe("toy", "", "['no-such-toy', 'nor-this']", "[]");
+        let runtimes = Runtimes::from_recipes(vec![toy]).unwrap();
+        for choice in ["toy", "toy@1"] {
+            assert_eq!(
+                resolve(&runtimes, choice).unwrap_err().to_string(),
+                "toy is not available on this host: there is no no-such-toy, nor-this \
+                 (to get it: get toy)"
+            );
+        }
+        let status = &runtimes.probe_all()[0];
+        assert_eq!(
+            status.missing.as_deref(),
+            Some("there is no no-such-toy, nor-this")
+        );
+        assert_eq!(
+            (status.version.as_ref(), status.program.as_ref()),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn a_version_that_is_not_there_is_told_with_those_that_are() {
+        let programs = "['no-such-toy', '/bin/sh', '/usr/bin/sh']";
+        let toy = recipe("toy", "", programs, "['-c', 'echo 1.2.3']");
+        let runtimes = Runtimes::from_recipes(vec![toy]).unwrap();
+        assert_eq!(
+            resolve(&runtimes, "toy@2").unwrap_err().to_string(),
+            "toy 2 is not available on this host; found 1.2.3"
+        );
+    }
+
+    #[test]
+    fn a_toolchain_is_asked_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("log");
+        let args = format!("['-c', 'echo x >> {}; echo 1.2.3']", log.display());
+        let toy = recipe("toy", "", "['/bin/sh']", &args);
+        let runtimes = Runtimes::from_recipes(vec![toy]).unwrap();
+        assert!(!log.exists(), "the toolchain ran before anybody asked");
+        for choice in ["toy", "toy@1", "toy@9"] {
+            let _ = resolve(&runtimes, choice);
+        }
+        runtimes.probe_all();
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "x\n");
+    }
+
+    #[test]
+    fn files_are_known_by_extension_and_by_their_first_line() {
+        let runtimes = built_in();
+        for (name, first_line, language) in [
+            ("a.py", "", Some("python")),
+            ("dir.d/run.sh", "", Some("bash")),
+            ("main.c", "#!/bin/sh", Some("c")),
+            ("script", "#!/usr/bin/env python3", Some("python")),
+            ("script", "#!/usr/bin/env -S A=b python3 -u", Some("python")),
+            ("script", "#! /usr/bin/python3.11 -u", Some("python")),
+            ("script.x", "#!/bin/bash", Some("bash")),
+            ("script", "#!/usr/bin/perl", None),
+            ("script", "#!", None),
+            ("script", "echo", None),
+            ("dir.py/script", "", None),
+        ] {
+            assert_eq!(
+                runtimes.language_for_file(name, first_line),
+                language,
+                "{name} {first_line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_recipe_of_the_user_replaces_the_built_in_one() {
+        let directory = tempfile::tempdir().unwrap();
+        let toy = directory.path().join("toy");
+        std::fs::create_dir(&toy).unwrap();
+        let text = include_str!("../../../../runtimes/bash/runtime.toml")
+            .replace("\"sh\", \"shell\"", "\"our-shell\"");
+        std::fs::write(toy.join("runtime.toml"), text).unwrap();
+        std::fs::write(toy.join("hello.sh"), "echo ours").unwrap();
+        let runtimes = Runtimes::load(Some(directory.path())).unwrap();
+        assert!(runtimes.find("our-shell").is_some() && runtimes.find("shell").is_none());
+        assert_eq!(runtimes.hello("bash").unwrap().code, "echo ours");
+        assert_eq!(
+            runtimes.names().collect::<Vec<_>>(),
+            ["bash", "c", "python"]
+        );
+    }
+
+    #[test]
+    fn two_languages_cannot_share_a_name_or_an_extension() {
+        for (extras, claim) in [
+            ("aliases = ['one']", "name 'one'"),
+            ("extensions = ['o']", "extension 'o'"),
+            ("interpreters = ['i']", "interpreter 'i'"),
+        ] {
+            let one = recipe(
+                "one",
+                "extensions = ['o']\ninterpreters = ['i']",
+                "['x']",
+                "[]",
+            );
+            let two = recipe("two", extras, "['x']", "[]");
+            let error = Runtimes::from_recipes(vec![one, two]).unwrap_err();
+            assert_eq!(
+                error.to_string(),
+                format!("two/runtime.toml: the {claim} belongs to one already")
+            );
+        }
+    }
+
+    #[test]
+    fn a_directory_that_was_named_must_be_there() {
+        let error = Runtimes::load(Some(Path::new("/nonexistent/runtimes"))).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("/nonexistent/runtimes: cannot be read")
+        );
+    }
+}

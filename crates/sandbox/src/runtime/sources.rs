@@ -1,0 +1,59 @@
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::builtin;
+use super::recipe::{Recipe, RecipeError};
+
+/// The recipes that are part of this program, with the files they came from.
+pub(crate) fn built_in() -> Result<Vec<(PathBuf, Recipe)>, RecipeError> {
+    let recipes = builtin::recipes()?;
+    let with_file = |recipe: Recipe| {
+        let file = format!("runtimes/{}/runtime.toml", recipe.name());
+        (file.into(), recipe)
+    };
+    Ok(recipes.into_iter().map(with_file).collect())
+}
+
+/// The recipes in a directory that has one directory for each language.
+pub(crate) fn directory(directory: &Path) -> Result<Vec<(PathBuf, Recipe)>, RecipeError> {
+    let failed = |file: &Path, error: io::Error| RecipeError {
+        file: file.to_owned(),
+        line: None,
+        reason: format!("cannot be read: {error}"),
+    };
+    let listing = std::fs::read_dir(directory).map_err(|error| failed(directory, error))?;
+    let mut recipes = Vec::new();
+    for entry in listing {
+        let entry = entry.map_err(|error| failed(directory, error))?;
+        let file = entry.path().join("runtime.toml");
+        if !file.is_file() {
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).map_err(|error| failed(&file, error))?;
+        let recipe = Recipe::parse(&file, &text, |name| {
+            let beside = entry.path().join(name);
+            std::fs::read_to_string(&beside)
+                .map_err(|error| format!("{} cannot be read: {error}", beside.display()))
+        })?;
+        recipes.push((file, recipe));
+    }
+    // A directory has no order of its own, and two recipes of one name must not depend on luck.
+    recipes.sort_by(|(left, _), (right, _)| left.cmp(right));
+    Ok(recipes)
+}
+
+/// `$XDG_CONFIG_HOME/sandbox-run/runtimes`, by the rules of the XDG base directory specification.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the configuration code that finds the user's directory"
+)]
+pub(crate) fn user_directory() -> Option<PathBuf> {
+    let absolute = |variable: &str| {
+        std::env::var_os(variable)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let configuration =
+        absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    Some(configuration.join("sandbox-run/runtimes"))
+}

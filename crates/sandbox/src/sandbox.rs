@@ -1,0 +1,217 @@
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use sandbox_backends::native::{NativeBackend, NativeOptions};
+use sandbox_core::{Backend, CancelToken, Capabilities, Event, Protection, Report, Request};
+
+use crate::engine::Engine;
+use crate::events::{Events, Listener};
+use crate::{ExecuteError, Execution, Hooks, Runtimes, StartError};
+
+/// Executes requests. Make one and share it: executions through `&self` run in parallel.
+pub struct Sandbox {
+    engine: Arc<Engine>,
+}
+
+/// Sets up a [`Sandbox`].
+#[must_use = "a builder does nothing until it is built"]
+pub struct SandboxBuilder {
+    native: NativeOptions,
+    backend: Option<Box<dyn Backend>>,
+    runtimes_directory: Option<PathBuf>,
+    hooks: Vec<Box<dyn Hooks>>,
+}
+
+impl Sandbox {
+    /// A sandbox with every wall this host can build, and the recipes of this program and the user.
+    pub fn new() -> Result<Self, StartError> {
+        Self::builder().build()
+    }
+
+    /// Begins to set one up.
+    pub fn builder() -> SandboxBuilder {
+        SandboxBuilder {
+            native: NativeOptions::default(),
+            backend: None,
+            runtimes_directory: None,
+            hooks: Vec::new(),
+        }
+    }
+
+    /// The languages.
+    pub fn runtimes(&self) -> &Runtimes {
+        &self.engine.runtimes
+    }
+
+    /// What can be enforced on this host.
+    pub fn capabilities(&self) -> &Capabilities {
+        self.engine.backend.capabilities()
+    }
+
+    /// Executes a request and waits for the report.
+    ///
+    /// An error means that the request was not taken. What goes wrong afterwards is in the report:
+    /// with its own status if it was the program's doing, with [`Status::Error`] if it was ours.
+    ///
+    /// [`Status::Error`]: sandbox_core::Status::Error
+    pub fn execute(&self, request: Request) -> Result<Report, ExecuteError> {
+        self.execute_for(request, None, &CancelToken::new())
+    }
+
+    /// The same, telling events on the calling thread as they happen, and ended by the token.
+    ///
+    /// Output events belong to the stage that was announced last. While `on_event` is busy, the
+    /// program can write only as much as its pipes hold.
+    pub fn execute_with(
+        &self,
+        request: Request,
+        on_event: &mut dyn FnMut(&Event),
+        cancel: &CancelToken,
+    ) -> Result<Report, ExecuteError> {
+        self.execute_for(request, Some(on_event), cancel)
+    }
+
+    /// Starts a request on a thread of its own.
+    pub fn start(&self, request: Request) -> Result<Execution, ExecuteError> {
+        let job = self.engine.accept(request)?;
+        Execution::begin(Arc::clone(&self.engine), job)
+    }
+
+    fn execute_for(
+        &self,
+        request: Request,
+        listener: Option<Listener<'_>>,
+        cancel: &CancelToken,
+    ) -> Result<Report, ExecuteError> {
+        let job = self.engine.accept(request)?;
+        self.engine
+            .carry_out(&job, &mut Events::new(listener), cancel)
+    }
+}
+
+impl SandboxBuilder {
+    /// Calls these hooks at each step, after those that were added before.
+    pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
+        self.hooks.push(Box::new(hooks));
+        self
+    }
+
+    /// Leaves a wall out. Only tests and `doctor --attack` have a reason to: they show that an attack
+    /// succeeds without the wall that stops it.
+    pub fn without(mut self, protection: Protection) -> Self {
+        self.native.without.insert(protection);
+        self
+    }
+
+    /// How many prepared sandboxes to keep ready.
+    pub fn spare_slots(mut self, slots: usize) -> Self {
+        self.native.spare_slots = slots;
+        self
+    }
+
+    /// Reads recipes from this directory instead of the user's configuration directory.
+    pub fn runtimes_directory(mut self, directory: PathBuf) -> Self {
+        self.runtimes_directory = Some(directory);
+        self
+    }
+
+    /// Builds walls with this backend instead of the native one, whose settings then have no effect.
+    pub fn backend(mut self, backend: Box<dyn Backend>) -> Self {
+        self.backend = Some(backend);
+        self
+    }
+
+    /// Reads the recipes, probes the host and starts what executions need.
+    pub fn build(self) -> Result<Sandbox, StartError> {
+        let runtimes = Runtimes::load(self.runtimes_directory.as_deref())?;
+        let backend = match self.backend {
+            Some(backend) => backend,
+            None => Box::new(NativeBackend::start(self.native)?),
+        };
+        Ok(Sandbox {
+            engine: Arc::new(Engine {
+                backend,
+                runtimes,
+                hooks: self.hooks,
+            }),
+        })
+    }
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sandbox")
+            .field("isolation", &self.engine.backend.isolation())
+            .field("runtimes", &self.engine.runtimes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SandboxBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SandboxBuilder")
+            .field("native", &self.native)
+            .field("runtimes_directory", &self.runtimes_directory)
+            .field("hooks", &self.hooks.len())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::{Scripted, exited};
+    use sandbox_core::Status;
+    use std::sync::Barrier;
+    use std::thread;
+
+    fn sandbox(scripted: Scripted) -> Sandbox {
+        Sandbox {
+            engine: Arc::new(scripted.engine(Vec::new())),
+        }
+    }
+
+    fn request() -> Request {
+        Request::builder("script").code("").build().unwrap()
+    }
+
+    #[test]
+    fn executions_run_in_parallel_through_a_shared_reference() {
+        // Each stage waits for the other: one after the other, neither would end.
+        let barrier = Arc::new(Barrier::new(2));
+        let mut scripted = Scripted::new();
+        for _ in 0..2 {
+            let barrier = Arc::clone(&barrier);
+            scripted = scripted.then(move |_, _, _| {
+                barrier.wait();
+                Ok(exited(0))
+            });
+        }
+        let sandbox = sandbox(scripted);
+        thread::scope(|scope| {
+            let other = scope.spawn(|| sandbox.execute(request()).unwrap());
+            let report = sandbox.execute(request()).unwrap();
+            assert_eq!(report.status, Status::Completed);
+            assert_ne!(other.join().unwrap().id, report.id);
+        });
+    }
+
+    #[test]
+    fn an_unknown_language_is_refused_before_anything_happens() {
+        let sandbox = sandbox(Scripted::new());
+        let unknown = || Request::builder("nonsense").code("").build().unwrap();
+        let mut heard = 0;
+        let mut listener = |_: &Event| heard += 1;
+        let token = CancelToken::new();
+        assert!(matches!(
+            sandbox.execute_with(unknown(), &mut listener, &token),
+            Err(ExecuteError::Language(_))
+        ));
+        assert_eq!(heard, 0);
+        assert!(matches!(
+            sandbox.start(unknown()),
+            Err(ExecuteError::Language(_))
+        ));
+    }
+}

@@ -1,0 +1,135 @@
+//! A backend that follows a script, for tests of what the engine does before, between and after the
+//! stages. It builds no walls and says nothing about them.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sandbox_core::{
+    Backend, BackendError, CancelToken, Capabilities, Ending, Isolation, Observer, Stage,
+    StageFigures, StageOutcome, StagePlan,
+};
+
+use crate::engine::Engine;
+use crate::{Hooks, Runtimes};
+
+type Act = Box<
+    dyn FnOnce(&StagePlan, &mut dyn Observer, &CancelToken) -> Result<StageOutcome, BackendError>
+        + Send,
+>;
+
+/// Plays one act for each stage.
+pub(crate) struct Scripted {
+    capabilities: Capabilities,
+    acts: Mutex<VecDeque<Act>>,
+    played: Arc<Mutex<Vec<Stage>>>,
+}
+
+impl Scripted {
+    pub(crate) fn new() -> Self {
+        Self {
+            capabilities: Capabilities::default(),
+            acts: Mutex::default(),
+            played: Arc::default(),
+        }
+    }
+
+    pub(crate) fn then(
+        self,
+        act: impl FnOnce(
+            &StagePlan,
+            &mut dyn Observer,
+            &CancelToken,
+        ) -> Result<StageOutcome, BackendError>
+        + Send
+        + 'static,
+    ) -> Self {
+        self.acts.lock().unwrap().push_back(Box::new(act));
+        self
+    }
+
+    pub(crate) fn then_ends(self, outcome: StageOutcome) -> Self {
+        self.then(move |_, _, _| Ok(outcome))
+    }
+
+    /// The stages that were begun so far.
+    pub(crate) fn played(&self) -> Arc<Mutex<Vec<Stage>>> {
+        Arc::clone(&self.played)
+    }
+
+    /// An engine with languages that every host with a shell has: `script`, and `made`, which has a
+    /// compile stage that leaves `out`.
+    pub(crate) fn engine(self, hooks: Vec<Box<dyn Hooks>>) -> Engine {
+        Engine {
+            backend: Box::new(self),
+            runtimes: runtimes(),
+            hooks,
+        }
+    }
+}
+
+fn runtimes() -> Runtimes {
+    let directory = tempfile::tempdir().unwrap();
+    for (name, stages) in [
+        ("script", "[run]\ncommand = ['{program}', '{entry}']"),
+        (
+            "made",
+            "[compile]\ncommand = ['{program}', '{sources}']\nartefacts = ['out']\n\
+             [run]\ncommand = ['./out']",
+        ),
+    ] {
+        let recipe = format!(
+            "name = '{name}'\nextensions = ['{name}']\nentry = 'main.{name}'\n\
+             [toolchain]\nprograms = ['/bin/sh']\nversion = {{ args = ['-c', 'echo 7.8'] }}\n\
+             {stages}\n[hello]\ncode = ''\nexpected = ''\n"
+        );
+        let place = directory.path().join(name);
+        std::fs::create_dir(&place).unwrap();
+        std::fs::write(place.join("runtime.toml"), recipe).unwrap();
+    }
+    Runtimes::load(Some(directory.path())).unwrap()
+}
+
+impl Backend for Scripted {
+    fn isolation(&self) -> Isolation {
+        Isolation::Native
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn run(
+        &self,
+        plan: &StagePlan,
+        observer: &mut dyn Observer,
+        cancel: &CancelToken,
+    ) -> Result<StageOutcome, BackendError> {
+        self.played.lock().unwrap().push(plan.stage);
+        let act = self.acts.lock().unwrap().pop_front();
+        act.expect("the script has no act for this stage")(plan, observer, cancel)
+    }
+}
+
+/// An outcome with nothing in it but its ending.
+pub(crate) fn outcome(ending: Ending) -> StageOutcome {
+    StageOutcome {
+        ending,
+        figures: StageFigures::default(),
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        output: Vec::new(),
+        stdout_truncated: false,
+        stderr_truncated: false,
+        files: Vec::new(),
+        skipped: Vec::new(),
+        enforced: Vec::new(),
+        violations: Vec::new(),
+        prepare_time: Duration::ZERO,
+        collect_time: Duration::ZERO,
+    }
+}
+
+pub(crate) fn exited(code: i32) -> StageOutcome {
+    outcome(Ending::Exited(code))
+}

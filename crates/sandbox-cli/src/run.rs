@@ -69,7 +69,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
             })?;
             let (sandbox, cancel) = (Arc::clone(&sandbox), cancel.clone());
             spawn("execute", move || {
-                execute(&sandbox, prepared.request, &to_printer, &cancel);
+                execute(sandbox, prepared.request, &to_printer, &cancel);
             })
         })
         .map_err(|error| Failure::Ours(format!("cannot start a thread: {error}")));
@@ -130,12 +130,15 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-fn execute(sandbox: &Sandbox, request: Request, news: &Sender<News>, cancel: &CancelToken) {
+fn execute(sandbox: Arc<Sandbox>, request: Request, news: &Sender<News>, cancel: &CancelToken) {
     let mut tell = |event: &Event| {
         // A printer that has gone has cancelled the execution.
         let _ = news.send(News::Event(event.clone()));
     };
     let result = sandbox.execute_with(request, &mut tell, cancel);
+    // The main thread must be the last to hold the sandbox, or the process could end in the middle
+    // of taking it down.
+    drop(sandbox);
     let _ = news.send(News::End(Box::new(result)));
 }
 

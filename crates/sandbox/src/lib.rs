@@ -1,6 +1,6 @@
 //! Runs code that nobody trusts, safely, and reports exactly what happened.
 //!
-//! ```no_run
+//! ```
 //! use sandbox::{Limits, Request, Sandbox};
 //! use std::time::Duration;
 //!

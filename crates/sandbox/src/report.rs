@@ -7,6 +7,10 @@ use sandbox_core::{
     text_and_base64,
 };
 
+/// Artefacts are collected up to what the run stage has room for.
+const ARTEFACTS_TOO_LARGE: &str =
+    "what compiling left does not fit into the disk limit of the run stage";
+
 /// What is known of an execution before any stage ran.
 pub(crate) struct Header {
     pub(crate) id: ExecutionId,
@@ -156,6 +160,9 @@ impl StageResult {
             },
             Ending::OutOfMemory => format!("memory limit of {} reached", limits.memory()),
             Ending::TooMuchOutput => format!("more than {} of output", limits.output()),
+            Ending::TooManyFiles if self.stage == Stage::Compile => {
+                return Some(ARTEFACTS_TOO_LARGE.to_owned());
+            }
             Ending::TooManyFiles => format!(
                 "more than {} or {} files to collect",
                 self.collect.total, self.collect.count
@@ -323,7 +330,10 @@ mod tests {
                 (compile_status, Stage::Compile),
                 "{ending:?}"
             );
-            let told = sentence.map(|sentence| format!("{sentence} while compiling"));
+            let told = match ending {
+                TooManyFiles => Some(ARTEFACTS_TOO_LARGE.to_owned()),
+                _ => sentence.map(|sentence| format!("{sentence} while compiling")),
+            };
             assert_eq!(report.error, told, "{ending:?}");
         }
     }

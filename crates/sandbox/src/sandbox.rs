@@ -127,7 +127,7 @@ impl SandboxBuilder {
         let runtimes = Runtimes::load(self.runtimes_directory.as_deref())?;
         let backend = match self.backend {
             Some(backend) => backend,
-            None => Box::new(NativeBackend::start(self.native)?),
+            None => Box::new(NativeBackend::start(&self.native)?),
         };
         Ok(Sandbox {
             engine: Arc::new(Engine {

@@ -10,7 +10,9 @@ const MOST_NAMES: usize = 10;
 /// What came of an execution, in a few lines.
 pub(super) fn summary(report: &Report, paint: Paint) -> String {
     let mut lines = vec![headline(report, paint)];
-    if let Some(error) = &report.error {
+    // The headline has said all there is about these two.
+    let said = matches!(report.status, Status::RuntimeError | Status::Cancelled);
+    if let Some(error) = report.error.as_ref().filter(|_| !said) {
         lines.push(format!("  {}", printable(error)));
     }
     if report.stdout_truncated || report.stderr_truncated {
@@ -152,7 +154,9 @@ mod tests {
         let mut report = samples::report();
         report.status = Status::RuntimeError;
         report.exit_code = 3;
+        report.error = Some("exited with code 3".into());
         assert_eq!(status(&report), "exit code 3");
+        assert_eq!(summary(&report, Paint::none()).lines().count(), 1);
         report.signal = Some("SIGSEGV".into());
         assert_eq!(status(&report), "ended by SIGSEGV");
         report.status = Status::MemoryLimit;

@@ -27,8 +27,8 @@ impl Arch {
     #[cfg(target_arch = "aarch64")]
     pub const NATIVE: Self = Self::Aarch64;
 
-    /// The value the kernel puts into `seccomp_data.arch` (`AUDIT_ARCH_*` in linux/audit.h): the ELF
-    /// machine number, with bits for 64-bit and little-endian.
+    /// The value the kernel puts into `seccomp_data.arch` (`AUDIT_ARCH_*` in linux/audit.h): the
+    /// ELF machine number, with bits for 64-bit and little-endian.
     pub const fn audit_number(self) -> u32 {
         match self {
             Self::X86_64 => 0xc000_003e,
@@ -73,8 +73,8 @@ impl Arch {
 
     /// What to call a number that is not in the table.
     ///
-    /// There are few such names on purpose: a program may try four thousand million numbers, and the
-    /// supervisor keeps a count per name.
+    /// There are few such names on purpose: a program may try four thousand million numbers, and
+    /// the supervisor keeps a count per name.
     pub(super) const fn name_of_unknown(self, number: u32) -> &'static str {
         match self {
             Self::X86_64 if number >= X32_BIT => "x32",

@@ -1,9 +1,9 @@
 //! Writing classic BPF from the end to the beginning.
 //!
-//! Jumps in classic BPF only go forward, and a conditional jump reaches 255 instructions at most. If
-//! the last instruction is written first, the target of every jump is already in place when the jump
-//! is written: its distance is known, and a far target can be given a stepping stone on the spot.
-//! There are no second passes and no unresolved labels.
+//! Jumps in classic BPF only go forward, and a conditional jump reaches 255 instructions at most.
+//! If the last instruction is written first, the target of every jump is already in place when the
+//! jump is written: its distance is known, and a far target can be given a stepping stone on the
+//! spot. There are no second passes and no unresolved labels.
 
 use std::collections::BTreeMap;
 

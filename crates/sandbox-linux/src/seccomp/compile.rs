@@ -2,8 +2,8 @@
 //!
 //! The program reads, in this order: the architecture (another one kills the process, because its
 //! numbers mean other calls), the number (a binary search, see `switch`), and for a few calls their
-//! arguments. Since it is written from its end (see `assembler`), the functions below take the places
-//! to go on to as arguments and return the place where their own code starts.
+//! arguments. Since it is written from its end (see `assembler`), the functions below take the
+//! places to go on to as arguments and return the place where their own code starts.
 
 use libc::{
     SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_USER_NOTIF,
@@ -11,7 +11,8 @@ use libc::{
 
 use super::arch::Arch;
 use super::assembler::{Assembler, Label, Test};
-use super::profile::{Profile, ProfileError};
+use super::error::ProfileError;
+use super::profile::Profile;
 use super::program::{MAX_INSTRUCTIONS, Program};
 use super::rules::{Answer, CallRules, Condition, Membership, Reporting};
 use super::switch::{Range, switch};
@@ -51,8 +52,8 @@ pub enum Affinity {
     Fixed,
 }
 
-/// What network the sandbox has. Both kinds have a network namespace of their own, so that the filter
-/// is the same for now.
+/// What network the sandbox has. Both kinds have a network namespace of their own, so that the
+/// filter is the same for now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetworkKind {
     /// No interface that is up.

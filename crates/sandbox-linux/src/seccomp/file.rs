@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::arch::Arch;
-use super::profile::EntryProblem;
+use super::error::EntryProblem;
 use super::rules::{Condition, Membership, Switch, Width};
 
 #[derive(Deserialize)]

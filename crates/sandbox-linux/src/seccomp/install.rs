@@ -22,12 +22,14 @@ pub enum Listener {
 ///
 /// This allocates nothing and takes no lock, so that it may run in a child between clone and exec.
 pub fn install(instructions: &[sock_filter], listener: Listener) -> Result<Option<OwnedFd>, Errno> {
-    // SPEC_ALLOW is left out: it would lift processor mitigations from the very program we distrust.
+    // SPEC_ALLOW is left out: it would lift processor mitigations from the very program we
+    // distrust.
     match listener {
         Listener::Unwanted => set_filter(instructions, 0).map(|_| None),
         Listener::Wanted => {
-            // With WAIT_KILLABLE_RECV a call that the supervisor has already read is not restarted by
-            // every signal that comes in, which would count it twice. Linux before 5.19 lacks it.
+            // With WAIT_KILLABLE_RECV a call that the supervisor has already read is not restarted
+            // by every signal that comes in, which would count it twice. Linux before 5.19 lacks
+            // it.
             let wanted = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
             let restart_free = wanted | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
             let descriptor = match set_filter(instructions, restart_free) {

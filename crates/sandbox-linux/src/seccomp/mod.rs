@@ -3,17 +3,18 @@
 //! The policy is data (`profiles/default.toml`), each entry with its reason. It is read into a
 //! [`Profile`], and from there two independent roads lead to the same answer:
 //!
-//! * [`Profile::compile`] turns it into a [`Program`] that the kernel runs at every call. It is built
-//!   once and kept short, because installing a filter costs time for every instruction.
-//! * [`Profile::verdict`] judges one call directly from the data. The supervisor uses it to name and
-//!   answer a call that the kernel handed over, and the tests compare it with the program.
+//! * [`Profile::compile`] turns it into a [`Program`] that the kernel runs at every call. It is
+//!   built once and kept short, because installing a filter costs time for every instruction.
+//! * [`Profile::verdict`] judges one call directly from the data. The supervisor uses it to name
+//!   and answer a call that the kernel handed over, and the tests compare it with the program.
 //!
 //! [`install`] puts a program in force for the calling thread, and [`Notifications`] is the
-//! supervisor's end: denied calls arrive there, are counted, and are answered with an errno. A call is
-//! never let through from there, so that it does not matter that memory behind its arguments may
+//! supervisor's end: denied calls arrive there, are counted, and are answered with an errno. A call
+//! is never let through from there, so that it does not matter that memory behind its arguments may
 //! change in the meantime. When the supervisor is gone the kernel answers ENOSYS by itself.
 
 mod arch;
+mod error;
 mod file;
 mod profile;
 mod rules;
@@ -32,8 +33,9 @@ mod tests;
 
 pub use arch::Arch;
 pub use compile::{Affinity, DeniedAction, FilterOptions, NetworkKind};
+pub use error::{EntryProblem, ProfileError};
 pub use install::{Listener, install};
 pub use notify::{Notification, Notifications};
-pub use profile::{EntryProblem, Profile, ProfileError};
+pub use profile::Profile;
 pub use program::{Program, ProgramError};
 pub use verdict::Verdict;

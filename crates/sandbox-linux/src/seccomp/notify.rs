@@ -11,8 +11,9 @@ use super::install::last_errno;
 /// The calls that a filter with a listener denied, waiting for their answers.
 ///
 /// Poll the descriptor for reading, then call [`Notifications::receive`] until it gives `None`. The
-/// poll shows a hang-up once the last process under the filter is gone. One thread should do this: a
-/// second could take a call away between the look and the read, and the first would wait for the next.
+/// poll shows a hang-up once the last process under the filter is gone. One thread should do this:
+/// a second could take a call away between the look and the read, and the first would wait for the
+/// next.
 #[derive(Debug)]
 pub struct Notifications {
     listener: OwnedFd,
@@ -25,7 +26,8 @@ pub struct Notifications {
 pub struct Notification {
     /// The kernel's ticket for this call, to answer with.
     pub id: u64,
-    /// The calling thread, as numbered in the supervisor's pid namespace; 0 if it has no number there.
+    /// The calling thread, as numbered in the supervisor's pid namespace; 0 if it has no number
+    /// there.
     pub thread: u32,
     /// The architecture of the call (`AUDIT_ARCH_*`). The filter lets only one through.
     pub audit_arch: u32,
@@ -70,8 +72,8 @@ impl Notifications {
             Err(Errno::NOENT | Errno::INTR | Errno::AGAIN) => return Ok(None),
             Err(errno) => return Err(errno),
         }
-        // SAFETY: the buffer is aligned for and at least as large as a `seccomp_notif`, and every bit
-        // pattern is one, since it is made of integers alone.
+        // SAFETY: the buffer is aligned for and at least as large as a `seccomp_notif`, and every
+        // bit pattern is one, since it is made of integers alone.
         let received = unsafe { buffer.as_mut_ptr().cast::<seccomp_notif>().read() };
         Ok(Some(Notification {
             id: received.id,
@@ -82,8 +84,8 @@ impl Notifications {
         }))
     }
 
-    /// Answers a call with `errno`. If its caller is gone by now there is nobody to answer, which is
-    /// as good.
+    /// Answers a call with `errno`. If its caller is gone by now there is nobody to answer, which
+    /// is as good.
     pub fn refuse(&self, id: u64, errno: i32) -> Result<(), Errno> {
         let response = seccomp_notif_resp {
             id,

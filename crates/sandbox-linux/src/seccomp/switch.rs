@@ -3,9 +3,9 @@
 //! A value's range is found by binary search: each step is one comparison, so that a filter of 470
 //! calls asks about seven questions instead of hundreds. Numbers that follow each other and lead to
 //! the same place share one range. Often a single number stands out in a range, like `ioctl` among
-//! the file calls. To cut it out would take two borders; to ask for it by name takes one instruction.
-//! So ranges are first grouped into stretches of one common target with a few exceptions, as cheaply
-//! as possible, and the search runs over the stretches.
+//! the file calls. To cut it out would take two borders; to ask for it by name takes one
+//! instruction. So ranges are first grouped into stretches of one common target with a few
+//! exceptions, as cheaply as possible, and the search runs over the stretches.
 
 use super::assembler::{Assembler, Label, Test};
 
@@ -29,8 +29,8 @@ struct Stretch {
 
 /// Emits code that takes the accumulator to the target of its range.
 ///
-/// The ranges must be in rising order and start at 0. Where everything leads to one place, no code is
-/// needed and that place is returned.
+/// The ranges must be in rising order and start at 0. Where everything leads to one place, no code
+/// is needed and that place is returned.
 pub(super) fn switch(assembler: &mut Assembler, ranges: &[Range]) -> Label {
     let mut merged = ranges.to_vec();
     merged.dedup_by_key(|range| range.target);

@@ -98,6 +98,9 @@ fn call(number: c_long, arguments: [u64; 3]) -> c_int {
     }
 }
 
+/// libc gives it different types on different targets.
+const TIOCSTI: u64 = 0x5412;
+
 const HIGH_BITS: u64 = 0xdead_beef_0000_0000;
 
 /// Calls an attacker would make: number, arguments, errno.
@@ -113,12 +116,8 @@ const DENIED: &[(c_long, [u64; 3], c_int)] = &[
         libc::EAFNOSUPPORT,
     ),
     (libc::SYS_socket, [2, 3, 1], libc::EPERM),
-    (libc::SYS_ioctl, [0, libc::TIOCSTI, 0], libc::EPERM),
-    (
-        libc::SYS_ioctl,
-        [0, libc::TIOCSTI | HIGH_BITS, 0],
-        libc::EPERM,
-    ),
+    (libc::SYS_ioctl, [0, TIOCSTI, 0], libc::EPERM),
+    (libc::SYS_ioctl, [0, TIOCSTI | HIGH_BITS, 0], libc::EPERM),
     (libc::SYS_prctl, [35, 0, 0], libc::EINVAL),
     (libc::SYS_seccomp, [1, 8, 0], libc::EINVAL),
     (libc::SYS_io_uring_setup, [1, 0, 0], libc::ENOSYS),
@@ -237,7 +236,12 @@ mod other_abis {
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!(waited, child);
         assert!(libc::WIFSIGNALED(status), "status {status:#x}");
-        assert_eq!(libc::WTERMSIG(status), libc::SIGSYS);
+        // A kernel built without 32-bit calls has no such gate, and the instruction itself faults.
+        let signal = libc::WTERMSIG(status);
+        assert!(
+            [libc::SIGSYS, libc::SIGSEGV].contains(&signal),
+            "signal {signal}"
+        );
     }
 
     #[test]

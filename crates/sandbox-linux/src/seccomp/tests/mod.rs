@@ -3,6 +3,7 @@
 mod equivalence;
 pub(super) mod interpreter;
 mod kernel;
+mod known_answers;
 mod oracle;
 mod runtimes;
 

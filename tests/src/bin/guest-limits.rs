@@ -1,0 +1,2 @@
+//! The limit tests as one static program.
+fn main() {}

@@ -1,2 +1,59 @@
-//! Benchmarks.
-fn main() {}
+//! Benchmarks that compare within one run, because only ratios survive on a shared machine.
+//!
+//! `sandbox-bench cold` asks what a sandbox costs that is built for one program and thrown away. The
+//! program runs bare, under bubblewrap and in our sandbox, in turns, so that whatever else the machine
+//! does falls on all alike ([`cases`], [`measure`]). Then it shows where our own time goes: by stage of
+//! a run, and by wall ([`walls`]). [`table`] is for people, [`record`] for machines.
+
+mod cases;
+mod cold;
+mod host;
+mod measure;
+mod record;
+mod table;
+mod walls;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(name = "sandbox-bench", about, version)]
+struct Arguments {
+    #[command(subcommand)]
+    benchmark: Benchmark,
+}
+
+#[derive(Subcommand)]
+enum Benchmark {
+    /// What a single-use sandbox costs, against a bare process and bubblewrap.
+    ///
+    /// Ends with code 1 if ours is not cheaper than bubblewrap in some pacing.
+    Cold(ColdArguments),
+}
+
+#[derive(Args)]
+struct ColdArguments {
+    /// Rounds with pauses; the other pacings do a multiple of it.
+    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    rounds: u32,
+    /// A few rounds only: to see that it works, not to quote figures.
+    #[arg(long, conflicts_with = "rounds")]
+    quick: bool,
+    /// Where cold.json and cold.txt go.
+    #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
+    results: PathBuf,
+}
+
+const QUICK_ROUNDS: u32 = 6;
+
+fn main() -> anyhow::Result<ExitCode> {
+    let Benchmark::Cold(arguments) = Arguments::parse().benchmark;
+    let rounds = if arguments.quick {
+        QUICK_ROUNDS
+    } else {
+        arguments.rounds
+    };
+    cold::run(rounds as usize, &arguments.results)
+}

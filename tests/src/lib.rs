@@ -1,1 +1,8 @@
 //! Helpers that several suites share.
+
+pub mod backend;
+pub mod process;
+pub mod residue;
+pub mod skip;
+pub mod user;
+pub mod wait;

@@ -187,6 +187,14 @@ impl Limits {
         self.open_files
     }
 
+    /// The same values, with only those counted as asked for that `other` was asked for. For defaults
+    /// of a language, which nobody asked for.
+    #[must_use]
+    pub fn asked_like(mut self, other: &Self) -> Self {
+        self.asked.clone_from(&other.asked);
+        self
+    }
+
     /// Whether the caller set this limit, rather than leaving the default.
     pub fn is_asked(&self, protection: Protection) -> bool {
         self.asked.contains(&protection)

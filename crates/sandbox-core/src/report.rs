@@ -91,6 +91,9 @@ pub struct StageReport {
     pub figures: StageFigures,
     /// Whether the result came from the compile cache.
     pub cached: bool,
+    /// What a compiler printed, warnings included. The run stage's output stands in the report itself.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output: String,
 }
 
 /// What a stage used.

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
-use sandbox_core::{CollectRule, CollectedFile, SkippedFile};
+use sandbox_core::{CollectRule, CollectedFile, InputFile, SkippedFile};
 
 /// Directories deeper than this are left alone: each level holds a descriptor while it is walked.
 const DEEPEST: usize = 64;
@@ -30,10 +30,12 @@ pub struct Collected {
     pub over_limit: bool,
 }
 
-/// Reads the files that fit the rule.
-pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule) -> Collected {
+/// Reads the files that fit the rule, but for those that are still as they were `placed`: what went in
+/// is not what came out.
+pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule, placed: &[InputFile]) -> Collected {
     let mut walk = Walk {
         rule,
+        placed,
         found: Collected::default(),
         bytes_left: rule.total.as_u64(),
         names: 0,
@@ -55,6 +57,7 @@ pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule) -> Collected {
 
 struct Walk<'a> {
     rule: &'a CollectRule,
+    placed: &'a [InputFile],
     found: Collected,
     bytes_left: u64,
     names: usize,
@@ -123,11 +126,14 @@ impl Walk<'_> {
     }
 
     fn file(&mut self, directory: &OwnedFd, name: &CStr, path: String) {
+        if self.is_unchanged(directory, name, &path) {
+            return;
+        }
         if self.found.files.len() >= self.rule.count {
             self.found.over_limit = true;
             return;
         }
-        match self.read(directory, name) {
+        match read(directory, name, self.bytes_left) {
             Ok(Some((contents, executable))) => {
                 self.bytes_left -= contents.len() as u64;
                 self.found.files.push(CollectedFile {
@@ -141,32 +147,14 @@ impl Walk<'_> {
         }
     }
 
-    /// The contents, or nothing if they are more than what is left of the limit.
-    fn read(&self, directory: &OwnedFd, name: &CStr) -> Result<Option<(Vec<u8>, bool)>, Errno> {
-        // Non-blocking, in case it is no regular file after all; the kind is asked again below.
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let file = open_beneath(directory.as_fd(), name, flags)?;
-        let stat = fstat(&file)?;
-        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Errno::INVAL);
-        }
-        let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
-        if size > self.bytes_left {
-            return Ok(None);
-        }
-        let size = usize::try_from(size).map_err(|_| Errno::FBIG)?;
-        let mut contents = vec![0; size];
-        let mut filled = 0;
-        while filled < size {
-            match rustix::io::read(&file, &mut contents[filled..]) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        contents.truncate(filled);
-        Ok(Some((contents, stat.st_mode & 0o100 != 0)))
+    fn is_unchanged(&self, directory: &OwnedFd, name: &CStr, path: &str) -> bool {
+        let placed = self
+            .placed
+            .iter()
+            .find(|placed| placed.path.as_str() == path);
+        let Some(placed) = placed else { return false };
+        let read = read(directory, name, placed.contents.len() as u64);
+        matches!(read, Ok(Some((contents, _))) if contents == placed.contents)
     }
 
     fn skip(&mut self, path: &str, reason: &str) {
@@ -178,6 +166,34 @@ impl Walk<'_> {
             });
         }
     }
+}
+
+/// The contents, or nothing if they are more than allowed.
+fn read(directory: &OwnedFd, name: &CStr, most: u64) -> Result<Option<(Vec<u8>, bool)>, Errno> {
+    // Non-blocking, in case it is no regular file after all; the kind is asked again below.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = open_beneath(directory.as_fd(), name, flags)?;
+    let stat = fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(Errno::INVAL);
+    }
+    let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
+    if size > most {
+        return Ok(None);
+    }
+    let size = usize::try_from(size).map_err(|_| Errno::FBIG)?;
+    let mut contents = vec![0; size];
+    let mut filled = 0;
+    while filled < size {
+        match rustix::io::read(&file, &mut contents[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    contents.truncate(filled);
+    Ok(Some((contents, stat.st_mode & 0o100 != 0)))
 }
 
 fn open_beneath(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
@@ -217,7 +233,7 @@ mod tests {
 
     fn run(folder: &std::path::Path, rule: &CollectRule) -> Collected {
         let work = open(folder, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
-        collect(work.as_fd(), rule)
+        collect(work.as_fd(), rule, &[])
     }
 
     #[test]
@@ -237,6 +253,29 @@ mod tests {
         assert_eq!(listed, [("a", true), ("b/two", false)]);
         assert_eq!(found.files[0].contents, b"\xff1");
         assert!(found.skipped.is_empty() && !found.over_limit);
+    }
+
+    #[test]
+    fn what_went_in_and_was_not_changed_does_not_come_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let placed: Vec<InputFile> = ["same", "changed"]
+            .map(|name| InputFile {
+                path: name.parse().unwrap(),
+                contents: b"before".to_vec(),
+                executable: false,
+            })
+            .into();
+        std::fs::write(folder.path().join("same"), b"before").unwrap();
+        std::fs::write(folder.path().join("changed"), b"after!").unwrap();
+        let work = open(
+            folder.path(),
+            OFlags::RDONLY | OFlags::DIRECTORY,
+            Mode::empty(),
+        )
+        .unwrap();
+        let found = collect(work.as_fd(), &rule("**", 100, 10), &placed);
+        assert_eq!(found.files.len(), 1);
+        assert_eq!(found.files[0].path, "changed");
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub mod collect;
 
 mod walls;
 
+pub mod write_order;
+
 mod mapped;
 mod socket;
 mod step;

@@ -8,14 +8,11 @@ use crate::ExecuteError;
 use crate::engine::{Engine, Job};
 use crate::events::Events;
 
-/// How many events wait for a reader before the program is made to wait too.
-const WAITING_EVENTS: usize = 256;
-
 /// An execution on a thread of its own. Dropping it ends the program and waits until its sandbox is
 /// gone.
 ///
-/// Whoever asks for [`events`](Self::events) should go on reading them: the channel is bounded, and
-/// an execution whose events nobody takes stands still as soon as it is full.
+/// Events wait for whoever reads them, so that a slow reader holds up neither the program nor its
+/// clocks. What waits is bounded by the output limit.
 #[derive(Debug)]
 pub struct Execution {
     id: ExecutionId,
@@ -30,7 +27,7 @@ impl Execution {
     pub(crate) fn begin(engine: Arc<Engine>, job: Job) -> Result<Self, ExecuteError> {
         let id = job.id();
         let cancel = CancelToken::new();
-        let (sender, receiver) = mpsc::sync_channel(WAITING_EVENTS);
+        let (sender, receiver) = mpsc::channel();
         let token = cancel.clone();
         let thread = thread::Builder::new()
             .name("sandbox-execution".to_owned())
@@ -138,7 +135,7 @@ mod tests {
 
     #[test]
     fn events_arrive_without_gaps_and_end_with_the_report() {
-        let chunks = WAITING_EVENTS * 3;
+        let chunks = 1000;
         let mut execution = begin(chatter(chunks));
         let events: Vec<Event> = execution.events().collect();
         assert_eq!(events.len(), chunks + 3);
@@ -152,7 +149,7 @@ mod tests {
 
     #[test]
     fn waiting_does_not_need_a_reader() {
-        let report = begin(chatter(WAITING_EVENTS * 3)).wait().unwrap();
+        let report = begin(chatter(1000)).wait().unwrap();
         assert_eq!(report.status, Status::Completed);
     }
 

@@ -257,7 +257,7 @@ fn collected(request: &Request, limits: &Limits) -> CollectRule {
     }
     CollectRule {
         globs: request.collect().to_vec(),
-        total: limits.disk(),
+        total: limits.output(),
         count: MOST_COLLECTED,
     }
 }

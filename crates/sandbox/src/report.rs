@@ -123,6 +123,10 @@ impl StageResult {
             signal: signal(self.outcome.ending),
             figures: self.outcome.figures,
             cached: false,
+            output: match self.stage {
+                Stage::Compile => String::from_utf8_lossy(&self.outcome.output).into_owned(),
+                Stage::Run => String::new(),
+            },
         }
     }
 

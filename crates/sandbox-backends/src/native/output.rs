@@ -1,10 +1,11 @@
 //! What the program prints: read as it comes, kept up to the limit, told to the observer.
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use sandbox_core::{BackendError, Observer, StreamKind};
+use sandbox_linux::write_order::{Pipe, WriteOrder};
 
 use super::failed;
 
@@ -12,10 +13,35 @@ const BUFFER: usize = 64 * 1024;
 
 /// Our ends of the program's two streams.
 pub(crate) struct Streams {
-    pub(crate) stdout: Option<OwnedFd>,
-    pub(crate) stderr: Option<OwnedFd>,
+    /// Declared first, so that it is dropped before the pipes it listens to.
+    order: WriteOrder,
+    stdout: Stream,
+    stderr: Stream,
     buffer: Vec<u8>,
 }
+
+struct Stream {
+    reader: OwnedFd,
+    /// Kept to change its mode; that is why the end of a stream is not seen, and not waited for.
+    writer: OwnedFd,
+    mode: Mode,
+    /// Packets since the other stream was written to.
+    in_a_row: usize,
+}
+
+/// How a stream is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// A write at a time, in the order in which both streams are written.
+    Packets,
+    /// As much as there is, for a stream that is written to again and again.
+    Bulk,
+}
+
+/// So many packets of one stream in a row have no order to lose, and are too slow one by one.
+const PACKETS_BEFORE_BULK: usize = 256;
+/// A longer write arrives as packets of this size and a rest.
+const LARGEST_PACKET: usize = 4096;
 
 /// What is kept.
 #[derive(Debug, Default)]
@@ -29,76 +55,132 @@ pub(crate) struct Kept {
 }
 
 impl Streams {
-    /// Two pipes; their other ends are for the program.
+    /// Two pipes; the descriptors are for the program.
     pub(crate) fn open() -> Result<(Self, [OwnedFd; 2]), BackendError> {
-        let open = || -> Result<(OwnedFd, OwnedFd), Errno> {
-            let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
-            // Only our end: the program must find its own in the usual blocking mode.
-            rustix::io::ioctl_fionbio(&reader, true)?;
-            Ok((reader, writer))
-        };
-        let pipes = open().and_then(|stdout| Ok((stdout, open()?)));
-        let ((stdout, out), (stderr, err)) =
-            pipes.map_err(|error| failed("make the output pipes", error))?;
-        let streams = Self {
-            stdout: Some(stdout),
-            stderr: Some(stderr),
-            buffer: vec![0; BUFFER],
-        };
-        Ok((streams, [out, err]))
+        Self::try_open().map_err(|error| failed("make the output pipes", error))
     }
 
-    /// Reads what is there on one stream, once. A stream that ended is closed.
-    pub(crate) fn read(
-        &mut self,
-        kind: StreamKind,
-        kept: &mut Kept,
-        observer: &mut dyn Observer,
-    ) -> Progress {
-        let stream = match kind {
-            StreamKind::Stdout => &mut self.stdout,
-            StreamKind::Stderr => &mut self.stderr,
-        };
-        let Some(pipe) = stream else {
-            return Progress::Ended;
-        };
-        match rustix::io::read(pipe, &mut self.buffer[..]) {
-            Ok(0) => {
-                *stream = None;
-                Progress::Ended
+    fn try_open() -> Result<(Self, [OwnedFd; 2]), Errno> {
+        let (stdout, stderr) = (Stream::open()?, Stream::open()?);
+        let order = WriteOrder::new([stdout.reader.as_fd(), stderr.reader.as_fd()])?;
+        let copy = |writer: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(writer, 3);
+        let writers = [copy(&stdout.writer)?, copy(&stderr.writer)?];
+        Ok((
+            Self {
+                order,
+                stdout,
+                stderr,
+                buffer: vec![0; BUFFER],
+            },
+            writers,
+        ))
+    }
+
+    /// What to poll: when one of these is readable, [`Streams::read`] has something to do.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let bulk = [&self.stdout, &self.stderr]
+            .into_iter()
+            .filter(|stream| stream.mode == Mode::Bulk);
+        std::iter::once(self.order.fd()).chain(bulk.map(|stream| stream.reader.as_fd()))
+    }
+
+    /// Reads what is there, in order; false if nothing was announced.
+    pub(crate) fn read(&mut self, kept: &mut Kept, observer: &mut dyn Observer) -> bool {
+        let written = self.order.take();
+        for pipe in &written {
+            let (kind, other) = match pipe {
+                Pipe::First => (StreamKind::Stdout, StreamKind::Stderr),
+                Pipe::Second => (StreamKind::Stderr, StreamKind::Stdout),
+            };
+            if self.stream(other).mode == Mode::Bulk {
+                self.read_bulk(other, kept, observer);
             }
-            Ok(count) => {
-                let taken = kept.take(kind, &self.buffer[..count]);
-                if taken > 0 {
-                    observer.output(kind, &self.buffer[..taken]);
-                }
-                Progress::Read
-            }
-            Err(Errno::AGAIN | Errno::INTR) => Progress::Nothing,
-            Err(_) => {
-                *stream = None;
-                Progress::Ended
+            self.stream(other).in_a_row = 0;
+            self.read_packets(kind, kept, observer);
+        }
+        for kind in [StreamKind::Stdout, StreamKind::Stderr] {
+            if self.stream(kind).mode == Mode::Bulk {
+                self.read_bulk(kind, kept, observer);
             }
         }
+        !written.is_empty()
     }
 
     /// Reads both to their ends, once nobody writes any more.
     pub(crate) fn drain(&mut self, kept: &mut Kept, observer: &mut dyn Observer) {
+        while self.read(kept, observer) {}
         for kind in [StreamKind::Stdout, StreamKind::Stderr] {
-            while matches!(self.read(kind, kept, observer), Progress::Read) {}
+            while self.read_once(kind, kept, observer) > 0 {}
+        }
+    }
+
+    /// Reads what one write left: one packet, or several if it was long.
+    fn read_packets(&mut self, kind: StreamKind, kept: &mut Kept, observer: &mut dyn Observer) {
+        while self.read_once(kind, kept, observer) == LARGEST_PACKET {}
+        let stream = self.stream(kind);
+        stream.in_a_row += 1;
+        if stream.in_a_row >= PACKETS_BEFORE_BULK && stream.mode == Mode::Packets {
+            let let_go = WriteOrder::let_go(stream.reader.as_fd(), stream.writer.as_fd());
+            // A stream that cannot be let go is read on as before.
+            if let_go.is_ok() {
+                stream.mode = Mode::Bulk;
+            }
+        }
+    }
+
+    /// Reads what is there, but not for ever: a program may write as fast as we read.
+    fn read_bulk(&mut self, kind: StreamKind, kept: &mut Kept, observer: &mut dyn Observer) {
+        const AT_MOST: usize = 16;
+        for _ in 0..AT_MOST {
+            if self.read_once(kind, kept, observer) == 0 {
+                return;
+            }
+        }
+    }
+
+    fn read_once(
+        &mut self,
+        kind: StreamKind,
+        kept: &mut Kept,
+        observer: &mut dyn Observer,
+    ) -> usize {
+        let reader = match kind {
+            StreamKind::Stdout => &self.stdout.reader,
+            StreamKind::Stderr => &self.stderr.reader,
+        };
+        // Nothing there, and interrupted: both are tried again when the pipe is ready.
+        let count = rustix::io::read(reader, &mut self.buffer[..]).unwrap_or(0);
+        let taken = kept.take(kind, &self.buffer[..count]);
+        if taken > 0 {
+            observer.output(kind, &self.buffer[..taken]);
+        }
+        count
+    }
+
+    fn stream(&mut self, kind: StreamKind) -> &mut Stream {
+        match kind {
+            StreamKind::Stdout => &mut self.stdout,
+            StreamKind::Stderr => &mut self.stderr,
         }
     }
 }
 
-/// What reading a stream came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
-    /// Something was there; there may be more.
-    Read,
-    /// Nothing now.
-    Nothing,
-    /// Nothing any more.
-    Ended,
+impl Stream {
+    fn open() -> Result<Self, Errno> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)?;
+        // Only our end: the program must find its own in the usual blocking mode.
+        rustix::io::ioctl_fionbio(&reader, true)?;
+        // A write that has to wait for room is announced twice, which blurs the order: so there is room
+        // for as many packets as are read one by one. Where a user may not have that much, the order of
+        // a long burst is less exact, and nothing else changes.
+        let _ = fcntl_setpipe_size(&reader, PACKETS_BEFORE_BULK * LARGEST_PACKET);
+        Ok(Self {
+            reader,
+            writer,
+            mode: Mode::Packets,
+            in_a_row: 0,
+        })
+    }
 }
 
 impl Kept {

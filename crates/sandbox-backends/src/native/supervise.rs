@@ -10,16 +10,14 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
-use sandbox_core::{
-    BackendError, CancelToken, Observer, Protection, StagePlan, StreamKind, TimeKind,
-};
+use sandbox_core::{BackendError, CancelToken, Observer, Protection, StagePlan, TimeKind};
 use sandbox_linux::seccomp::{Arch, Notifications, Verdict};
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 
 use super::failed;
 use super::host::Host;
 use super::order::Running;
-use super::output::{Kept, Progress};
+use super::output::Kept;
 use super::usage::Sampler;
 
 /// Between asking a cancelled program to end and ending it.
@@ -132,8 +130,7 @@ pub(crate) fn watch(
 #[derive(Default)]
 struct Ready {
     slot: bool,
-    stdout: bool,
-    stderr: bool,
+    output: bool,
     notification: bool,
     cancelled: bool,
     memory: bool,
@@ -142,11 +139,8 @@ struct Ready {
 impl Watch<'_> {
     fn turn(&mut self) -> Result<(), BackendError> {
         let ready = self.wait()?;
-        if ready.stdout {
-            self.read(StreamKind::Stdout);
-        }
-        if ready.stderr {
-            self.read(StreamKind::Stderr);
+        if ready.output {
+            self.read();
         }
         if ready.notification {
             self.answer_denied_call();
@@ -177,11 +171,8 @@ impl Watch<'_> {
             |ready| &mut ready.slot,
             PollFlags::IN,
         );
-        if let Some(stdout) = &self.running.streams.stdout {
-            add(stdout.as_fd(), |ready| &mut ready.stdout, PollFlags::IN);
-        }
-        if let Some(stderr) = &self.running.streams.stderr {
-            add(stderr.as_fd(), |ready| &mut ready.stderr, PollFlags::IN);
+        for stream in self.running.streams.watched() {
+            add(stream, |ready| &mut ready.output, PollFlags::IN);
         }
         if let Some(notifications) = &self.notifications {
             add(
@@ -213,7 +204,7 @@ impl Watch<'_> {
             Err(error) => return Err(failed("wait for the sandbox", error)),
         }
         for (fd, kind) in watched.iter().zip(kinds) {
-            *kind(&mut ready) = !fd.revents().is_empty();
+            *kind(&mut ready) |= !fd.revents().is_empty();
         }
         Ok(ready)
     }
@@ -242,12 +233,9 @@ impl Watch<'_> {
         }
     }
 
-    fn read(&mut self, kind: StreamKind) {
-        let progress = self
-            .running
-            .streams
-            .read(kind, &mut self.kept, self.observer);
-        if progress == Progress::Read && self.kept.is_over() {
+    fn read(&mut self) {
+        self.running.streams.read(&mut self.kept, self.observer);
+        if self.kept.is_over() {
             self.end(Cause::Output);
         }
     }

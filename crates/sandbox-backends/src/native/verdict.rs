@@ -35,7 +35,7 @@ pub(crate) fn conclude(
     )
     .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
     let found = match &ended.work {
-        Some(work) => collect::collect(work.as_fd(), &plan.collect),
+        Some(work) => collect::collect(work.as_fd(), &plan.collect, &plan.files),
         None => collect::Collected::default(),
     };
     let ending = match ending {

@@ -41,6 +41,7 @@ pub(crate) fn report() -> Report {
                 ..StageFigures::default()
             },
             cached: false,
+            output: String::new(),
         }],
         output_files: Vec::new(),
         skipped_files: Vec::new(),

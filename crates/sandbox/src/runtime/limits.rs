@@ -78,7 +78,7 @@ impl RawLimits {
         if let Some(files) = self.open_files.filter(|_| open(Protection::OpenFiles)) {
             filled = filled.with_open_files(files)?;
         }
-        Ok(filled)
+        Ok(filled.asked_like(limits))
     }
 }
 
@@ -121,6 +121,7 @@ mod tests {
         assert_eq!(filled.pids(), 128);
         assert_eq!(filled.wall_time(), Duration::from_secs(3));
         assert_eq!(filled.open_files(), Limits::run().open_files());
+        assert!(!filled.is_asked(Protection::Pids), "nobody asked for it");
     }
 
     #[test]

@@ -1,0 +1,91 @@
+//! The cold benchmark from beginning to end: measure, show, record, judge.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use sandbox_backends::native::NativeOptions;
+use sandbox_core::Protection;
+
+use crate::cases::{Case, Payload, Way, start_backend};
+use crate::host::HostFacts;
+use crate::measure::{Pacing, Series, measure};
+use crate::walls::{self, WallCost};
+use crate::{record, table};
+
+/// A Python run takes about as long as this many of the small program.
+const PYTHON_FACTOR: usize = 3;
+
+/// Everything that was found out.
+pub(crate) struct Findings {
+    pub(crate) host: HostFacts,
+    pub(crate) comparisons: Vec<Comparison>,
+    pub(crate) walls: Vec<WallCost>,
+    /// What did not stand around our runs on this host.
+    pub(crate) not_enforced: Vec<Protection>,
+}
+
+/// One program in one pacing, run in every way.
+pub(crate) struct Comparison {
+    pub(crate) payload: Payload,
+    pub(crate) pacing: Pacing,
+    pub(crate) series: Vec<(Way, Series)>,
+}
+
+impl Comparison {
+    pub(crate) fn series_of(&self, wanted: Way) -> Option<&Series> {
+        let mut found = self.series.iter().filter(|(way, _)| *way == wanted);
+        found.next().map(|(_, series)| series)
+    }
+
+    /// Whether ours took less time than bubblewrap: the promise that this benchmark holds.
+    pub(crate) fn is_ours_cheaper(&self) -> bool {
+        let median = |way| self.series_of(way).map(|series| series.summary().median);
+        median(Way::Ours) < median(Way::Bubblewrap)
+    }
+}
+
+/// Measures, prints, writes the results, and ends with 1 if a promise was not kept.
+pub(crate) fn run(rounds: usize, results: &Path) -> anyhow::Result<ExitCode> {
+    let prepared = start_backend(NativeOptions::default().spare_slots)?;
+    let unprepared = start_backend(0)?;
+    let host = HostFacts::gather(prepared.describe_cgroups());
+    let mut comparisons = Vec::new();
+    let mut not_enforced = Vec::new();
+    for payload in Payload::ALL {
+        let cases = [
+            Case::bare(payload),
+            Case::bubblewrap(payload)?,
+            Case::ours(payload, Way::Ours, &prepared),
+            Case::ours(payload, Way::OursUnprepared, &unprepared),
+        ];
+        not_enforced = cases[2].not_enforced()?;
+        let rounds = match payload {
+            Payload::True => rounds,
+            Payload::Python => rounds.div_ceil(PYTHON_FACTOR),
+        };
+        for pacing in Pacing::ALL {
+            let series = measure(&cases, payload, pacing, pacing.rounds(rounds))?;
+            comparisons.push(Comparison {
+                payload,
+                pacing,
+                series: cases.iter().map(|case| case.way).zip(series).collect(),
+            });
+        }
+    }
+    let walls = walls::costs(Pacing::Turns.rounds(rounds) / 2)?;
+    let findings = Findings {
+        host,
+        comparisons,
+        walls,
+        not_enforced,
+    };
+    let text = table::render(&findings);
+    std::io::stdout()
+        .write_all(text.as_bytes())
+        .context("print the results")?;
+    record::write(&findings, &text, results)?;
+    let is_kept = findings.comparisons.iter().all(Comparison::is_ours_cheaper);
+    Ok(ExitCode::from(u8::from(!is_kept)))
+}

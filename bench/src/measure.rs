@@ -1,0 +1,249 @@
+//! Rounds in which every case has its turn, and the statistics over them.
+
+use std::time::Duration;
+
+use crate::cases::{Case, Payload, Run};
+
+/// A pause after which the kernel has forgotten that anyone was in a hurry: joining a cgroup then
+/// waits for a grace period of several milliseconds, which a tight loop hides.
+const IDLE: Duration = Duration::from_millis(100);
+/// Runs of one case in a row; more than there are spare slots.
+const BURST: usize = 10;
+/// Rounds at the start that are not counted: files are read for the first time.
+const WARM_UP: usize = 2;
+
+/// How runs follow each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pacing {
+    /// One run of each case, without pause.
+    Turns,
+    /// Ten runs of each case in a row, so that spare slots run out.
+    Bursts,
+    /// One run of each case, each after a tenth of a second in which nothing happens.
+    Idle,
+}
+
+impl Pacing {
+    pub(crate) const ALL: [Self; 3] = [Self::Turns, Self::Bursts, Self::Idle];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Turns => "back to back, in turns",
+            Self::Bursts => "back to back, ten in a row",
+            Self::Idle => "each after 100 ms of idleness",
+        }
+    }
+
+    fn runs_in_a_row(self) -> usize {
+        match self {
+            Self::Turns | Self::Idle => 1,
+            Self::Bursts => BURST,
+        }
+    }
+
+    fn pause(self) -> Duration {
+        match self {
+            Self::Turns | Self::Bursts => Duration::ZERO,
+            Self::Idle => IDLE,
+        }
+    }
+
+    /// How many rounds fit beside that many rounds with pauses.
+    pub(crate) fn rounds(self, with_pauses: usize) -> usize {
+        match self {
+            Self::Turns => with_pauses * 8,
+            Self::Bursts => with_pauses.div_ceil(2),
+            Self::Idle => with_pauses,
+        }
+    }
+}
+
+/// All runs of one case, by round.
+#[derive(Debug, Default)]
+pub(crate) struct Series {
+    rounds: Vec<Vec<Run>>,
+}
+
+/// What is said about the times of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub(crate) count: usize,
+    pub(crate) median: Duration,
+    pub(crate) p95: Duration,
+    pub(crate) p99: Duration,
+}
+
+/// Runs the cases in turns. Every round draws a new order: what one run leaves to be cleaned up in
+/// the background then disturbs each of the others equally often.
+pub(crate) fn measure(
+    cases: &[Case<'_>],
+    payload: Payload,
+    pacing: Pacing,
+    rounds: usize,
+) -> anyhow::Result<Vec<Series>> {
+    let mut series: Vec<Series> = cases.iter().map(|_| Series::default()).collect();
+    let mut order: Vec<usize> = (0..cases.len()).collect();
+    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    for round in 0..WARM_UP + rounds {
+        dice.shuffle(&mut order);
+        for place in &order {
+            let mut runs = Vec::with_capacity(pacing.runs_in_a_row());
+            for _ in 0..pacing.runs_in_a_row() {
+                std::thread::sleep(pacing.pause());
+                runs.push(cases[*place].run(payload)?);
+            }
+            if round >= WARM_UP {
+                series[*place].rounds.push(runs);
+            }
+        }
+    }
+    Ok(series)
+}
+
+impl Series {
+    pub(crate) fn summary(&self) -> Summary {
+        let times = self.times(|run| Some(run.total));
+        Summary {
+            count: times.len(),
+            median: percentile(&times, 50),
+            p95: percentile(&times, 95),
+            p99: percentile(&times, 99),
+        }
+    }
+
+    /// The median of some part of the runs, where they have that part.
+    pub(crate) fn median_of(&self, part: impl Fn(&Run) -> Option<Duration>) -> Duration {
+        percentile(&self.times(part), 50)
+    }
+
+    /// The median over the rounds of how many times longer this took than the other in that round.
+    pub(crate) fn ratio_by_round(&self, other: &Self) -> f64 {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        median_number(
+            pairs
+                .map(|(ours, theirs)| ratio(round_median(ours), round_median(theirs)))
+                .collect(),
+        )
+    }
+
+    /// The median over the rounds of how many microseconds more this took than the other.
+    pub(crate) fn micros_over_by_round(&self, other: &Self) -> f64 {
+        let micros = |runs: &[Run]| round_median(runs).as_secs_f64() * 1e6;
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        median_number(
+            pairs
+                .map(|(ours, theirs)| micros(ours) - micros(theirs))
+                .collect(),
+        )
+    }
+
+    fn times(&self, part: impl Fn(&Run) -> Option<Duration>) -> Vec<Duration> {
+        let mut times: Vec<Duration> = self.rounds.iter().flatten().filter_map(part).collect();
+        times.sort_unstable();
+        times
+    }
+}
+
+impl Summary {
+    /// Whether the times spread so far that differences of a few per cent mean nothing.
+    pub(crate) fn is_noisy(&self) -> bool {
+        self.p95 > self.median * 2
+    }
+}
+
+pub(crate) fn ratio(this: Duration, other: Duration) -> f64 {
+    this.as_secs_f64() / other.as_secs_f64().max(f64::MIN_POSITIVE)
+}
+
+fn round_median(runs: &[Run]) -> Duration {
+    let mut times: Vec<Duration> = runs.iter().map(|run| run.total).collect();
+    times.sort_unstable();
+    percentile(&times, 50)
+}
+
+/// The smallest value that so many per cent of the sorted values do not exceed.
+fn percentile(sorted: &[Duration], per_cent: usize) -> Duration {
+    let rank = (sorted.len() * per_cent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or_default()
+}
+
+fn median_number(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_unstable_by(f64::total_cmp);
+    numbers.get(numbers.len() / 2).copied().unwrap_or_default()
+}
+
+/// A small generator of numbers that look random and are the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        // The high bits are the better ones; the list is short enough for the bias not to matter.
+        (self.0 >> 33) as usize % end
+    }
+
+    fn shuffle(&mut self, list: &mut [usize]) {
+        for last in (1..list.len()).rev() {
+            list.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(millis: &[u64]) -> Series {
+        let run = |millis: &u64| Run {
+            total: Duration::from_millis(*millis),
+            stages: None,
+        };
+        Series {
+            rounds: millis.iter().map(|millis| vec![run(millis)]).collect(),
+        }
+    }
+
+    #[test]
+    fn percentiles_are_values_that_were_measured() {
+        let hundred: Vec<u64> = (1..=100).rev().collect();
+        let summary = series(&hundred).summary();
+        assert_eq!(summary.count, 100);
+        assert_eq!(summary.median, Duration::from_millis(50));
+        assert_eq!(summary.p95, Duration::from_millis(95));
+        assert_eq!(summary.p99, Duration::from_millis(99));
+        assert_eq!(series(&[7]).summary().p99, Duration::from_millis(7));
+    }
+
+    #[test]
+    fn a_slow_round_does_not_change_the_ratio_by_round() {
+        let (bare, other) = (series(&[1, 1, 50]), series(&[3, 3, 150]));
+        assert!((other.ratio_by_round(&bare) - 3.0).abs() < 1e-9);
+        assert!((other.micros_over_by_round(&bare) - 2000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_wide_spread_is_called_noisy() {
+        assert!(!series(&[10; 20]).summary().is_noisy());
+        assert!(
+            series(&[&[10; 18][..], &[30; 2]].concat())
+                .summary()
+                .is_noisy()
+        );
+    }
+
+    #[test]
+    fn shuffling_keeps_every_case() {
+        let mut order: Vec<usize> = (0..8).collect();
+        let mut dice = Dice(1);
+        let mut seen_first = std::collections::BTreeSet::new();
+        for _ in 0..200 {
+            dice.shuffle(&mut order);
+            seen_first.insert(order[0]);
+        }
+        assert_eq!(seen_first.len(), 8);
+        order.sort_unstable();
+        assert_eq!(order, (0..8).collect::<Vec<_>>());
+    }
+}

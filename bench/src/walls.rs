@@ -1,0 +1,67 @@
+//! What each wall costs: the same run with one wall left out at a time.
+
+use std::collections::BTreeSet;
+
+use sandbox_backends::native::{NativeBackend, NativeOptions};
+use sandbox_core::Protection;
+
+use crate::cases::{Case, Payload, Way, start_backend_without};
+use crate::measure::{Pacing, Series, measure};
+
+/// Walls that can be left out and that cost something while a sandbox is built.
+const WALLS: &[Protection] = &[
+    Protection::Seccomp,
+    Protection::Landlock,
+    Protection::NetNamespace,
+    Protection::PidNamespace,
+    Protection::IpcNamespace,
+    Protection::UtsNamespace,
+    Protection::CgroupNamespace,
+    Protection::TimeNamespace,
+    Protection::Keyring,
+    Protection::Capabilities,
+    Protection::Rlimits,
+    Protection::Session,
+];
+
+/// What one wall adds to a run, in microseconds.
+pub(crate) struct WallCost {
+    pub(crate) wall: Protection,
+    /// With spare slots, as by default.
+    pub(crate) prepared: f64,
+    /// With nothing prepared.
+    pub(crate) unprepared: f64,
+}
+
+/// Measures every wall against the run with all of them.
+pub(crate) fn costs(rounds: usize) -> anyhow::Result<Vec<WallCost>> {
+    let prepared = costs_with(NativeOptions::default().spare_slots, Way::Ours, rounds)?;
+    let unprepared = costs_with(0, Way::OursUnprepared, rounds)?;
+    let costs = WALLS.iter().zip(prepared.into_iter().zip(unprepared));
+    Ok(costs
+        .map(|(wall, (prepared, unprepared))| WallCost {
+            wall: *wall,
+            prepared,
+            unprepared,
+        })
+        .collect())
+}
+
+fn costs_with(spare_slots: usize, way: Way, rounds: usize) -> anyhow::Result<Vec<f64>> {
+    let none = std::iter::once(BTreeSet::new());
+    let each = WALLS.iter().map(|wall| BTreeSet::from([*wall]));
+    let backends: Vec<NativeBackend> = none
+        .chain(each)
+        .map(|without| start_backend_without(spare_slots, without))
+        .collect::<Result<_, _>>()?;
+    let cases: Vec<Case<'_>> = backends
+        .iter()
+        .map(|backend| Case::ours(Payload::True, way, backend))
+        .collect();
+    let series = measure(&cases, Payload::True, Pacing::Turns, rounds)?;
+    let Some((whole, without_one)) = series.split_first() else {
+        return Ok(Vec::new());
+    };
+    let cost = |without: &Series| whole.micros_over_by_round(without);
+    Ok(without_one.iter().map(cost).collect())
+}

@@ -1,0 +1,80 @@
+//! What builds the walls in a test that holds for every builder of walls.
+
+use sandbox::{ExecuteError, Report, RequestBuilder, ResolveError, Sandbox, StartError};
+
+use crate::skip::skip;
+
+/// A backend that has to pass the conformance suite.
+pub struct BackendUnderTest {
+    /// Its name in the words of a failing test.
+    pub name: &'static str,
+    /// Makes a sandbox that uses it.
+    pub start: fn() -> Result<Sandbox, StartError>,
+}
+
+/// Every backend there is. Another one is plugged in by a line here.
+pub const BACKENDS: &[BackendUnderTest] = &[BackendUnderTest {
+    name: "native",
+    start: Sandbox::new,
+}];
+
+/// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.
+pub fn with_each_backend(test: impl Fn(&Sandbox)) {
+    for backend in BACKENDS {
+        let sandbox = (backend.start)();
+        let sandbox = sandbox.unwrap_or_else(|error| {
+            panic!("{} cannot be started: {}", backend.name, in_full(&error))
+        });
+        test(&sandbox);
+    }
+}
+
+/// Executes a request that has to be taken, and prints the report for whoever reads a failure. There
+/// is none if the language's toolchain is not installed, which counts as a skip.
+pub fn execute(name: &str, sandbox: &Sandbox, request: RequestBuilder) -> Option<Report> {
+    let request = request.build().expect("the request is a valid one");
+    match sandbox.execute(request) {
+        Ok(report) => {
+            show(&report);
+            Some(report)
+        }
+        Err(ExecuteError::Language(error @ ResolveError::ToolchainMissing { .. })) => {
+            skip(name, &error.to_string());
+            None
+        }
+        Err(error) => panic!("the request was refused: {}", in_full(&error)),
+    }
+}
+
+/// Prints a report; the test harness keeps it until the test fails.
+#[expect(clippy::print_stdout, reason = "shown only when a test fails")]
+pub fn show(report: &Report) {
+    let mut json = serde_json::to_value(report).expect("a report can be written as JSON");
+    for stream in [
+        "stdout",
+        "stderr",
+        "output",
+        "stdout_base64",
+        "stderr_base64",
+    ] {
+        let Some(text) = json[stream].as_str() else {
+            continue;
+        };
+        if text.len() > 2000 {
+            let start: String = text.chars().take(200).collect();
+            json[stream] = format!("{start}… ({} bytes)", text.len()).into();
+        }
+    }
+    println!("{json:#}");
+}
+
+/// An error with its causes.
+pub fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

@@ -58,7 +58,7 @@ impl Host {
         if landlock::version() == 0 {
             walls = walls.without(Protection::Landlock);
         }
-        let missing = missing(&hierarchy, enforces);
+        let missing = missing(enforces);
         let enforceable = Protection::ALL
             .iter()
             .copied()
@@ -177,17 +177,12 @@ fn is_limit(protection: Protection) -> bool {
     )
 }
 
-fn missing(hierarchy: &Hierarchy, enforces: Enforces) -> Vec<MissingProtection> {
+fn missing(enforces: Enforces) -> Vec<MissingProtection> {
     let mut missing = Vec::new();
-    let reason = hierarchy.reasons().join("; ");
     let mut lacks = |protection, why: &str| {
         missing.push(MissingProtection {
             protection,
-            reason: if reason.is_empty() {
-                why.to_owned()
-            } else {
-                format!("{why} ({reason})")
-            },
+            reason: why.to_owned(),
             remedy: "run as root, or under a delegated cgroup: systemd-run --user --scope \
                      -p Delegate=yes …"
                 .to_owned(),

@@ -40,6 +40,15 @@ pub(crate) enum Cause {
     Cancelled,
 }
 
+/// How hard we try to end a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Init ends every process and can still report what they used.
+    AskInit,
+    /// The kernel ends init, and with it the whole namespace.
+    KillInit,
+}
+
 /// What the loop saw.
 pub(crate) struct Ended {
     pub(crate) running: Running,
@@ -69,8 +78,8 @@ struct Watch<'a> {
     started: Option<Instant>,
     exit: Option<ExitNotice>,
     cause: Option<Cause>,
-    /// When to go from asking to forcing.
-    force_at: Option<Instant>,
+    /// What to do next to a program that is to end, and when.
+    escalation: Option<(Instant, Step)>,
     failure: Option<StepError>,
     next_cpu_check: Option<Instant>,
     over: bool,
@@ -115,7 +124,7 @@ pub(crate) fn watch(
         started: None,
         exit: None,
         cause: None,
-        force_at: None,
+        escalation: None,
         failure: None,
         next_cpu_check: None,
         over: false,
@@ -214,15 +223,15 @@ impl Watch<'_> {
             Some(started) => started + self.wall_limit(),
             None => self.begun + BUILD_TIME,
         };
-        let end = if self.cause.is_some() {
-            None
-        } else {
-            Some(wall)
-        };
         let sample = self.sampler.as_ref().map(Sampler::next);
-        let alarms = [end, self.force_at, self.next_cpu_check, sample];
-        // While a program is being ended only the forcing is left to wait for.
-        alarms.into_iter().flatten().min().unwrap_or(wall)
+        // A program that is being ended has no other clock than that.
+        let ending = match self.escalation {
+            Some((at, _)) => [Some(at), None],
+            None if self.cause.is_some() => [None, None],
+            None => [Some(wall), self.next_cpu_check],
+        };
+        let alarms = ending.into_iter().chain([sample]).flatten();
+        alarms.min().unwrap_or_else(|| Instant::now() + BUILD_TIME)
     }
 
     fn wall_limit(&self) -> Duration {
@@ -284,8 +293,9 @@ impl Watch<'_> {
             Notice::Ready { .. } => {}
             Notice::Started => {
                 self.init = descriptor;
+                // It was to end before there was anyone to tell.
                 if self.cause.is_some() {
-                    self.force();
+                    self.escalate(Step::AskInit);
                 }
             }
             Notice::Placed => {
@@ -326,8 +336,10 @@ impl Watch<'_> {
 
     fn look_at_clocks(&mut self) {
         let now = Instant::now();
-        if self.force_at.is_some_and(|at| at <= now) {
-            self.force();
+        if let Some((at, step)) = self.escalation
+            && at <= now
+        {
+            self.escalate(step);
         }
         if let Some(sampler) = &mut self.sampler
             && sampler.next() <= now
@@ -373,36 +385,32 @@ impl Watch<'_> {
     fn cancel(&mut self) {
         if self.cause.is_none() {
             self.cause = Some(Cause::Cancelled);
-            self.force_at = Some(Instant::now() + GRACE);
+            self.escalation = Some((Instant::now() + GRACE, Step::AskInit));
             if let Some(init) = &self.init {
                 let _ = pidfd_send_signal(init, Signal::TERM);
             }
         }
     }
 
-    /// Ends everything: init first gets the chance to do it and to report what was used.
+    /// Ends everything, without asking the program.
     fn end(&mut self, cause: Cause) {
         if self.cause.is_none() {
             self.cause = Some(cause);
-            if let Some(init) = &self.init {
-                let _ = ask_to_end(init.as_fd());
-            }
-            self.force_at = Some(Instant::now() + INIT_GRACE);
+            self.escalate(Step::AskInit);
         }
     }
 
-    fn force(&mut self) {
-        self.force_at = None;
+    fn escalate(&mut self, step: Step) {
+        self.escalation = match step {
+            Step::AskInit => Some((Instant::now() + INIT_GRACE, Step::KillInit)),
+            Step::KillInit => None,
+        };
         if let Some(init) = &self.init {
-            // First by init, which can still tell the figures; the kernel does it the second time.
-            if self.cause == Some(Cause::Cancelled) && ask_to_end(init.as_fd()).is_ok() {
-                self.cause = Some(Cause::Cancelled);
-                if self.exit.is_none() {
-                    let _ = pidfd_send_signal(init, Signal::KILL);
-                }
-            } else {
-                let _ = pidfd_send_signal(init, Signal::KILL);
-            }
+            // An init that is gone already needs neither.
+            let _ = match step {
+                Step::AskInit => ask_to_end(init.as_fd()),
+                Step::KillInit => pidfd_send_signal(init, Signal::KILL),
+            };
         }
     }
 

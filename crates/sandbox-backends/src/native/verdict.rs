@@ -24,7 +24,13 @@ pub(crate) fn conclude(
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
     let oom_kills = slot.slot.cgroup.oom_kills();
     let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
-    let figures = figures(&slot.before, &after, ended.exit.as_ref(), ended.run_time);
+    let figures = figures(
+        host,
+        &slot.before,
+        &after,
+        ended.exit.as_ref(),
+        ended.run_time,
+    );
     let ending = ending(
         host,
         plan,
@@ -109,6 +115,7 @@ fn ending(
 }
 
 fn figures(
+    host: &Host,
     before: &Usage,
     after: &Usage,
     exit: Option<&ExitNotice>,
@@ -116,39 +123,96 @@ fn figures(
 ) -> StageFigures {
     let none = ExitNotice::default();
     let told = exit.unwrap_or(&none);
-    // The cgroup counts every process, also those that nobody waited for; init's own work is not the
-    // program's.
-    let counted = |after: Option<Duration>, before: Option<Duration>, init: u64, told: u64| match (
-        after, before,
-    ) {
-        (Some(after), Some(before)) => after
-            .saturating_sub(before)
-            .saturating_sub(Duration::from_micros(init)),
-        _ => Duration::from_micros(told),
-    };
+    let (cpu_user, cpu_system) = cpu_times(host, before, after, told);
     let memory_peak_kb = match after.memory_peak {
         Some(peak) => peak.saturating_sub(before.memory_current) / 1024,
         None => told.largest_kib,
     };
     StageFigures {
         wall_time: exit.map_or(run_time, |exit| Duration::from_nanos(exit.wall_nanos)),
-        cpu_user: counted(
-            after.cpu_user,
-            before.cpu_user,
-            told.init_user_micros,
-            told.user_micros,
-        ),
-        cpu_system: counted(
-            after.cpu_system,
-            before.cpu_system,
-            told.init_system_micros,
-            told.system_micros,
-        ),
+        cpu_user,
+        cpu_system,
         memory_peak_kb,
         processes_peak: after
             .pids_peak
             .map_or(1, |peak| peak.saturating_sub(OWN_PROCESSES).max(1)),
         io_read_bytes: told.read_bytes,
         io_write_bytes: told.written_bytes,
+    }
+}
+
+/// The cgroup knows the total exactly, also of processes that nobody waited for, but its split into
+/// user and system is sampled by the tick. The split comes from what init was told at each wait.
+fn cpu_times(
+    host: &Host,
+    before: &Usage,
+    after: &Usage,
+    told: &ExitNotice,
+) -> (Duration, Duration) {
+    let waited_for = (
+        Duration::from_micros(told.user_micros),
+        Duration::from_micros(told.system_micros),
+    );
+    if !host.enforces.cpu_accounting {
+        return waited_for;
+    }
+    // Init's own work is not the program's.
+    let init = Duration::from_micros(told.init_user_micros + told.init_system_micros);
+    let total = after
+        .cpu_total
+        .saturating_sub(before.cpu_total)
+        .saturating_sub(init);
+    let ticks = |after: Option<Duration>, before: Option<Duration>| {
+        after
+            .unwrap_or_default()
+            .saturating_sub(before.unwrap_or_default())
+    };
+    let sampled = (
+        ticks(after.cpu_user, before.cpu_user),
+        ticks(after.cpu_system, before.cpu_system),
+    );
+    let (user, system) = if waited_for.0 + waited_for.1 > Duration::ZERO {
+        waited_for
+    } else {
+        sampled
+    };
+    let share = user.as_secs_f64() / (user + system).as_secs_f64().max(f64::MIN_POSITIVE);
+    let user = total.mul_f64(share.clamp(0.0, 1.0));
+    (user, total.saturating_sub(user))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::native::NativeOptions;
+
+    fn usage(cpu_millis: u64) -> Usage {
+        Usage {
+            cpu_total: Duration::from_millis(cpu_millis),
+            ..Usage::default()
+        }
+    }
+
+    #[test]
+    fn cpu_time_is_the_cgroups_total_less_inits_split_as_told() {
+        let mut host = Host::probe(&NativeOptions::default()).unwrap();
+        let told = ExitNotice {
+            user_micros: 3000,
+            system_micros: 1000,
+            init_system_micros: 2000,
+            ..ExitNotice::default()
+        };
+        host.enforces.cpu_accounting = true;
+        let (user, system) = cpu_times(&host, &usage(10), &usage(20), &told);
+        assert_eq!(
+            (user, system),
+            (Duration::from_millis(6), Duration::from_millis(2))
+        );
+        host.enforces.cpu_accounting = false;
+        let (user, system) = cpu_times(&host, &usage(10), &usage(20), &told);
+        assert_eq!(
+            (user, system),
+            (Duration::from_millis(3), Duration::from_millis(1))
+        );
     }
 }

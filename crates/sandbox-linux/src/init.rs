@@ -8,6 +8,7 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -19,6 +20,7 @@ use rustix::thread::CapabilitySet;
 use sandbox_core::Protection;
 
 use crate::capabilities;
+use crate::clock;
 use crate::loopback;
 use crate::order::{Config, ExitNotice, Notice, Order};
 use crate::place;
@@ -53,10 +55,17 @@ fn try_run(init: Init<'_>) -> Result<(), StepError> {
     let walls = init.config.walls;
     set_parent_process_death_signal(Some(Signal::KILL)).at("bind init's life to its slot")?;
     let signals = syscall::block_all_signals().at("block signals")?;
+    // The slot was undumpable, and so is its copy: a process like that may not look at its own files
+    // in /proc. No other process is here yet that could make use of the moment.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).at("look at init's own files")?;
     build(&init)?;
-    // The slot was undumpable, and so is its copy: a process like that may not look at itself. No other
-    // process is here yet that could make use of the moment.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).at("look at init's own counters")?;
+    // Offsets are set through /proc, which without a PID namespace is not this sandbox's own.
+    let own_clocks = walls.has(Protection::TimeNamespace) && walls.has(Protection::PidNamespace);
+    let clock = if own_clocks {
+        clock::start_at_zero().at("start the clocks of the time namespace")?
+    } else {
+        Duration::ZERO
+    };
     let counters = IoCounters::open();
     let before = counters.as_ref().map(IoCounters::read).unwrap_or_default();
     let work = rustix::fs::open(
@@ -86,7 +95,8 @@ fn try_run(init: Init<'_>) -> Result<(), StepError> {
     drop(prepared);
     // Signalling the program's other id is all that is left to do.
     capabilities::keep_only(CapabilitySet::KILL).at("drop init's capabilities")?;
-    let exit = watch(child, &signals, &started, walls);
+    let started = || Duration::from_nanos(started.get().load(Ordering::Relaxed)) + clock;
+    let exit = watch(child, &signals, started, walls);
     let after = counters.as_ref().map(IoCounters::read).unwrap_or_default();
     let exit = ExitNotice {
         read_bytes: after.0.saturating_sub(before.0),
@@ -195,7 +205,7 @@ fn prepare(init: Init<'_>, started: SharedNumber) -> Result<Program, StepError> 
 fn watch(
     program: Pid,
     signals: &libc::sigset_t,
-    started: &SharedNumber,
+    started: impl Fn() -> Duration,
     walls: Walls,
 ) -> ExitNotice {
     let mut exit = ExitNotice::default();
@@ -212,8 +222,8 @@ fn watch(
             }
         }
     }
-    let start = started.get().load(Ordering::Relaxed);
-    exit.wall_nanos = program::monotonic_nanos().saturating_sub(start);
+    let wall = Duration::from_nanos(clock::monotonic_nanos()).saturating_sub(started());
+    exit.wall_nanos = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
     kill_all(program, walls);
     // Waiting for each is what adds their CPU time and I/O to ours, where it can be read.
     while rustix::process::wait(WaitOptions::empty()).is_ok() {}

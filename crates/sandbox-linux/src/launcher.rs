@@ -11,9 +11,9 @@ use rustix::fs::AtFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
+use crate::clock;
 use crate::ids::Ids;
 use crate::order::{Config, Errand, Notice};
-use crate::program;
 use crate::slot::{self, Slot};
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
@@ -68,7 +68,7 @@ impl Launcher {
     ) -> Result<(Config, OwnedFd, bool), StepError> {
         // The first look at the clock finds the kernel's fast path to it with a call that the filter
         // refuses; every copy of this process then has it.
-        program::monotonic_nanos();
+        clock::monotonic_nanos();
         // Signals of the terminal are for the supervisor to act on.
         rustix::process::setsid().at("start the launcher's session")?;
         let message = socket::receive(supervisor).at("wait for the configuration")?;

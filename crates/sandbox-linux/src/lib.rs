@@ -26,6 +26,7 @@ mod init;
 mod place;
 
 mod capabilities;
+mod clock;
 mod loopback;
 mod program;
 pub mod rlimits;

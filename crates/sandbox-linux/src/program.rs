@@ -12,6 +12,7 @@ use rustix::thread::{CpuSet, Gid, Uid};
 use sandbox_core::Protection;
 
 use crate::capabilities;
+use crate::clock;
 use crate::landlock;
 use crate::order::Notice;
 use crate::place::INSIDE_ID;
@@ -50,7 +51,7 @@ pub(crate) fn become_program(mut program: Program, supervisor: BorrowedFd<'_>) -
             program
                 .started
                 .get()
-                .store(monotonic_nanos(), Ordering::Relaxed);
+                .store(clock::monotonic_nanos(), Ordering::Relaxed);
             let cause = syscall::execute(&program.path, &program.argv, &program.envp);
             StepError {
                 step: format!("start {}", program.path.to_string_lossy()),
@@ -155,10 +156,4 @@ fn cpu_set(mask: u64) -> CpuSet {
 
 pub(crate) fn filtered_notice() -> Vec<u8> {
     Notice::Filtered.encode()
-}
-
-/// Nanoseconds on a clock that only goes forward.
-pub(crate) fn monotonic_nanos() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }

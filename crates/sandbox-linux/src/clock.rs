@@ -1,0 +1,28 @@
+//! Clocks that only go forward, and that start at zero in a sandbox.
+
+use std::time::Duration;
+
+use rustix::io::Errno;
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Nanoseconds on the monotonic clock of this process's time namespace.
+pub(crate) fn monotonic_nanos() -> u64 {
+    nanos(clock_gettime(ClockId::Monotonic))
+}
+
+fn nanos(time: Timespec) -> u64 {
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
+/// Sets the clocks of the time namespace that this process's children will be in back to the start,
+/// so that they do not tell how long the host has been up. Returns by how much the monotonic clock
+/// then differs. To be called once, after the namespace was made and before a child is in it.
+pub(crate) fn start_at_zero() -> Result<Duration, Errno> {
+    let monotonic = clock_gettime(ClockId::Monotonic).tv_sec;
+    let boottime = clock_gettime(ClockId::Boottime).tv_sec;
+    let offsets = format!("monotonic -{monotonic} 0\nboottime -{boottime} 0\n");
+    std::fs::write("/proc/self/timens_offsets", offsets)
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    Ok(Duration::from_secs(u64::try_from(monotonic).unwrap_or(0)))
+}

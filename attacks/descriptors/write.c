@@ -1,8 +1,9 @@
 // title: Speaks on any descriptor that was left open
 // how: A message on the launcher's control socket, or bytes into a host file, would make orders out of
-//   the program's words.
+//   the program's words. The supervisor takes them for a report that it cannot read.
 // without: closed-descriptors
 // expect: held
+// breach: error
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>

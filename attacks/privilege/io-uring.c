@@ -4,7 +4,6 @@
 // without: seccomp
 // optional: some hosts switch io_uring off for everyone
 // expect: held
-// violations: io_uring_setup
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 // title: Checks whether exec may give privileges
 // how: Without the no-new-privileges flag every set-user-id program on the toolchain's file system is a
-//   candidate for more rights.
-// without: no-new-privs
+//   candidate for more rights. Landlock and the filter cannot be put up without the flag, so they go
+//   with it.
+// without: no-new-privs, landlock, seccomp
 // expect: held
 #include <stdio.h>
 #include <string.h>

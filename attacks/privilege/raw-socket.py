@@ -1,8 +1,9 @@
 # title: Forges IP packets
 # how: A raw socket sends packets with any content and sender. The family is one that ordinary programs
-#   use, so the missing capability has to stop it.
-# without: capabilities
+#   use, so the filter has to look at the type as well; behind it the capability is missing.
+# without: capabilities, seccomp
 # expect: held
+# violations: socket
 import socket
 
 try:

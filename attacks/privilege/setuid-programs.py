@@ -2,7 +2,7 @@
 # how: The loader prints its AT_SECURE flag and user ids when asked, unless the program got privileges.
 #   A program that got none shows the caller's id; without no-new-privileges only mount flags and the
 #   id map are left to see to that, which counts as a breach.
-# without: no-new-privs
+# without: no-new-privs, landlock, seccomp
 # expect: held
 import os
 import subprocess

@@ -5,10 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is how cargo talks to a build script"
-)]
+#[expect(clippy::disallowed_methods, reason = "this is how cargo talks to a build script")]
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
@@ -20,10 +17,7 @@ fn main() -> io::Result<()> {
         }
         for name in sorted(&attacks.join(&class))? {
             let path = attacks.join(&class).join(&name);
-            let _ = writeln!(
-                table,
-                "    (\"{class}\", \"{name}\", include_str!({path:?})),"
-            );
+            let _ = writeln!(table, "    (\"{class}\", \"{name}\", include_str!({path:?})),");
         }
     }
     table.push_str("]\n");
@@ -45,10 +39,7 @@ fn sorted(directory: &Path) -> io::Result<Vec<String>> {
     Ok(names)
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "this is how a build script talks to cargo"
-)]
+#[expect(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
 fn say(line: &str) {
     println!("{line}");
 }

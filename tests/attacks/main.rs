@@ -1,1 +1,30 @@
-//! attacks
+//! Every attack in a pair: contained with all walls up, successful with its own walls taken away.
+//! Either half alone proves nothing.
+
+use sandbox::attack::{self, Arena, Outcome};
+use sandbox_tests::skip::skip;
+
+include!(concat!(env!("OUT_DIR"), "/attacks.rs"));
+
+fn pair(class: &str, name: &str) {
+    let attacks = attack::all().unwrap();
+    let attack =
+        attacks.iter().find(|attack| (attack.class(), attack.name()) == (class, name)).unwrap();
+    let title = format!("attack {class}/{name}");
+    let arena = Arena::new().unwrap();
+    let walled = arena.try_walled(attack);
+    match walled.outcome {
+        Outcome::Contained => {}
+        Outcome::Skipped => return skip(&title, &walled.detail),
+        outcome => panic!("with every wall up: {outcome}: {}", walled.detail),
+    }
+    if attack.walls().is_empty() {
+        return;
+    }
+    let open = arena.try_without(attack).unwrap();
+    match open.outcome {
+        Outcome::Breached => {}
+        Outcome::Skipped => skip(&title, &open.detail),
+        outcome => panic!("without {}: {outcome}: {}", open.wall, open.detail),
+    }
+}

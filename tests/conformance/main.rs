@@ -1,1 +1,25 @@
-//! conformance
+//! What every backend has to do, as a table: a request, the status its report must have, and a check
+//! of what else the report must say.
+//!
+//! The backends are listed in `sandbox_tests::backend`. A row is a test of its own and runs under
+//! each of them; what cannot be said in one row (events, cancellation, many at once) is a test that
+//! is handed a sandbox of each.
+
+#[macro_use]
+mod table;
+
+mod control;
+mod endings;
+mod events;
+mod files;
+mod input;
+mod memory;
+mod metrics;
+mod network;
+mod ordinary_user;
+mod output;
+mod processes;
+mod resources;
+mod time;
+mod volumes;
+mod world;

@@ -28,9 +28,7 @@ impl FromStr for Isolation {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "native" => Ok(Self::Native),
-            _ => Err(format!(
-                "'{text}' is not an isolation this build offers: it offers native"
-            )),
+            _ => Err(format!("'{text}' is not an isolation this build offers: it offers native")),
         }
     }
 }

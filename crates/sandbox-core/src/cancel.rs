@@ -55,10 +55,7 @@ impl CancelToken {
         let key = state.next_key;
         state.next_key += 1;
         state.wakers.insert(key, Box::new(waker));
-        CancelRegistration {
-            token: self.clone(),
-            key,
-        }
+        CancelRegistration { token: self.clone(), key }
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {

@@ -95,10 +95,7 @@ mod tests {
             serde_json::to_string(&Event { seq: 7, kind }).unwrap()
         };
         assert_eq!(event(b"hi\n"), r#"{"seq":7,"type":"stderr","data":"hi\n"}"#);
-        assert_eq!(
-            event(b"\xff"),
-            r#"{"seq":7,"type":"stderr","data_base64":"/w=="}"#
-        );
+        assert_eq!(event(b"\xff"), r#"{"seq":7,"type":"stderr","data_base64":"/w=="}"#);
     }
 
     #[test]
@@ -110,11 +107,8 @@ mod tests {
             io_read_bytes: 4,
             io_write_bytes: 5,
         };
-        let text = serde_json::to_string(&Event {
-            seq: 1,
-            kind: EventKind::Usage(sample),
-        })
-        .unwrap();
+        let text =
+            serde_json::to_string(&Event { seq: 1, kind: EventKind::Usage(sample) }).unwrap();
         assert_eq!(
             text,
             r#"{"seq":1,"type":"usage","cpu_ms":1,"memory_kb":2,"processes":3,"io_read_bytes":4,"io_write_bytes":5}"#

@@ -102,17 +102,12 @@ impl FromStr for Glob {
     type Err = InvalidGlob;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse = |reason| InvalidGlob {
-            text: text.to_owned(),
-            reason,
-        };
+        let refuse = |reason| InvalidGlob { text: text.to_owned(), reason };
         if text.starts_with('/') {
             return Err(refuse("it must be relative to the work directory"));
         }
-        let names: Vec<&str> = text
-            .split('/')
-            .filter(|name| !name.is_empty() && *name != ".")
-            .collect();
+        let names: Vec<&str> =
+            text.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
         if names.is_empty() {
             return Err(refuse("it is empty"));
         }
@@ -132,10 +127,7 @@ impl FromStr for Glob {
                 rest = &rest[close + 3..];
             }
         }
-        Ok(Self {
-            text: text.to_owned(),
-            names,
-        })
+        Ok(Self { text: text.to_owned(), names })
     }
 }
 

@@ -45,19 +45,14 @@ impl FromStr for ExecutionId {
     type Err = InvalidExecutionId;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let invalid = || InvalidExecutionId {
-            text: text.to_owned(),
-        };
+        let invalid = || InvalidExecutionId { text: text.to_owned() };
         let digits = text.strip_prefix(PREFIX).ok_or_else(invalid)?.as_bytes();
         if digits.len() != DIGITS {
             return Err(invalid());
         }
         let mut value: u128 = 0;
         for digit in digits {
-            let number = ALPHABET
-                .iter()
-                .position(|letter| letter == digit)
-                .ok_or_else(invalid)?;
+            let number = ALPHABET.iter().position(|letter| letter == digit).ok_or_else(invalid)?;
             // 26 digits hold 130 bits: the two that do not fit must be zero.
             value = value.checked_mul(32).ok_or_else(invalid)? + number as u128;
         }

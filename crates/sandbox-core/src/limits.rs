@@ -213,32 +213,16 @@ fn check<T: PartialOrd + Copy + ToString>(
     if range.contains(&value) {
         return Ok(value);
     }
-    let range = format!(
-        "{} to {}",
-        range.start().to_string(),
-        range.end().to_string()
-    );
-    Err(InvalidLimit {
-        limit,
-        value: value.to_string(),
-        range,
-    })
+    let range = format!("{} to {}", range.start().to_string(), range.end().to_string());
+    Err(InvalidLimit { limit, value: value.to_string(), range })
 }
 
 fn check_time(limit: &'static str, value: Duration) -> Result<Duration, InvalidLimit> {
     if TIME.contains(&value) {
         return Ok(value);
     }
-    let range = format!(
-        "{} to {}",
-        format_duration(*TIME.start()),
-        format_duration(*TIME.end())
-    );
-    Err(InvalidLimit {
-        limit,
-        value: format_duration(value),
-        range,
-    })
+    let range = format!("{} to {}", format_duration(*TIME.start()), format_duration(*TIME.end()));
+    Err(InvalidLimit { limit, value: format_duration(value), range })
 }
 
 #[cfg(test)]
@@ -262,10 +246,7 @@ mod tests {
     #[test]
     fn the_message_names_the_limit_the_value_and_the_range() {
         let error = Limits::run().with_pids(0).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "a number of processes of 0 is outside the range 1 to 32768"
-        );
+        assert_eq!(error, "a number of processes of 0 is outside the range 1 to 32768");
     }
 
     #[test]

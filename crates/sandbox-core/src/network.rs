@@ -35,9 +35,7 @@ impl FromStr for NetworkPolicy {
         match text {
             "none" => Ok(Self::None),
             "localhost" => Ok(Self::Localhost),
-            _ => Err(InvalidNetworkPolicy {
-                text: text.to_owned(),
-            }),
+            _ => Err(InvalidNetworkPolicy { text: text.to_owned() }),
         }
     }
 }

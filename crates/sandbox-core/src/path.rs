@@ -47,10 +47,7 @@ impl FromStr for RelativePath {
     type Err = InvalidPath;
 
     fn from_str(path: &str) -> Result<Self, Self::Err> {
-        let refuse = |reason| InvalidPath {
-            path: path.to_owned(),
-            reason,
-        };
+        let refuse = |reason| InvalidPath { path: path.to_owned(), reason };
         if path.starts_with('/') {
             return Err(refuse("it must be relative to the work directory"));
         }
@@ -60,10 +57,8 @@ impl FromStr for RelativePath {
         if path.chars().any(char::is_control) {
             return Err(refuse("it contains a control character"));
         }
-        let names: Vec<&str> = path
-            .split('/')
-            .filter(|name| !name.is_empty() && *name != ".")
-            .collect();
+        let names: Vec<&str> =
+            path.split('/').filter(|name| !name.is_empty() && *name != ".").collect();
         if names.is_empty() {
             return Err(refuse("it names no file"));
         }
@@ -93,26 +88,13 @@ mod tests {
         let path: RelativePath = "./src//lib/./main.py".parse().unwrap();
         assert_eq!(path.as_str(), "src/lib/main.py");
         assert_eq!(path.extension(), Some("py"));
-        assert_eq!(
-            ".profile".parse::<RelativePath>().unwrap().extension(),
-            None
-        );
+        assert_eq!(".profile".parse::<RelativePath>().unwrap().extension(), None);
     }
 
     #[test]
     fn paths_that_lead_out_are_refused() {
         let long = "x".repeat(256);
-        for path in [
-            "",
-            ".",
-            "/etc/passwd",
-            "../x",
-            "a/../../x",
-            "a/..",
-            "a\nb",
-            "a\0b",
-            &long,
-        ] {
+        for path in ["", ".", "/etc/passwd", "../x", "a/../../x", "a/..", "a\nb", "a\0b", &long] {
             assert!(path.parse::<RelativePath>().is_err(), "{path:?} was taken");
         }
     }

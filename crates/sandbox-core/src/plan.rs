@@ -154,11 +154,7 @@ pub struct StageOutcome {
 impl CollectRule {
     /// Nothing is brought back.
     pub fn nothing() -> Self {
-        Self {
-            globs: Vec::new(),
-            total: ByteSize::bytes(0),
-            count: 0,
-        }
+        Self { globs: Vec::new(), total: ByteSize::bytes(0), count: 0 }
     }
 }
 
@@ -180,11 +176,7 @@ impl fmt::Debug for CollectedFile {
 
 impl From<Vec<u8>> for Stdin {
     fn from(bytes: Vec<u8>) -> Self {
-        if bytes.is_empty() {
-            Self::Empty
-        } else {
-            Self::Bytes(bytes)
-        }
+        if bytes.is_empty() { Self::Empty } else { Self::Bytes(bytes) }
     }
 }
 

@@ -88,11 +88,7 @@ pub struct UnknownProtection {
 }
 
 fn names() -> String {
-    Protection::ALL
-        .iter()
-        .map(|protection| protection.name())
-        .collect::<Vec<_>>()
-        .join(", ")
+    Protection::ALL.iter().map(|protection| protection.name()).collect::<Vec<_>>().join(", ")
 }
 
 impl fmt::Display for Protection {
@@ -109,9 +105,7 @@ impl FromStr for Protection {
             .iter()
             .copied()
             .find(|protection| protection.name() == name)
-            .ok_or_else(|| UnknownProtection {
-                name: name.to_owned(),
-            })
+            .ok_or_else(|| UnknownProtection { name: name.to_owned() })
     }
 }
 
@@ -143,9 +137,6 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told_the_known_ones() {
         let message = "magic".parse::<Protection>().unwrap_err().to_string();
-        assert!(
-            message.contains("'magic'") && message.contains("seccomp"),
-            "{message}"
-        );
+        assert!(message.contains("'magic'") && message.contains("seccomp"), "{message}");
     }
 }

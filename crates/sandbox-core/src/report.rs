@@ -202,12 +202,7 @@ impl From<&CollectedFile> for OutputFile {
             Ok(text) => (FileEncoding::Utf8, text.to_owned()),
             Err(_) => (FileEncoding::Base64, STANDARD.encode(&file.contents)),
         };
-        Self {
-            path: file.path.clone(),
-            size: file.contents.len() as u64,
-            encoding,
-            content,
-        }
+        Self { path: file.path.clone(), size: file.contents.len() as u64, encoding, content }
     }
 }
 
@@ -255,10 +250,7 @@ pub fn signal_name(number: i32) -> String {
 }
 
 fn signal_number(name: &str) -> Option<u8> {
-    let known = SIGNALS
-        .iter()
-        .find(|(_, known)| *known == name)
-        .map(|(number, _)| *number);
+    let known = SIGNALS.iter().find(|(_, known)| *known == name).map(|(number, _)| *number);
     known.or_else(|| name.strip_prefix("SIG")?.parse().ok())
 }
 
@@ -286,10 +278,7 @@ fn to_second<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok
 pub fn text_and_base64(bytes: &[u8]) -> (String, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), None),
-        Err(_) => (
-            String::from_utf8_lossy(bytes).into_owned(),
-            Some(STANDARD.encode(bytes)),
-        ),
+        Err(_) => (String::from_utf8_lossy(bytes).into_owned(), Some(STANDARD.encode(bytes))),
     }
 }
 
@@ -307,19 +296,12 @@ mod tests {
     #[test]
     fn bytes_that_are_no_text_are_kept_beside_it() {
         assert_eq!(text_and_base64(b"ok"), ("ok".into(), None));
-        assert_eq!(
-            text_and_base64(b"\xffx"),
-            ("\u{fffd}x".into(), Some("/3g=".into()))
-        );
+        assert_eq!(text_and_base64(b"\xffx"), ("\u{fffd}x".into(), Some("/3g=".into())));
     }
 
     #[test]
     fn a_file_that_is_no_text_travels_as_base64() {
-        let file = CollectedFile {
-            path: "a".into(),
-            contents: vec![0xff],
-            executable: false,
-        };
+        let file = CollectedFile { path: "a".into(), contents: vec![0xff], executable: false };
         let file = OutputFile::from(&file);
         assert_eq!((file.encoding, file.size), (FileEncoding::Base64, 1));
     }

@@ -294,11 +294,7 @@ impl RequestBuilder {
             return Err(InvalidRequest::UsageInterval(interval.as_millis()));
         }
         let files = check_files(self.files)?;
-        let collect = self
-            .collect
-            .iter()
-            .map(|text| text.parse())
-            .collect::<Result<_, _>>()?;
+        let collect = self.collect.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         let workdir = self.workdir.map(|text| text.parse()).transpose()?;
         Ok(Request {
             id: ExecutionId::generate(),
@@ -334,18 +330,11 @@ fn check_files(files: Vec<(String, Vec<u8>)>) -> Result<Vec<InputFile>, InvalidR
         if !taken.insert(path.clone()) {
             return Err(InvalidRequest::SamePath(path));
         }
-        checked.push(InputFile {
-            path,
-            contents,
-            executable: false,
-        });
+        checked.push(InputFile { path, contents, executable: false });
     }
     for path in &taken {
         let prefix = format!("{path}/");
-        if taken
-            .iter()
-            .any(|other| other.as_str().starts_with(&prefix))
-        {
+        if taken.iter().any(|other| other.as_str().starts_with(&prefix)) {
             return Err(InvalidRequest::SamePath(path.clone()));
         }
     }
@@ -354,9 +343,7 @@ fn check_files(files: Vec<(String, Vec<u8>)>) -> Result<Vec<InputFile>, InvalidR
 
 fn check_texts(args: &[String], env: &BTreeMap<String, String>) -> Result<(), InvalidRequest> {
     if args.len() > MOST_ARGS {
-        return Err(InvalidRequest::Text(format!(
-            "more than {MOST_ARGS} arguments"
-        )));
+        return Err(InvalidRequest::Text(format!("more than {MOST_ARGS} arguments")));
     }
     for text in args.iter().chain(env.values()) {
         if text.contains('\0') {
@@ -365,9 +352,7 @@ fn check_texts(args: &[String], env: &BTreeMap<String, String>) -> Result<(), In
             ));
         }
         if text.len() >= LONGEST_TEXT {
-            return Err(InvalidRequest::Text(
-                "an argument or variable is over 128K long".into(),
-            ));
+            return Err(InvalidRequest::Text("an argument or variable is over 128K long".into()));
         }
     }
     for name in env.keys() {
@@ -404,17 +389,12 @@ impl FromStr for LanguageChoice {
         let fits = |part: &str, extra: &str| {
             !part.is_empty()
                 && part.len() <= 32
-                && part
-                    .chars()
-                    .all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
+                && part.chars().all(|c| c.is_ascii_alphanumeric() || extra.contains(c))
         };
         if !fits(name, "+#-_.") || !version.is_none_or(|version| fits(version, ".-_+")) {
             return Err(InvalidRequest::Language(text.to_owned()));
         }
-        Ok(Self {
-            name: name.to_ascii_lowercase(),
-            version: version.map(ToOwned::to_owned),
-        })
+        Ok(Self { name: name.to_ascii_lowercase(), version: version.map(ToOwned::to_owned) })
     }
 }
 
@@ -440,23 +420,14 @@ mod tests {
 
     #[test]
     fn a_request_needs_something_to_run() {
-        assert_eq!(
-            Request::builder("python").build().unwrap_err(),
-            InvalidRequest::NoCode
-        );
+        assert_eq!(Request::builder("python").build().unwrap_err(), InvalidRequest::NoCode);
     }
 
     #[test]
     fn two_files_cannot_share_a_place() {
         for (first, second) in [("a.py", "./a.py"), ("a", "a/b")] {
-            let request = Request::builder("python")
-                .file(first, "")
-                .file(second, "")
-                .build();
-            assert!(
-                matches!(request, Err(InvalidRequest::SamePath(_))),
-                "{first} and {second}"
-            );
+            let request = Request::builder("python").file(first, "").file(second, "").build();
+            assert!(matches!(request, Err(InvalidRequest::SamePath(_))), "{first} and {second}");
         }
     }
 
@@ -467,12 +438,7 @@ mod tests {
         assert!(builder().env("A=B", "c").build().is_err());
         assert!(builder().env("", "c").build().is_err());
         assert!(builder().args(["x".repeat(200_000)]).build().is_err());
-        assert!(
-            builder()
-                .usage_interval(Duration::from_millis(1))
-                .build()
-                .is_err()
-        );
+        assert!(builder().usage_interval(Duration::from_millis(1)).build().is_err());
         assert!(builder().collect("../*").build().is_err());
         assert!(builder().workdir("/etc").build().is_err());
         assert!(builder().args(["fine"]).env("A", "b=c").build().is_ok());
@@ -484,10 +450,7 @@ mod tests {
         assert_eq!((choice.name(), choice.version()), ("python", Some("3.11")));
         assert_eq!("c++".parse::<LanguageChoice>().unwrap().name(), "c++");
         for text in ["", "@3", "a b", "python@", "py/thon"] {
-            assert!(
-                text.parse::<LanguageChoice>().is_err(),
-                "{text:?} was taken"
-            );
+            assert!(text.parse::<LanguageChoice>().is_err(), "{text:?} was taken");
         }
     }
 }

@@ -43,9 +43,7 @@ impl FromStr for ByteSize {
     type Err = InvalidSize;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let invalid = || InvalidSize {
-            text: text.to_owned(),
-        };
+        let invalid = || InvalidSize { text: text.to_owned() };
         let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         let (number, unit) = text.split_at(digits);
         let number: u64 = number.parse().map_err(|_| invalid())?;
@@ -87,16 +85,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        for text in [
-            "",
-            "K",
-            "-1M",
-            "1.5M",
-            "1X",
-            "99999999999999999999",
-            "99999999999T",
-            "1 M",
-        ] {
+        for text in ["", "K", "-1M", "1.5M", "1X", "99999999999999999999", "99999999999T", "1 M"] {
             assert!(text.parse::<ByteSize>().is_err(), "{text:?} was taken");
         }
     }

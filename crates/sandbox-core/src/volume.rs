@@ -46,35 +46,26 @@ impl Volume {
             reason,
         };
         for (name, path) in [("host", host), ("inside", destination)] {
-            let plain = path
-                .components()
-                .all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
+            let plain =
+                path.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
             if !path.is_absolute() || !plain {
                 return Err(refuse(format!(
                     "the path on the {name} side must be absolute, without '..'"
                 )));
             }
         }
-        if let Some(place) = REFUSED_ON_HOST
-            .iter()
-            .find(|place| is_at_or_under_unless_root(host, place))
+        if let Some(place) =
+            REFUSED_ON_HOST.iter().find(|place| is_at_or_under_unless_root(host, place))
         {
             return Err(refuse(format!("{place} of the host is never shared")));
         }
         if destination == Path::new("/") {
             return Err(refuse("it cannot replace the root".to_owned()));
         }
-        if let Some(place) = TAKEN_INSIDE
-            .iter()
-            .find(|place| destination.starts_with(place))
-        {
+        if let Some(place) = TAKEN_INSIDE.iter().find(|place| destination.starts_with(place)) {
             return Err(refuse(format!("{place} inside belongs to the sandbox")));
         }
-        Ok(Self {
-            host: host.to_owned(),
-            destination: destination.to_owned(),
-            access,
-        })
+        Ok(Self { host: host.to_owned(), destination: destination.to_owned(), access })
     }
 
     /// The directory or file on the host.
@@ -95,21 +86,15 @@ impl Volume {
 
 /// "/" refuses only itself (everything lies under it); the others refuse what is below them too.
 fn is_at_or_under_unless_root(path: &Path, place: &str) -> bool {
-    if place == "/" {
-        path == Path::new("/")
-    } else {
-        path.starts_with(place)
-    }
+    if place == "/" { path == Path::new("/") } else { path.starts_with(place) }
 }
 
 impl FromStr for Volume {
     type Err = InvalidVolume;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse = |reason: &str| InvalidVolume {
-            text: text.to_owned(),
-            reason: reason.to_owned(),
-        };
+        let refuse =
+            |reason: &str| InvalidVolume { text: text.to_owned(), reason: reason.to_owned() };
         let parts: Vec<&str> = text.split(':').collect();
         let (host, destination, access) = match parts.as_slice() {
             [host, destination] | [host, destination, "ro"] => {

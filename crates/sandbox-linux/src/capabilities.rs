@@ -42,27 +42,13 @@ pub(crate) fn drop_all() -> Result<(), Errno> {
 /// Keeps just these; init needs one to end processes of another id.
 pub(crate) fn keep_only(kept: CapabilitySet) -> Result<(), Errno> {
     let inheritable = CapabilitySet::empty();
-    set_capabilities(
-        None,
-        CapabilitySets {
-            effective: kept,
-            permitted: kept,
-            inheritable,
-        },
-    )
+    set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
 }
 
 /// The opposite, for runs with this wall off: hands everything through exec to the program.
 pub(crate) fn hand_on_all() -> Result<(), Errno> {
     let all = rustix::thread::capabilities(None)?.permitted;
-    set_capabilities(
-        None,
-        CapabilitySets {
-            effective: all,
-            permitted: all,
-            inheritable: all,
-        },
-    )?;
+    set_capabilities(None, CapabilitySets { effective: all, permitted: all, inheritable: all })?;
     for capability in all {
         configure_capability_in_ambient_set(capability, true)?;
     }

@@ -37,10 +37,14 @@ pub struct Launcher {
     process: Mutex<Child>,
 }
 
-/// A prepared slot, waiting for its one order.
+/// A prepared slot, its init waiting for the one order.
 pub struct Slot {
     /// Notices arrive here.
     pub socket: OwnedFd,
+    /// Init's process.
+    pub init: OwnedFd,
+    /// The program's work directory, as a descriptor from inside.
+    pub work: OwnedFd,
     /// Its cgroup.
     pub cgroup: Box<dyn Cgroup>,
     /// The program's user and group outside.
@@ -51,16 +55,11 @@ impl Launcher {
     /// Starts it and waits until the template of the root stands.
     pub fn start(config: &Config) -> Result<Self, LaunchError> {
         let (process, socket) = reexec::spawn()?;
-        let launcher = Self {
-            socket: Mutex::new(socket),
-            process: Mutex::new(process),
-        };
+        let launcher = Self { socket: Mutex::new(socket), process: Mutex::new(process) };
         {
             let socket = launcher.socket();
             socket::send(socket.as_fd(), &config.encode(), &[]).at("configure the launcher")?;
-            expect(socket.as_fd(), |notice| {
-                matches!(notice, Notice::Ready { .. })
-            })?;
+            expect(socket.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
         }
         Ok(launcher)
     }
@@ -88,17 +87,15 @@ impl Launcher {
         socket::send(self.socket().as_fd(), &errand.encode(), &descriptors)
             .map_err(|_| LaunchError::Gone)?;
         drop(theirs);
-        let (notice, _) = expect(ours.as_fd(), |notice| {
-            matches!(notice, Notice::Ready { .. })
-        })?;
-        let Notice::Ready { owner } = notice else {
-            return Err(LaunchError::Gone);
-        };
-        Ok(Slot {
-            socket: ours,
-            cgroup,
-            owner,
-        })
+        let (_, init) = expect(ours.as_fd(), |notice| matches!(notice, Notice::Cloned))?;
+        let (notice, work) = expect(ours.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
+        let (mut init, mut work) = (init.into_iter(), work.into_iter());
+        match (notice, init.next(), work.next()) {
+            (Notice::Ready { owner }, Some(init), Some(work)) => {
+                Ok(Slot { socket: ours, init, work, cgroup, owner })
+            }
+            _ => Err(LaunchError::Gone),
+        }
     }
 
     /// A mount of a host path, to be sent with an order.
@@ -108,19 +105,12 @@ impl Launcher {
         writable: bool,
         owner: Option<(u32, u32)>,
     ) -> Result<OwnedFd, LaunchError> {
-        let path = path
-            .to_str()
-            .ok_or(Errno::ILSEQ)
-            .at("read a volume's path as text")?
-            .to_owned();
+        let path = path.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?.to_owned();
         let socket = self.socket();
-        let errand = Errand::Volume {
-            path,
-            writable,
-            owner,
-        };
+        let errand = Errand::Volume { path, writable, owner };
         socket::send(socket.as_fd(), &errand.encode(), &[]).map_err(|_| LaunchError::Gone)?;
-        let (_, descriptors) = expect(socket.as_fd(), |notice| matches!(notice, Notice::Placed))?;
+        let (_, descriptors) =
+            expect(socket.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
         descriptors.into_iter().next().ok_or(LaunchError::Gone)
     }
 
@@ -135,10 +125,7 @@ impl Drop for Launcher {
         if let Ok((gone, _)) = socket::pair() {
             *self.socket() = gone;
         }
-        let process = self
-            .process
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner);
+        let process = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _ = process.wait();
     }
 }
@@ -204,9 +191,7 @@ pub fn sealed_memory(bytes: &[u8]) -> Result<OwnedFd, StepError> {
 }
 
 fn decode(message: &Message) -> Result<Notice, StepError> {
-    Notice::decode(&message.bytes)
-        .map_err(|_| Errno::PROTO)
-        .at("read a notice")
+    Notice::decode(&message.bytes).map_err(|_| Errno::PROTO).at("read a notice")
 }
 
 fn expect(

@@ -1,7 +1,5 @@
 //! Clocks that only go forward, and that start at zero in a sandbox.
 
-use std::time::Duration;
-
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -16,13 +14,12 @@ fn nanos(time: Timespec) -> u64 {
 }
 
 /// Sets the clocks of the time namespace that this process's children will be in back to the start,
-/// so that they do not tell how long the host has been up. Returns by how much the monotonic clock
-/// then differs. To be called once, after the namespace was made and before a child is in it.
-pub(crate) fn start_at_zero() -> Result<Duration, Errno> {
+/// so that they do not tell how long the host has been up. To be called once, after the namespace was
+/// made and before a child is in it.
+pub(crate) fn start_at_zero() -> Result<(), Errno> {
     let monotonic = clock_gettime(ClockId::Monotonic).tv_sec;
     let boottime = clock_gettime(ClockId::Boottime).tv_sec;
     let offsets = format!("monotonic -{monotonic} 0\nboottime -{boottime} 0\n");
     std::fs::write("/proc/self/timens_offsets", offsets)
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-    Ok(Duration::from_secs(u64::try_from(monotonic).unwrap_or(0)))
+        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }

@@ -43,15 +43,12 @@ pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule, placed: &[InputFile]) -
     if !rule.globs.is_empty() {
         match open_beneath(work, c".", OFlags::RDONLY | OFlags::DIRECTORY) {
             Ok(top) => walk.directory(&top, "", 0),
-            Err(error) => walk.skip(
-                "",
-                &format!("the work directory could not be opened: {error}"),
-            ),
+            Err(error) => {
+                walk.skip("", &format!("the work directory could not be opened: {error}"))
+            }
         }
     }
-    walk.found
-        .files
-        .sort_by(|left, right| left.path.cmp(&right.path));
+    walk.found.files.sort_by(|left, right| left.path.cmp(&right.path));
     walk.found
 }
 
@@ -85,15 +82,11 @@ impl Walk<'_> {
 
     fn name(&mut self, directory: &OwnedFd, prefix: &str, name: &CStr, depth: usize) {
         let printable = format!("{prefix}{}", name.to_string_lossy());
-        let plain = name
-            .to_str()
-            .ok()
-            .filter(|name| !name.chars().any(char::is_control));
+        let plain = name.to_str().ok().filter(|name| !name.chars().any(char::is_control));
         // The kind is asked of what was opened, not of the name: O_PATH opens nothing yet.
         let place = open_beneath(directory.as_fd(), name, OFlags::PATH | OFlags::NOFOLLOW);
-        let kind = place
-            .and_then(|place| fstat(&place))
-            .map(|stat| FileType::from_raw_mode(stat.st_mode));
+        let kind =
+            place.and_then(|place| fstat(&place)).map(|stat| FileType::from_raw_mode(stat.st_mode));
         match kind {
             Ok(FileType::Directory) => match plain {
                 None => self.skip(&printable, "its name is not plain text"),
@@ -136,11 +129,7 @@ impl Walk<'_> {
         match read(directory, name, self.bytes_left) {
             Ok(Some((contents, executable))) => {
                 self.bytes_left -= contents.len() as u64;
-                self.found.files.push(CollectedFile {
-                    path,
-                    contents,
-                    executable,
-                });
+                self.found.files.push(CollectedFile { path, contents, executable });
             }
             Ok(None) => self.found.over_limit = true,
             Err(error) => self.skip(&path, &format!("it could not be read: {error}")),
@@ -148,10 +137,7 @@ impl Walk<'_> {
     }
 
     fn is_unchanged(&self, directory: &OwnedFd, name: &CStr, path: &str) -> bool {
-        let placed = self
-            .placed
-            .iter()
-            .find(|placed| placed.path.as_str() == path);
+        let placed = self.placed.iter().find(|placed| placed.path.as_str() == path);
         let Some(placed) = placed else { return false };
         let read = read(directory, name, placed.contents.len() as u64);
         matches!(read, Ok(Some((contents, _))) if contents == placed.contents)
@@ -160,10 +146,7 @@ impl Walk<'_> {
     fn skip(&mut self, path: &str, reason: &str) {
         if self.found.skipped.len() < MOST_SKIPPED {
             let path = path.escape_debug().to_string();
-            self.found.skipped.push(SkippedFile {
-                path,
-                reason: reason.to_owned(),
-            });
+            self.found.skipped.push(SkippedFile { path, reason: reason.to_owned() });
         }
     }
 }
@@ -202,18 +185,9 @@ fn open_beneath(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result
         | ResolveFlags::NO_MAGICLINKS
         | ResolveFlags::NO_XDEV;
     // O_PATH|O_NOFOLLOW opens a link itself; NO_SYMLINKS would refuse even that.
-    let resolve = if flags.contains(OFlags::PATH) {
-        resolve & !ResolveFlags::NO_SYMLINKS
-    } else {
-        resolve
-    };
-    openat2(
-        directory,
-        name,
-        flags | OFlags::CLOEXEC,
-        Mode::empty(),
-        resolve,
-    )
+    let resolve =
+        if flags.contains(OFlags::PATH) { resolve & !ResolveFlags::NO_SYMLINKS } else { resolve };
+    openat2(directory, name, flags | OFlags::CLOEXEC, Mode::empty(), resolve)
 }
 
 #[cfg(test)]
@@ -224,11 +198,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn rule(glob: &str, total: u64, count: usize) -> CollectRule {
-        CollectRule {
-            globs: vec![glob.parse().unwrap()],
-            total: ByteSize::bytes(total),
-            count,
-        }
+        CollectRule { globs: vec![glob.parse().unwrap()], total: ByteSize::bytes(total), count }
     }
 
     fn run(folder: &std::path::Path, rule: &CollectRule) -> Collected {
@@ -245,11 +215,8 @@ mod tests {
         std::fs::set_permissions(folder.path().join("a"), PermissionsExt::from_mode(0o755))
             .unwrap();
         let found = run(folder.path(), &rule("**", 100, 10));
-        let listed: Vec<_> = found
-            .files
-            .iter()
-            .map(|file| (file.path.as_str(), file.executable))
-            .collect();
+        let listed: Vec<_> =
+            found.files.iter().map(|file| (file.path.as_str(), file.executable)).collect();
         assert_eq!(listed, [("a", true), ("b/two", false)]);
         assert_eq!(found.files[0].contents, b"\xff1");
         assert!(found.skipped.is_empty() && !found.over_limit);
@@ -267,12 +234,7 @@ mod tests {
             .into();
         std::fs::write(folder.path().join("same"), b"before").unwrap();
         std::fs::write(folder.path().join("changed"), b"after!").unwrap();
-        let work = open(
-            folder.path(),
-            OFlags::RDONLY | OFlags::DIRECTORY,
-            Mode::empty(),
-        )
-        .unwrap();
+        let work = open(folder.path(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
         let found = collect(work.as_fd(), &rule("**", 100, 10), &placed);
         assert_eq!(found.files.len(), 1);
         assert_eq!(found.files[0].path, "changed");
@@ -289,16 +251,9 @@ mod tests {
         std::fs::write(place("new\nline"), b"x").unwrap();
         let found = run(folder.path(), &rule("**", 1 << 20, 100));
         assert!(found.files.is_empty(), "{:?}", found.files);
-        let mut paths: Vec<_> = found
-            .skipped
-            .iter()
-            .map(|skipped| skipped.path.as_str())
-            .collect();
+        let mut paths: Vec<_> = found.skipped.iter().map(|skipped| skipped.path.as_str()).collect();
         paths.sort_unstable();
-        assert_eq!(
-            paths,
-            ["folder-link", "link", "new\\nline", "pipe", "socket"]
-        );
+        assert_eq!(paths, ["folder-link", "link", "new\\nline", "pipe", "socket"]);
     }
 
     #[test]

@@ -36,14 +36,28 @@ impl Ids {
         Self::Range(FIRST + number * PER_SANDBOX)
     }
 
+    /// How the launcher tells init.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let first = match self {
+            Self::Range(first) => first,
+            Self::Single => 0,
+        };
+        first.to_le_bytes().to_vec()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        match u32::from_le_bytes(bytes.try_into().ok()?) {
+            0 => Some(Self::Single),
+            first => Some(Self::Range(first)),
+        }
+    }
+
     /// What is written to `uid_map` and to `gid_map`.
     pub(crate) fn map(self) -> String {
         match self {
-            Self::Range(first) => format!(
-                "0 {first} 1\n{INSIDE_ID} {} 1\n{NOBODY} {} 1\n",
-                first + 1,
-                first + 2
-            ),
+            Self::Range(first) => {
+                format!("0 {first} 1\n{INSIDE_ID} {} 1\n{NOBODY} {} 1\n", first + 1, first + 2)
+            }
             Self::Single => format!("{INSIDE_ID} 0 1\n"),
         }
     }
@@ -69,5 +83,8 @@ mod tests {
         let last = ids((MOST_PIDS - 1).cast_signed()).owner();
         assert!(i32::try_from(last + PER_SANDBOX).is_ok());
         assert_eq!(ids(5).map().lines().count(), 3);
+        for known in [ids(5), Ids::Single] {
+            assert_eq!(Ids::decode(&known.encode()), Some(known));
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! The first process of a sandbox: builds what is left to build, starts the program, reaps everything
-//! that dies, passes signals on, and tells the supervisor how it ended.
+//! The first process of a sandbox. It builds everything that does not depend on the program, waits for
+//! an order, places the program's files, starts it, reaps everything that dies, passes signals on, and
+//! tells the supervisor how it ended.
 //!
 //! It is the only process of ours inside. It cannot be debugged or signalled by the program: it has
 //! another id (where there are ids to give), is not dumpable, and is process 1 of the namespace.
@@ -8,7 +9,6 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -16,105 +16,81 @@ use rustix::process::{
     DumpableBehavior, Pid, Signal, WaitOptions, kill_process_group, set_dumpable_behavior,
     set_parent_process_death_signal,
 };
-use rustix::thread::CapabilitySet;
+use rustix::thread::{CapabilitySet, Gid, Uid};
 use sandbox_core::Protection;
 
 use crate::capabilities;
 use crate::clock;
+use crate::ids::Ids;
+use crate::landlock::Rules;
 use crate::loopback;
-use crate::order::{Config, ExitNotice, Notice, Order};
-use crate::place;
+use crate::mapped::MappedFile;
+use crate::order::{Config, ExitNotice, Notice, Order, STREAMS};
+use crate::place::{self, DiskSize};
 use crate::program::{self, Program};
 use crate::rlimits;
-use crate::socket;
+use crate::seccomp;
+use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
-use crate::syscall::{self, CArray, Cloned, SharedNumber, Whose};
+use crate::syscall::{self, CArray, ChildStack, SharedNumber, Whose};
+use crate::template;
 use crate::walls::Walls;
 
 /// What init gets from the slot it was copied from.
 pub(crate) struct Init<'a> {
     pub(crate) config: &'a Config,
-    pub(crate) order: Order<'a>,
-    pub(crate) streams: [OwnedFd; 3],
-    pub(crate) volumes: Vec<OwnedFd>,
     pub(crate) supervisor: BorrowedFd<'a>,
-    pub(crate) has_own_ids: bool,
+    pub(crate) launcher: BorrowedFd<'a>,
+}
+
+/// What is built before there is an order.
+struct Prepared {
+    ids: Ids,
+    rules: Option<Rules>,
+    filter: Vec<libc::sock_filter>,
+    counters: Option<IoCounters>,
+    stack: ChildStack,
+    started: SharedNumber,
+    signals: libc::sigset_t,
 }
 
 /// Runs to the end of the sandbox.
-pub(crate) fn run(init: Init<'_>) -> ! {
-    let supervisor = init.supervisor;
+pub(crate) fn run(init: &Init<'_>) -> ! {
     if let Err(error) = try_run(init) {
         // If even this cannot be told, the supervisor sees the socket close.
-        let _ = socket::send(supervisor, &Notice::Failed(error).encode(), &[]);
+        let _ = socket::send(init.supervisor, &Notice::Failed(error).encode(), &[]);
     }
     syscall::exit_now(0)
 }
 
-fn try_run(init: Init<'_>) -> Result<(), StepError> {
-    let walls = init.config.walls;
-    set_parent_process_death_signal(Some(Signal::KILL)).at("bind init's life to its slot")?;
-    let signals = syscall::block_all_signals().at("block signals")?;
-    // The slot was undumpable, and so is its copy: a process like that may not look at its own files
-    // in /proc. No other process is here yet that could make use of the moment.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).at("look at init's own files")?;
-    build(&init)?;
-    // Offsets are set through /proc, which without a PID namespace is not this sandbox's own.
-    let own_clocks = walls.has(Protection::TimeNamespace) && walls.has(Protection::PidNamespace);
-    let clock = if own_clocks {
-        clock::start_at_zero().at("start the clocks of the time namespace")?
-    } else {
-        Duration::ZERO
-    };
-    let counters = IoCounters::open();
-    let before = counters.as_ref().map(IoCounters::read).unwrap_or_default();
+fn try_run(init: &Init<'_>) -> Result<(), StepError> {
+    let prepared = prepare(init)?;
     let work = rustix::fs::open(
         place::WORK,
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
         Mode::empty(),
     )
     .at("open the work directory")?;
-    socket::send(init.supervisor, &Notice::Placed.encode(), &[work.as_fd()])
-        .at("hand over the work directory")?;
+    let ready = Notice::Ready { owner: prepared.ids.owner() };
+    socket::send(init.supervisor, &ready.encode(), &[work.as_fd()]).at("say that init is ready")?;
     drop(work);
-
-    let supervisor = init.supervisor;
-    let started = SharedNumber::new().at("share a clock with the program")?;
-    let prepared = prepare(init, SharedNumber::clone(&started))?;
-    // From here on the program could look at init: it finds nothing to hold on to.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).at("make init undumpable")?;
-    // SAFETY: this process is a copy of a single-threaded one and has started no thread.
-    let child = match unsafe { syscall::clone_process(0, None) }.at("clone the program")? {
-        Cloned::Child => {
-            let error = program::become_program(prepared, supervisor);
-            let _ = socket::send(supervisor, &Notice::Failed(error).encode(), &[]);
-            syscall::exit_now(127)
-        }
-        Cloned::Parent(pid, _) => pid,
-    };
-    drop(prepared);
-    // Signalling the program's other id is all that is left to do.
-    capabilities::keep_only(CapabilitySet::KILL).at("drop init's capabilities")?;
-    let started = || Duration::from_nanos(started.get().load(Ordering::Relaxed)) + clock;
-    let exit = watch(child, &signals, started, walls);
-    let after = counters.as_ref().map(IoCounters::read).unwrap_or_default();
-    let exit = ExitNotice {
-        read_bytes: after.0.saturating_sub(before.0),
-        written_bytes: after.1.saturating_sub(before.1),
-        ..exit
-    };
-    socket::send(supervisor, &Notice::Exited(exit).encode(), &[]).at("tell the end")
+    match socket::receive(init.supervisor).at("wait for an order")? {
+        Some(message) => carry_out(init, prepared, message),
+        None => Ok(()),
+    }
 }
 
-/// The walls and contents that only a process inside can make.
-fn build(init: &Init<'_>) -> Result<(), StepError> {
+/// Builds every wall that can stand before the program is known.
+fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
     let walls = init.config.walls;
+    let signals = syscall::block_all_signals().at("block signals")?;
+    let ids = take_ids(init.launcher)?;
+    // Changing ids clears this.
+    set_parent_process_death_signal(Some(Signal::KILL)).at("bind init's life to its slot")?;
+    // Changing ids made this process undumpable, and one like that may not look at its own files in
+    // /proc. No other process is here yet that could make use of the moment.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).at("look at init's own files")?;
     rustix::process::umask(Mode::empty());
-    place::own_root_for(&init.order.volumes)?;
-    place::mount_proc(walls)?;
-    place::mount_writable(&init.order, walls)?;
-    place::mount_volumes(&init.order.volumes, &init.volumes)?;
-    place::write_files(&init.order)?;
     if walls.has(Protection::UtsNamespace) {
         rustix::system::sethostname(b"sandbox").at("set the host name")?;
     }
@@ -125,79 +101,169 @@ fn build(init: &Init<'_>) -> Result<(), StepError> {
             Err(error) => return Err(error).at("start a session keyring"),
         }
     }
-    if init.order.loopback {
-        loopback::bring_up().at("bring loopback up")?;
-    }
-    let mut more = 0;
-    // The cgroup namespace begins at the cgroup this process is in by now; the time namespace is for
-    // the next child.
+    place::mount_proc(walls)?;
+    place::mount_writable(default_size(init.config), walls)?;
     if walls.has(Protection::CgroupNamespace) {
-        more |= syscall::NEW_CGROUP;
+        // It begins at the cgroup this process is in by now.
+        syscall::unshare(syscall::NEW_CGROUP).at("enter a cgroup namespace")?;
     }
-    if walls.has(Protection::TimeNamespace) {
-        more |= syscall::NEW_TIME;
-    }
-    syscall::unshare(more).at("enter cgroup and time namespaces")
+    let counters = IoCounters::open();
+    let rules = if walls.has(Protection::Landlock) { Some(rules()?) } else { None };
+    // From here on a program could look at init: it finds nothing to hold on to.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).at("make init undumpable")?;
+    let filter = seccomp::Program::from_bytes(&init.config.filter);
+    Ok(Prepared {
+        ids,
+        rules,
+        filter: filter.map_err(|_| Errno::INVAL).at("read the filter")?.instructions,
+        counters,
+        stack: ChildStack::new().at("make a stack for the program's start")?,
+        started: SharedNumber::default(),
+        signals,
+    })
 }
 
-fn prepare(init: Init<'_>, started: SharedNumber) -> Result<Program, StepError> {
+/// Waits until the launcher has mapped our ids, and takes those that may make files.
+fn take_ids(launcher: BorrowedFd<'_>) -> Result<Ids, StepError> {
+    let answer = socket::receive(launcher).at("wait for ids")?;
+    let ids = answer.and_then(|message| Ids::decode(&message.bytes));
+    let ids = ids.ok_or(Errno::PERM).at("get ids from the launcher")?;
+    if let Ids::Range(_) = ids {
+        let (uid, gid) = (Uid::from_raw(0), Gid::from_raw(0));
+        rustix::thread::set_thread_groups(&[]).at("leave all groups")?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid).at("take group 0")?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid).at("take user 0")?;
+    }
+    Ok(ids)
+}
+
+fn rules() -> Result<Rules, StepError> {
+    let mut rules = Rules::new()?;
+    rules.allow_reading("/")?;
+    // Names of threads and the like are set through files of the process itself.
+    rules.allow_writing_files("/proc")?;
+    for path in place::WRITABLE {
+        rules.allow_writing(path)?;
+    }
+    for path in template::DEVICES {
+        rules.allow_device(path)?;
+    }
+    Ok(rules)
+}
+
+fn default_size(config: &Config) -> DiskSize {
+    DiskSize { bytes: config.disk_bytes, inodes: config.disk_inodes }
+}
+
+fn carry_out(init: &Init<'_>, mut prepared: Prepared, message: Message) -> Result<(), StepError> {
+    let mut descriptors = message.descriptors.into_iter();
+    let file = descriptors.next().ok_or(Errno::PROTO).at("read the order")?;
+    let streams: Vec<OwnedFd> = descriptors.by_ref().take(STREAMS).collect();
+    let streams = <[OwnedFd; STREAMS]>::try_from(streams);
+    let streams = streams.map_err(|_| Errno::PROTO).at("read the order")?;
+    let volumes: Vec<OwnedFd> = descriptors.collect();
+    let mapped = MappedFile::new(file.as_fd()).at("map the order")?;
+    let order = Order::decode(mapped.bytes()).map_err(|_| Errno::PROTO).at("read the order")?;
+    place(init.config, &order, &volumes, &mut prepared)?;
+    drop(volumes);
+
     let walls = init.config.walls;
+    let (signals, counters) = (prepared.signals, prepared.counters.take());
+    let started = prepared.started.clone();
+    let before = counters.as_ref().map(IoCounters::read).unwrap_or_default();
+    let own_before = syscall::cpu_times(Whose::Mine);
+    let mut program = Some(program(init, &order, streams, &mut prepared)?);
+    let supervisor = init.supervisor;
+    // Shares our memory until it execs: nothing has to be copied, and this process waits meanwhile.
+    // SAFETY: this process has one thread, and the closure ends in exec or exit.
+    let child = unsafe {
+        prepared.stack.clone_sharing_memory(&mut || {
+            let Some(program) = program.take() else { syscall::exit_now(127) };
+            let error = program::become_program(program, supervisor);
+            let _ = socket::send(supervisor, &Notice::Failed(error).encode(), &[]);
+            syscall::exit_now(127)
+        })
+    };
+    let child = child.at("clone the program")?;
+    // What the child took over is still ours too: its copies of the streams must not stay open here.
+    drop(program);
+    // Signalling the program's other id is all that is left to do.
+    capabilities::keep_only(CapabilitySet::KILL).at("drop init's capabilities")?;
+    let exit = watch(child, &signals, &started, walls);
+    let after = counters.as_ref().map(IoCounters::read).unwrap_or_default();
+    let exit = ExitNotice {
+        read_bytes: after.0.saturating_sub(before.0),
+        written_bytes: after.1.saturating_sub(before.1),
+        init_user_micros: exit.init_user_micros.saturating_sub(own_before.user_micros),
+        init_system_micros: exit.init_system_micros.saturating_sub(own_before.system_micros),
+        ..exit
+    };
+    socket::send(supervisor, &Notice::Exited(exit).encode(), &[]).at("tell the end")
+}
+
+/// What depends on the order: sizes, volumes, files, loopback.
+fn place(
+    config: &Config,
+    order: &Order<'_>,
+    volumes: &[OwnedFd],
+    prepared: &mut Prepared,
+) -> Result<(), StepError> {
+    let walls = config.walls;
+    let size = DiskSize { bytes: order.disk_bytes, inodes: order.disk_inodes };
+    if size != default_size(config) {
+        place::resize_writable(size, walls)?;
+    }
+    if !order.volumes.is_empty() {
+        place::own_root_for(&order.volumes)?;
+        place::mount_volumes(&order.volumes, volumes)?;
+        if let Some(rules) = &mut prepared.rules {
+            // The root may be another one now.
+            rules.allow_reading("/")?;
+            for volume in order.volumes.iter().filter(|volume| volume.writable) {
+                rules.allow_writing(volume.destination)?;
+            }
+        }
+    }
+    rustix::process::umask(Mode::empty());
+    place::write_files(order)?;
+    if order.loopback {
+        loopback::bring_up().at("bring loopback up")?;
+    }
+    Ok(())
+}
+
+fn program(
+    init: &Init<'_>,
+    order: &Order<'_>,
+    streams: [OwnedFd; STREAMS],
+    prepared: &mut Prepared,
+) -> Result<Program, StepError> {
     let text = |text: &str| {
         // Requests with zero bytes were refused when they were made.
-        std::ffi::CString::new(text)
-            .map_err(|_| Errno::INVAL)
-            .at("read the order")
+        std::ffi::CString::new(text).map_err(|_| Errno::INVAL).at("read the order")
     };
-    let argv = init
-        .order
-        .argv
-        .iter()
-        .map(|arg| text(arg))
-        .collect::<Result<Vec<_>, _>>()?;
-    let envp = init
-        .order
-        .env
-        .iter()
-        .map(|pair| text(pair))
-        .collect::<Result<Vec<_>, _>>()?;
-    let path = argv
-        .first()
-        .cloned()
-        .ok_or(Errno::INVAL)
-        .at("read the order")?;
-    let directory = match init.order.directory {
+    let argv = order.argv.iter().map(|arg| text(arg)).collect::<Result<Vec<_>, _>>()?;
+    let envp = order.env.iter().map(|pair| text(pair)).collect::<Result<Vec<_>, _>>()?;
+    let path = argv.first().cloned().ok_or(Errno::INVAL).at("read the order")?;
+    let directory = match order.directory {
         "" => text(place::WORK)?,
         directory => text(&format!("{}/{directory}", place::WORK))?,
     };
-    let rules = if walls.has(Protection::Landlock) {
-        let writable_volumes = init.order.volumes.iter().filter(|volume| volume.writable);
-        let mut writable: Vec<&str> = place::WRITABLE.to_vec();
-        writable.extend(writable_volumes.map(|volume| volume.destination));
-        Some(crate::landlock::prepare(
-            &writable,
-            crate::template::DEVICES,
-        )?)
-    } else {
-        None
-    };
     Ok(Program {
-        walls,
+        walls: init.config.walls,
         argv: CArray::new(argv),
         envp: CArray::new(envp),
         path,
         directory,
-        streams: init.streams,
-        rlimits: rlimits::decode(&init.order.rlimits)?,
-        cores: init.order.cores,
-        rules,
-        filter: crate::seccomp::Program::from_bytes(&init.config.filter)
-            .map(|program| program.instructions)
-            .map_err(|_| Errno::INVAL)
-            .at("read the system-call filter")?,
+        streams,
+        rlimits: rlimits::decode(&order.rlimits)?,
+        cores: order.cores,
+        rules: prepared.rules.take(),
+        filter: std::mem::take(&mut prepared.filter),
         filter_notifies: init.config.filter_notifies,
-        has_own_ids: init.has_own_ids,
-        started,
-        filtered_notice: program::filtered_notice(),
+        has_own_ids: matches!(prepared.ids, Ids::Range(_)),
+        started: prepared.started.clone(),
+        starting: Notice::Starting.encode(),
     })
 }
 
@@ -205,7 +271,7 @@ fn prepare(init: Init<'_>, started: SharedNumber) -> Result<Program, StepError> 
 fn watch(
     program: Pid,
     signals: &libc::sigset_t,
-    started: impl Fn() -> Duration,
+    started: &SharedNumber,
     walls: Walls,
 ) -> ExitNotice {
     let mut exit = ExitNotice::default();
@@ -222,8 +288,8 @@ fn watch(
             }
         }
     }
-    let wall = Duration::from_nanos(clock::monotonic_nanos()).saturating_sub(started());
-    exit.wall_nanos = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
+    let started = started.get().load(Ordering::Relaxed);
+    exit.wall_nanos = clock::monotonic_nanos().saturating_sub(started);
     kill_all(program, walls);
     // Waiting for each is what adds their CPU time and I/O to ours, where it can be read.
     while rustix::process::wait(WaitOptions::empty()).is_ok() {}

@@ -29,67 +29,61 @@ pub fn version() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Prepares the rules in a process that already sees the sandbox's root.
-///
-/// Reading and executing is free, because everything there was put there to be read; writing only
-/// where the program has files of its own.
-pub(crate) fn prepare(writable: &[&str], devices: &[&str]) -> Result<RulesetCreated, StepError> {
-    let mut rules = new_ruleset().map_err(step_error)?;
-    let read = AccessFs::from_read(NEWEST);
-    let all = AccessFs::from_all(NEWEST);
-    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-    let mut allow = |path: &str, access| {
-        rules = rules
-            .take()
-            .map(|rules| add(rules, path, access))
-            .transpose()?;
-        Ok::<(), StepError>(())
-    };
-    allow("/", read)?;
-    // Names of threads and the like are set through files of the process itself.
-    allow("/proc", read | AccessFs::WriteFile)?;
-    for path in writable {
-        allow(path, all)?;
+/// Rules in the making: everything may be read and executed, because everything in the root was put
+/// there to be read; writing only where it is allowed.
+pub(crate) struct Rules(Option<RulesetCreated>);
+
+impl Rules {
+    /// Rules that allow nothing yet.
+    pub(crate) fn new() -> Result<Self, StepError> {
+        let rules = Ruleset::default()
+            .set_compatibility(CompatLevel::BestEffort)
+            .handle_access(AccessFs::from_all(NEWEST))
+            .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
+            .and_then(Ruleset::create);
+        rules.map(|rules| Self(Some(rules))).map_err(step_error)
     }
-    for path in devices {
-        allow(path, device)?;
+
+    /// Allows reading and executing below a path.
+    pub(crate) fn allow_reading(&mut self, path: &str) -> Result<(), StepError> {
+        self.allow(path, AccessFs::from_read(NEWEST))
     }
-    rules.ok_or_else(|| StepError {
-        step: "build the Landlock rules".into(),
-        cause: Errno::INVAL,
-    })
-}
 
-/// Puts the rules over this process for good.
-pub(crate) fn restrict(rules: RulesetCreated) -> Result<(), StepError> {
-    rules.restrict_self().map(|_| ()).map_err(step_error)
-}
+    /// Allows everything below a path.
+    pub(crate) fn allow_writing(&mut self, path: &str) -> Result<(), StepError> {
+        self.allow(path, AccessFs::from_all(NEWEST))
+    }
 
-fn new_ruleset() -> Result<Option<RulesetCreated>, RulesetError> {
-    Ruleset::default()
-        .set_compatibility(CompatLevel::BestEffort)
-        .handle_access(AccessFs::from_all(NEWEST))?
-        .scope(Scope::from_all(NEWEST))?
-        .create()
-        .map(Some)
-}
+    /// Allows writing to existing files below a path.
+    pub(crate) fn allow_writing_files(&mut self, path: &str) -> Result<(), StepError> {
+        self.allow(path, AccessFs::from_read(NEWEST) | AccessFs::WriteFile)
+    }
 
-fn add(
-    rules: RulesetCreated,
-    path: &str,
-    access: impl Into<landlock::BitFlags<AccessFs>>,
-) -> Result<RulesetCreated, StepError> {
-    let place: OwnedFd = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
-        .at(&format!("open {path} for a Landlock rule"))?;
-    rules
-        .add_rule(PathBeneath::new(place, access))
-        .map_err(step_error)
+    /// Allows using a device.
+    pub(crate) fn allow_device(&mut self, path: &str) -> Result<(), StepError> {
+        self.allow(path, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)
+    }
+
+    fn allow(
+        &mut self,
+        path: &str,
+        access: impl Into<landlock::BitFlags<AccessFs>>,
+    ) -> Result<(), StepError> {
+        let place: OwnedFd = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .at(&format!("open {path} for a Landlock rule"))?;
+        let rules = self.0.take().ok_or(Errno::INVAL).at("build the Landlock rules")?;
+        self.0 = Some(rules.add_rule(PathBeneath::new(place, access)).map_err(step_error)?);
+        Ok(())
+    }
+
+    /// Puts the rules over this process for good.
+    pub(crate) fn restrict(self) -> Result<(), StepError> {
+        let rules = self.0.ok_or(Errno::INVAL).at("build the Landlock rules")?;
+        rules.restrict_self().map(|_| ()).map_err(step_error)
+    }
 }
 
 fn step_error(error: RulesetError) -> StepError {
     let number: landlock::Errno = error.into();
-    StepError {
-        step: "apply the Landlock rules".into(),
-        cause: Errno::from_raw_os_error(*number),
-    }
+    StepError { step: "apply the Landlock rules".into(), cause: Errno::from_raw_os_error(*number) }
 }

@@ -25,7 +25,7 @@ use crate::volume;
 struct LivingSlot {
     pid: Pid,
     process: OwnedFd,
-    /// The slot asks for its ids here; afterwards nothing is said.
+    /// The slot asks for init's ids here; afterwards nothing is said.
     socket: OwnedFd,
     removals: Vec<(OwnedFd, String)>,
 }
@@ -45,14 +45,7 @@ pub(crate) fn main(supervisor: OwnedFd) -> ! {
             let answer = Notice::Ready { owner: 0 }.encode();
             if socket::send(supervisor.as_fd(), &answer, &[]).is_ok() {
                 let slots = Vec::new();
-                Launcher {
-                    config,
-                    supervisor,
-                    template,
-                    is_privileged,
-                    slots,
-                }
-                .serve();
+                Launcher { config, supervisor, template, is_privileged, slots }.serve();
             }
         }
         Err(error) => {
@@ -72,9 +65,7 @@ impl Launcher {
         // Signals of the terminal are for the supervisor to act on.
         rustix::process::setsid().at("start the launcher's session")?;
         let message = socket::receive(supervisor).at("wait for the configuration")?;
-        let message = message
-            .ok_or(Errno::PIPE)
-            .at("wait for the configuration")?;
+        let message = message.ok_or(Errno::PIPE).at("wait for the configuration")?;
         let config = Config::decode(&message.bytes)
             .map_err(|_| Errno::PROTO)
             .at("read the configuration")?;
@@ -132,45 +123,31 @@ impl Launcher {
         }
     }
 
+    /// A slot has cloned its init and says which process that is.
     fn map_ids(&mut self, place: usize) {
         let slot = &self.slots[place];
-        if !matches!(socket::try_receive(slot.socket.as_fd()), Ok(Some(_))) {
+        let Ok(Some(message)) = socket::try_receive(slot.socket.as_fd()) else {
             // The slot is gone or going; its process descriptor will say so.
             return;
-        }
-        let ids = if self.is_privileged {
-            Ids::for_slot(slot.pid)
-        } else {
-            Ids::Single
         };
-        let first = match ids {
-            Ids::Range(first) => first,
-            Ids::Single => 0,
-        };
-        let answer = match slot::write_id_maps(slot.pid, ids) {
-            Ok(()) => first.to_le_bytes().to_vec(),
-            Err(_) => b"refused".to_vec(),
-        };
+        let init = <[u8; 4]>::try_from(message.bytes.as_slice()).ok();
+        let init = init.and_then(|bytes| Pid::from_raw(i32::from_le_bytes(bytes)));
+        // The ids follow from the slot, which outlives every process that has them.
+        let ids = if self.is_privileged { Ids::for_slot(slot.pid) } else { Ids::Single };
+        let written = init.map(|init| slot::write_id_maps(init, ids));
+        let answer = if let Some(Ok(())) = written { ids.encode() } else { b"refused".to_vec() };
         let _ = socket::send(slot.socket.as_fd(), &answer, &[]);
     }
 
     fn run_errand(&mut self, message: Message) {
         match Errand::decode(&message.bytes) {
-            Ok(Errand::Slot {
-                entries,
-                clone_into,
-                removals,
-            }) => {
+            Ok(Errand::Slot { entries, clone_into, removals }) => {
                 self.make_slot(entries, clone_into, removals, message.descriptors);
             }
-            Ok(Errand::Volume {
-                path,
-                writable,
-                owner,
-            }) => {
+            Ok(Errand::Volume { path, writable, owner }) => {
                 let answer = volume::open(&path, writable, owner);
                 let sent = match &answer {
-                    Ok(tree) => (Notice::Placed, vec![tree.as_fd()]),
+                    Ok(tree) => (Notice::Ready { owner: 0 }, vec![tree.as_fd()]),
                     Err(error) => (Notice::Failed(error.clone()), Vec::new()),
                 };
                 let _ = socket::send(self.supervisor.as_fd(), &sent.0.encode(), &sent.1);
@@ -202,12 +179,9 @@ impl Launcher {
                 Cloned::Child => {
                     self.become_slot(supervisor.try_clone(), theirs, entries);
                 }
-                Cloned::Parent(pid, process) => Ok(LivingSlot {
-                    pid,
-                    process,
-                    socket: ours,
-                    removals,
-                }),
+                Cloned::Parent(pid, process) => {
+                    Ok(LivingSlot { pid, process, socket: ours, removals })
+                }
             }
         });
         match made {
@@ -225,9 +199,7 @@ impl Launcher {
         launcher: OwnedFd,
         entries: Vec<OwnedFd>,
     ) -> ! {
-        let Ok(supervisor) = supervisor else {
-            syscall::exit_now(1)
-        };
+        let Ok(supervisor) = supervisor else { syscall::exit_now(1) };
         let mut kept: Vec<_> = vec![supervisor.as_fd(), launcher.as_fd(), self.template.as_fd()];
         kept.extend(entries.iter().map(AsFd::as_fd));
         if syscall::close_all_but(&kept).is_err() {
@@ -239,7 +211,6 @@ impl Launcher {
             launcher,
             entries,
             template: self.template.as_fd(),
-            is_privileged: self.is_privileged,
         })
     }
 
@@ -293,7 +264,7 @@ fn build_template(config: &Config) -> Result<OwnedFd, StepError> {
         Cloned::Child => {
             drop(ours);
             let notice = match template::build(config) {
-                Ok(()) => Notice::Placed,
+                Ok(()) => Notice::Ready { owner: 0 },
                 Err(error) => Notice::Failed(error),
             };
             let _ = socket::send(theirs.as_fd(), &notice.encode(), &[]);
@@ -306,7 +277,7 @@ fn build_template(config: &Config) -> Result<OwnedFd, StepError> {
             let message = socket::receive(ours.as_fd()).at("wait for the root")?;
             let answer = message.and_then(|message| Notice::decode(&message.bytes).ok());
             let namespace = match answer {
-                Some(Notice::Placed) => std::fs::File::open(format!("/proc/{pid}/ns/mnt"))
+                Some(Notice::Ready { .. }) => std::fs::File::open(format!("/proc/{pid}/ns/mnt"))
                     .at("take hold of the root's mounts")
                     .map(OwnedFd::from),
                 Some(Notice::Failed(error)) => Err(error),

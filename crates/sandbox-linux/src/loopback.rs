@@ -7,12 +7,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 /// Brings `lo` up. A new network namespace starts with it down, and without an address.
 pub(crate) fn bring_up() -> Result<(), Errno> {
-    let socket = socket_with(
-        AddressFamily::INET,
-        SocketType::DGRAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: all-zero is a valid ifreq: a name of no characters and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (slot, byte) in request.ifr_name.iter_mut().zip(b"lo") {
@@ -22,11 +17,7 @@ pub(crate) fn bring_up() -> Result<(), Errno> {
     // SAFETY: SIOCSIFFLAGS demands a socket and a pointer to an ifreq with a terminated name, which
     // is read only.
     let result = unsafe {
-        libc::ioctl(
-            socket.as_fd().as_raw_fd(),
-            libc::SIOCSIFFLAGS as _,
-            &raw const request,
-        )
+        libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request)
     };
     if result == -1 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));

@@ -23,10 +23,7 @@ impl MappedFile {
         }
         let length = usize::try_from(fstat(file)?.st_size).map_err(|_| Errno::FBIG)?;
         if length == 0 {
-            return Ok(Self {
-                address: std::ptr::NonNull::dangling().as_ptr(),
-                length,
-            });
+            return Ok(Self { address: std::ptr::NonNull::dangling().as_ptr(), length });
         }
         // SAFETY: a fresh private mapping at an address of the kernel's choice touches no other one.
         let address = unsafe {
@@ -42,10 +39,7 @@ impl MappedFile {
         if address == libc::MAP_FAILED {
             return Err(Errno::NOMEM);
         }
-        Ok(Self {
-            address: address.cast(),
-            length,
-        })
+        Ok(Self { address: address.cast(), length })
     }
 
     /// The bytes.

@@ -1,8 +1,8 @@
 //! What our processes say to each other.
 //!
 //! supervisor → launcher: one [`Config`], then [`Errand`]s.
-//! supervisor → slot: one [`Order`].
-//! slot, init and program → supervisor: [`Notice`]s, all on the slot's socket.
+//! supervisor → init: one [`Order`].
+//! slot, init and program → supervisor: [`Notice`]s, all on the slot's one socket.
 
 use crate::step::StepError;
 use crate::walls::Walls;
@@ -21,6 +21,10 @@ pub struct Config {
     pub filter: Vec<u8>,
     /// Whether denied calls are to be told to the supervisor.
     pub filter_notifies: bool,
+    /// Size of the writable file system of a slot; an order that differs changes it.
+    pub disk_bytes: u64,
+    /// Files on it.
+    pub disk_inodes: u64,
 }
 
 /// A file to place.
@@ -82,6 +86,8 @@ impl Config {
             })
             .bytes(&self.filter)
             .flag(self.filter_notifies)
+            .number(self.disk_bytes)
+            .number(self.disk_inodes)
             .finish()
     }
 
@@ -91,12 +97,9 @@ impl Config {
         let visible = reader.list(|reader| Ok(reader.text()?.to_owned()))?;
         let filter = reader.bytes()?.to_vec();
         let filter_notifies = reader.flag()?;
-        Ok(Self {
-            walls,
-            visible,
-            filter,
-            filter_notifies,
-        })
+        let disk_bytes = reader.number()?;
+        let disk_inodes = reader.number()?;
+        Ok(Self { walls, visible, filter, filter_notifies, disk_bytes, disk_inodes })
     }
 }
 
@@ -110,10 +113,7 @@ impl<'a> Order<'a> {
             .list(&self.env, text)
             .text(self.directory)
             .list(&self.files, |writer, file| {
-                writer
-                    .text(file.path)
-                    .bytes(file.contents)
-                    .flag(file.executable);
+                writer.text(file.path).bytes(file.contents).flag(file.executable);
             })
             .number(self.disk_bytes)
             .number(self.disk_inodes)
@@ -123,10 +123,7 @@ impl<'a> Order<'a> {
             .number(self.cores)
             .flag(self.loopback)
             .list(&self.volumes, |writer, volume| {
-                writer
-                    .text(volume.destination)
-                    .flag(volume.is_directory)
-                    .flag(volume.writable);
+                writer.text(volume.destination).flag(volume.is_directory).flag(volume.writable);
             })
             .finish()
     }
@@ -188,27 +185,15 @@ impl Errand {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match self {
-            Self::Slot {
-                entries,
-                clone_into,
-                removals,
-            } => {
+            Self::Slot { entries, clone_into, removals } => {
                 writer.number(1).number(*entries as u64).flag(*clone_into);
                 writer.list(removals, |writer, name| {
                     writer.text(name);
                 });
             }
-            Self::Volume {
-                path,
-                writable,
-                owner,
-            } => {
+            Self::Volume { path, writable, owner } => {
                 let (outside, inside) = owner.unwrap_or_default();
-                writer
-                    .number(2)
-                    .text(path)
-                    .flag(*writable)
-                    .flag(owner.is_some());
+                writer.number(2).text(path).flag(*writable).flag(owner.is_some());
                 writer.number(outside.into()).number(inside.into());
             }
         }
@@ -229,11 +214,7 @@ impl Errand {
                 let has_owner = reader.flag()?;
                 let outside = u32::try_from(reader.number()?).map_err(|_| Malformed)?;
                 let inside = u32::try_from(reader.number()?).map_err(|_| Malformed)?;
-                Ok(Self::Volume {
-                    path,
-                    writable,
-                    owner: has_owner.then_some((outside, inside)),
-                })
+                Ok(Self::Volume { path, writable, owner: has_owner.then_some((outside, inside)) })
             }
             _ => Err(Malformed),
         }
@@ -268,17 +249,15 @@ pub struct ExitNotice {
 /// What the supervisor is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A slot waits for its order; this is the id outside of the program's user.
+    /// Init was cloned. Descriptor: its process.
+    Cloned,
+    /// The walls stand, and init waits for an order. Descriptor: the work directory.
     Ready {
-        /// User and group id outside.
+        /// The program's user and group outside.
         owner: u32,
     },
-    /// Init runs. Descriptor: its process.
-    Started,
-    /// The walls that need init stand and the files are placed. Descriptor: the work directory.
-    Placed,
-    /// The filter is installed. Descriptor: its notifications.
-    Filtered,
+    /// The program is about to start. Descriptor, if there is a filter: its notifications.
+    Starting,
     /// A step failed.
     Failed(StepError),
     /// The program ended, and so did everything it left behind.
@@ -291,20 +270,16 @@ impl Notice {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match self {
-            Self::Ready { owner } => writer.number(1).number((*owner).into()),
-            Self::Started => writer.number(2),
-            Self::Placed => writer.number(3),
-            Self::Filtered => writer.number(4),
-            Self::Failed(error) => writer
-                .number(5)
-                .text(&error.step)
-                .number(error.cause.raw_os_error() as u64),
+            Self::Cloned => writer.number(1),
+            Self::Ready { owner } => writer.number(2).number((*owner).into()),
+            Self::Starting => writer.number(3),
+            Self::Failed(error) => {
+                writer.number(5).text(&error.step).number(error.cause.raw_os_error() as u64)
+            }
             Self::Exited(exit) => {
                 writer.number(6);
                 for value in [exit.code, exit.signal] {
-                    writer
-                        .flag(value.is_some())
-                        .number(value.unwrap_or(0) as u64);
+                    writer.flag(value.is_some()).number(value.unwrap_or(0) as u64);
                 }
                 for value in [
                     exit.wall_nanos,
@@ -328,19 +303,13 @@ impl Notice {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         Ok(match reader.number()? {
-            1 => Self::Ready {
-                owner: u32::try_from(reader.number()?).map_err(|_| Malformed)?,
-            },
-            2 => Self::Started,
-            3 => Self::Placed,
-            4 => Self::Filtered,
+            1 => Self::Cloned,
+            2 => Self::Ready { owner: u32::try_from(reader.number()?).map_err(|_| Malformed)? },
+            3 => Self::Starting,
             5 => {
                 let step = reader.text()?.to_owned();
                 let number = i32::try_from(reader.number()?).map_err(|_| Malformed)?;
-                Self::Failed(StepError {
-                    step,
-                    cause: Errno::from_raw_os_error(number),
-                })
+                Self::Failed(StepError { step, cause: Errno::from_raw_os_error(number) })
             }
             6 => Self::Exited(decode_exit(&mut reader)?),
             7 => Self::Gone,
@@ -381,17 +350,15 @@ mod tests {
             visible: vec!["/usr".into()],
             filter: vec![1, 2, 3],
             filter_notifies: true,
+            disk_bytes: 5,
+            disk_inodes: 6,
         };
         assert_eq!(Config::decode(&config.encode()), Ok(config));
         let order = Order {
             argv: vec!["/bin/true", "x"],
             env: vec!["A=b"],
             directory: "sub",
-            files: vec![OrderFile {
-                path: "a/b",
-                contents: b"\0\xff",
-                executable: true,
-            }],
+            files: vec![OrderFile { path: "a/b", contents: b"\0\xff", executable: true }],
             disk_bytes: 1,
             disk_inodes: 2,
             rlimits: vec![(7, 256)],
@@ -405,31 +372,17 @@ mod tests {
         };
         assert_eq!(Order::decode(&order.encode()), Ok(order));
         for errand in [
-            Errand::Slot {
-                entries: 4,
-                clone_into: false,
-                removals: vec!["x".into()],
-            },
-            Errand::Volume {
-                path: "/srv".into(),
-                writable: true,
-                owner: Some((0, 5)),
-            },
+            Errand::Slot { entries: 4, clone_into: false, removals: vec!["x".into()] },
+            Errand::Volume { path: "/srv".into(), writable: true, owner: Some((0, 5)) },
         ] {
             assert_eq!(Errand::decode(&errand.encode()), Ok(errand));
         }
         for notice in [
             Notice::Ready { owner: 7 },
-            Notice::Started,
-            Notice::Failed(StepError {
-                step: "mount".into(),
-                cause: Errno::PERM,
-            }),
-            Notice::Exited(ExitNotice {
-                code: Some(3),
-                wall_nanos: 9,
-                ..ExitNotice::default()
-            }),
+            Notice::Cloned,
+            Notice::Starting,
+            Notice::Failed(StepError { step: "mount".into(), cause: Errno::PERM }),
+            Notice::Exited(ExitNotice { code: Some(3), wall_nanos: 9, ..ExitNotice::default() }),
             Notice::Gone,
         ] {
             assert_eq!(Notice::decode(&notice.encode()), Ok(notice));

@@ -1,6 +1,7 @@
 //! What init puts into a fresh sandbox: its own `/proc`, its writable directories, its files, the
 //! volumes. Every path here is resolved inside the sandbox's own root, before any program runs in it.
 
+use std::ffi::CString;
 use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -23,6 +24,8 @@ pub(crate) const WORK: &str = "/work";
 pub(crate) const WRITABLE: &[&str] = &[WORK, "/tmp", "/dev/shm"];
 /// The program's user and group inside.
 pub(crate) const INSIDE_ID: u32 = 1000;
+/// An empty directory of the root where another root can be put together.
+const STAGE: &str = "/mnt";
 /// How much larger the writable file system is with its wall off.
 const WITHOUT_DISK_LIMIT: u64 = 16;
 /// The directories we make on it ourselves must not count against the program.
@@ -34,39 +37,22 @@ pub(crate) fn mount_proc(walls: Walls) -> Result<(), StepError> {
         // Only a process of the namespace's own could mount it.
         return Ok(());
     }
-    let options = if walls.has(Protection::PrivateProc) {
-        c"subset=pid,hidepid=invisible"
-    } else {
-        c""
-    };
+    let options =
+        if walls.has(Protection::PrivateProc) { c"subset=pid,hidepid=invisible" } else { c"" };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, Some(options)).at("mount /proc")
 }
 
 /// One tmpfs holds everything the program can write, so that one size bounds it all. Its top stays out
 /// of reach: the last mount covers it.
-pub(crate) fn mount_writable(order: &Order<'_>, walls: Walls) -> Result<(), StepError> {
-    let factor = if walls.has(Protection::Disk) {
-        1
-    } else {
-        WITHOUT_DISK_LIMIT
-    };
-    let options = format!(
-        "size={},nr_inodes={},mode=755",
-        order.disk_bytes.saturating_mul(factor),
-        (order.disk_inodes + OWN_INODES).saturating_mul(factor)
-    );
-    let options = std::ffi::CString::new(options).expect("numbers contain no zero byte");
+pub(crate) fn mount_writable(size: DiskSize, walls: Walls) -> Result<(), StepError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", "/tmp", "tmpfs", flags, Some(options.as_c_str()))
+    mount("tmpfs", "/tmp", "tmpfs", flags, Some(size.options(walls).as_c_str()))
         .at("mount the writable file system")?;
-    for (name, mode, target) in [
-        ("/tmp/work", 0o755, WORK),
-        ("/tmp/shm", 0o1777, "/dev/shm"),
-        ("/tmp/tmp", 0o1777, "/tmp"),
-    ] {
+    for (name, mode, target) in
+        [("/tmp/work", 0o755, WORK), ("/tmp/shm", 0o1777, "/dev/shm"), ("/tmp/tmp", 0o1777, "/tmp")]
+    {
         rustix::fs::mkdir(name, Mode::from_raw_mode(mode)).at("make a writable directory")?;
-        rustix::fs::chmod(name, Mode::from_raw_mode(mode)).at("open a writable directory")?;
         if target == WORK {
             give_to_program(name)?;
         }
@@ -75,13 +61,35 @@ pub(crate) fn mount_writable(order: &Order<'_>, walls: Walls) -> Result<(), Step
     Ok(())
 }
 
+/// Sets another size than the one it was mounted with.
+pub(crate) fn resize_writable(size: DiskSize, walls: Walls) -> Result<(), StepError> {
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount_remount(WORK, flags, size.options(walls).as_c_str())
+        .at("set the size of the writable file system")
+}
+
+/// How much the program can write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct DiskSize {
+    pub(crate) bytes: u64,
+    pub(crate) inodes: u64,
+}
+
+impl DiskSize {
+    fn options(self, walls: Walls) -> CString {
+        let factor = if walls.has(Protection::Disk) { 1 } else { WITHOUT_DISK_LIMIT };
+        let options = format!(
+            "size={},nr_inodes={},mode=755",
+            self.bytes.saturating_mul(factor),
+            (self.inodes + OWN_INODES).saturating_mul(factor)
+        );
+        CString::new(options).expect("numbers contain no zero byte")
+    }
+}
+
 fn give_to_program(path: &str) -> Result<(), StepError> {
-    rustix::fs::chown(
-        path,
-        Some(Uid::from_raw(INSIDE_ID)),
-        Some(Gid::from_raw(INSIDE_ID)),
-    )
-    .at(&format!("give {path} to the program"))
+    rustix::fs::chown(path, Some(Uid::from_raw(INSIDE_ID)), Some(Gid::from_raw(INSIDE_ID)))
+        .at(&format!("give {path} to the program"))
 }
 
 /// Writes the input files. Their paths were checked to be plain and relative when the request was
@@ -97,12 +105,8 @@ pub(crate) fn write_files(order: &Order<'_>) -> Result<(), StepError> {
         let handle = rustix::fs::open(&path, flags, Mode::from_raw_mode(mode)).at(&step())?;
         let mut handle = std::fs::File::from(handle);
         handle.write_all(file.contents).at(&step())?;
-        rustix::fs::fchown(
-            &handle,
-            Some(Uid::from_raw(INSIDE_ID)),
-            Some(Gid::from_raw(INSIDE_ID)),
-        )
-        .at(&step())?;
+        rustix::fs::fchown(&handle, Some(Uid::from_raw(INSIDE_ID)), Some(Gid::from_raw(INSIDE_ID)))
+            .at(&step())?;
     }
     if !order.directory.is_empty() {
         make_directories(&format!("{WORK}/{}/x", order.directory))?;
@@ -134,14 +138,8 @@ pub(crate) fn mount_volumes(
         if below_writable(volume.destination) {
             make_mount_point(Path::new(volume.destination), volume.is_directory)?;
         }
-        move_mount(
-            tree,
-            "",
-            CWD,
-            volume.destination,
-            MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
-        )
-        .at(&format!("attach the volume {}", volume.destination))?;
+        move_mount(tree, "", CWD, volume.destination, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+            .at(&format!("attach the volume {}", volume.destination))?;
     }
     Ok(())
 }
@@ -149,13 +147,11 @@ pub(crate) fn mount_volumes(
 /// Makes places for volumes outside the writable directories. The shared root is read-only and common
 /// to all sandboxes: so a root of its own is put together from the same parts, with the places in it.
 pub(crate) fn own_root_for(volumes: &[OrderVolume<'_>]) -> Result<(), StepError> {
-    if volumes
-        .iter()
-        .all(|volume| below_writable(volume.destination))
-    {
+    if volumes.iter().all(|volume| below_writable(volume.destination)) {
         return Ok(());
     }
-    let stage = Path::new("/tmp");
+    rustix::process::umask(Mode::from_raw_mode(0o022));
+    let stage = Path::new(STAGE);
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", stage, "tmpfs", flags, Some(c"size=256k,mode=755"))
         .at("mount a root for the volumes")?;
@@ -170,10 +166,7 @@ pub(crate) fn own_root_for(volumes: &[OrderVolume<'_>]) -> Result<(), StepError>
             }
         }
     }
-    for volume in volumes
-        .iter()
-        .filter(|volume| !below_writable(volume.destination))
-    {
+    for volume in volumes.iter().filter(|volume| !below_writable(volume.destination)) {
         let place = stage.join(volume.destination.trim_start_matches('/'));
         make_mount_point(&place, volume.is_directory)?;
     }
@@ -186,9 +179,7 @@ pub(crate) fn own_root_for(volumes: &[OrderVolume<'_>]) -> Result<(), StepError>
 }
 
 fn below_writable(path: &str) -> bool {
-    WRITABLE
-        .iter()
-        .any(|place| Path::new(path).starts_with(place))
+    WRITABLE.iter().any(|place| Path::new(path).starts_with(place))
 }
 
 fn make_mount_point(path: &Path, is_directory: bool) -> Result<(), StepError> {

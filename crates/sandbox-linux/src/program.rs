@@ -1,7 +1,7 @@
 //! The last steps before exec: from a copy of init to the program, inside every wall.
 //!
-//! This is the confinement sequence. Each step says why it stands where it does. Nothing here
-//! allocates on the path that succeeds.
+//! This is the confinement sequence. Each step says why it stands where it does. The process shares
+//! init's memory, and init waits: what is changed here is changed for both, until exec.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -13,8 +13,7 @@ use sandbox_core::Protection;
 
 use crate::capabilities;
 use crate::clock;
-use crate::landlock;
-use crate::order::Notice;
+use crate::landlock::Rules;
 use crate::place::INSIDE_ID;
 use crate::seccomp;
 use crate::socket;
@@ -32,15 +31,15 @@ pub(crate) struct Program {
     pub(crate) streams: [OwnedFd; 3],
     pub(crate) rlimits: Vec<(Resource, Rlimit)>,
     pub(crate) cores: u64,
-    pub(crate) rules: Option<::landlock::RulesetCreated>,
+    pub(crate) rules: Option<Rules>,
     pub(crate) filter: Vec<libc::sock_filter>,
     pub(crate) filter_notifies: bool,
     /// Whether this user namespace maps ids besides the program's, so that it can be changed to.
     pub(crate) has_own_ids: bool,
-    /// Told the moment just before exec.
+    /// Where the moment just before exec is left for init.
     pub(crate) started: SharedNumber,
-    /// What was encoded before the clone, to be sent with the listener.
-    pub(crate) filtered_notice: Vec<u8>,
+    /// The last notice, encoded before the clone.
+    pub(crate) starting: Vec<u8>,
 }
 
 /// Becomes the program. Returns only with the step that failed.
@@ -48,15 +47,9 @@ pub(crate) fn become_program(mut program: Program, supervisor: BorrowedFd<'_>) -
     match confine(&mut program, supervisor) {
         Err(error) => error,
         Ok(()) => {
-            program
-                .started
-                .get()
-                .store(clock::monotonic_nanos(), Ordering::Relaxed);
+            program.started.get().store(clock::monotonic_nanos(), Ordering::Relaxed);
             let cause = syscall::execute(&program.path, &program.argv, &program.envp);
-            StepError {
-                step: format!("start {}", program.path.to_string_lossy()),
-                cause,
-            }
+            StepError { step: format!("start {}", program.path.to_string_lossy()), cause }
         }
     }
 }
@@ -90,7 +83,7 @@ fn confine(program: &mut Program, supervisor: BorrowedFd<'_>) -> Result<(), Step
         rustix::thread::set_no_new_privs(true).at("renounce new privileges")?;
     }
     if let Some(rules) = program.rules.take() {
-        landlock::restrict(rules)?;
+        rules.restrict()?;
     }
     // Everything else this process had open belongs to us. It goes at exec, so that a failure until
     // then can still be told.
@@ -129,21 +122,18 @@ fn become_user(program: &Program) -> Result<(), StepError> {
 }
 
 fn install_filter(program: &Program, supervisor: BorrowedFd<'_>) -> Result<(), StepError> {
-    if !program.walls.has(Protection::Seccomp) {
-        return Ok(());
-    }
-    let listener = if program.filter_notifies {
-        seccomp::Listener::Wanted
+    let listener = if !program.walls.has(Protection::Seccomp) {
+        None
     } else {
-        seccomp::Listener::Unwanted
+        let wanted = if program.filter_notifies {
+            seccomp::Listener::Wanted
+        } else {
+            seccomp::Listener::Unwanted
+        };
+        seccomp::install(&program.filter, wanted).at("install the system-call filter")?
     };
-    let listener =
-        seccomp::install(&program.filter, listener).at("install the system-call filter")?;
-    if let Some(listener) = listener {
-        socket::send(supervisor, &program.filtered_notice, &[listener.as_fd()])
-            .at("hand over the filter's notifications")?;
-    }
-    Ok(())
+    let listener: Option<BorrowedFd<'_>> = listener.as_ref().map(AsFd::as_fd);
+    socket::send(supervisor, &program.starting, listener.as_slice()).at("say that it starts")
 }
 
 fn cpu_set(mask: u64) -> CpuSet {
@@ -152,8 +142,4 @@ fn cpu_set(mask: u64) -> CpuSet {
         set.set(core);
     }
     set
-}
-
-pub(crate) fn filtered_notice() -> Vec<u8> {
-    Notice::Filtered.encode()
 }

@@ -32,9 +32,7 @@ pub(crate) fn spawn() -> Result<(Child, OwnedFd), StepError> {
     for (name, value) in inherited_settings() {
         command.env(name, value);
     }
-    let child = command
-        .spawn()
-        .at("start the launcher from this executable")?;
+    let child = command.spawn().at("start the launcher from this executable")?;
     Ok((child, ours))
 }
 
@@ -74,9 +72,7 @@ fn become_launcher() -> ! {
     // Standard input is the socket; it moves away, so that no later child can take it for input.
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
     let nothing = std::fs::File::open("/dev/null");
-    let (Ok(socket), Ok(nothing)) = (socket, nothing) else {
-        crate::syscall::exit_now(1)
-    };
+    let (Ok(socket), Ok(nothing)) = (socket, nothing) else { crate::syscall::exit_now(1) };
     if rustix::stdio::dup2_stdin(nothing.as_fd()).is_err() {
         crate::syscall::exit_now(1);
     }

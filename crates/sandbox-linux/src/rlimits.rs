@@ -65,10 +65,7 @@ pub fn encode(limits: &Limits, fallback: Fallback, open_files: bool) -> Vec<(u64
         // The whole tree is judged elsewhere; this ends a single process even if we could not.
         wanted.push((Resource::Cpu, time.as_secs() + 2));
     }
-    wanted
-        .into_iter()
-        .map(|(kind, value)| (number(kind), value))
-        .collect()
+    wanted.into_iter().map(|(kind, value)| (number(kind), value)).collect()
 }
 
 fn number(kind: Resource) -> u64 {
@@ -81,19 +78,11 @@ pub(crate) fn decode(pairs: &[(u64, u64)]) -> Result<Vec<(Resource, Rlimit)>, St
     pairs
         .iter()
         .map(|(kind, value)| {
-            let kind = usize::try_from(*kind)
-                .ok()
-                .and_then(|place| KINDS.get(place).copied());
+            let kind = usize::try_from(*kind).ok().and_then(|place| KINDS.get(place).copied());
             let kind = kind.ok_or(Errno::INVAL).at("read the resource limits")?;
             let highest = getrlimit(kind).maximum.unwrap_or(u64::MAX);
             let value = Some((*value).min(highest));
-            Ok((
-                kind,
-                Rlimit {
-                    current: value,
-                    maximum: value,
-                },
-            ))
+            Ok((kind, Rlimit { current: value, maximum: value }))
         })
         .collect()
 }
@@ -105,10 +94,7 @@ mod tests {
     #[test]
     fn limits_travel_whole_and_never_rise() {
         let limits = Limits::run().with_open_files(1_000_000).unwrap();
-        let fallback = Fallback {
-            memory: true,
-            pids: true,
-        };
+        let fallback = Fallback { memory: true, pids: true };
         let pairs = encode(&limits, fallback, true);
         let read = decode(&pairs).unwrap();
         assert_eq!(read.len(), pairs.len());

@@ -24,12 +24,7 @@ pub(crate) struct Message {
 
 /// Two connected ends.
 pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
-    socketpair(
-        AddressFamily::UNIX,
-        SocketType::SEQPACKET,
-        SocketFlags::CLOEXEC,
-        None,
-    )
+    socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
 /// Sends one message whole. Does not allocate.
@@ -45,12 +40,7 @@ pub(crate) fn send(
     }
     loop {
         // The supervisor may be gone: that must come back as an error, not as a signal.
-        match sendmsg(
-            socket,
-            &[IoSlice::new(bytes)],
-            &mut ancillary,
-            SendFlags::NOSIGNAL,
-        ) {
+        match sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
             Err(error) => return Err(error),
@@ -74,12 +64,7 @@ fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Messa
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         let mut buffers = [IoSliceMut::new(&mut bytes)];
-        match recvmsg(
-            socket,
-            &mut buffers,
-            &mut ancillary,
-            flags | RecvFlags::CMSG_CLOEXEC,
-        ) {
+        match recvmsg(socket, &mut buffers, &mut ancillary, flags | RecvFlags::CMSG_CLOEXEC) {
             Err(Errno::INTR) => {}
             other => break other?,
         }
@@ -115,9 +100,7 @@ mod tests {
         rustix::io::write(&message.descriptors[0], b"through").unwrap();
         drop(message);
         let mut text = String::new();
-        std::fs::File::from(reader)
-            .read_to_string(&mut text)
-            .unwrap();
+        std::fs::File::from(reader).read_to_string(&mut text).unwrap();
         assert_eq!(text, "through");
         assert_eq!(receive(right.as_fd()).unwrap().unwrap().bytes, b"two");
         assert_eq!(try_receive(right.as_fd()).unwrap_err(), Errno::AGAIN);

@@ -21,23 +21,15 @@ pub(crate) trait AtStep<T> {
 
 impl<T> AtStep<T> for Result<T, Errno> {
     fn at(self, step: &str) -> Result<T, StepError> {
-        self.map_err(|cause| StepError {
-            step: step.to_owned(),
-            cause,
-        })
+        self.map_err(|cause| StepError { step: step.to_owned(), cause })
     }
 }
 
 impl<T> AtStep<T> for std::io::Result<T> {
     fn at(self, step: &str) -> Result<T, StepError> {
         self.map_err(|error| {
-            let cause = error
-                .raw_os_error()
-                .map_or(Errno::IO, Errno::from_raw_os_error);
-            StepError {
-                step: step.to_owned(),
-                cause,
-            }
+            let cause = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+            StepError { step: step.to_owned(), cause }
         })
     }
 }

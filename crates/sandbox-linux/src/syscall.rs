@@ -75,10 +75,7 @@ pub(crate) unsafe fn clone_process(
         -1 => Err(last_errno()),
         0 => Ok(Cloned::Child),
         pid => {
-            let pid = RawPid::try_from(pid)
-                .ok()
-                .and_then(Pid::from_raw)
-                .ok_or(Errno::OVERFLOW)?;
+            let pid = RawPid::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::OVERFLOW)?;
             // SAFETY: clone3 succeeded with CLONE_PIDFD, so the kernel stored a descriptor there that
             // nothing else owns.
             let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
@@ -113,10 +110,8 @@ pub(crate) fn close_on_exec_from(first: RawFd) -> Result<(), Errno> {
 /// Closes every descriptor but these. For a process that was just copied and will never run the
 /// destructors of what the original owned.
 pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
-    let mut numbers: Vec<u32> = kept
-        .iter()
-        .filter_map(|fd| u32::try_from(fd.as_raw_fd()).ok())
-        .collect();
+    let mut numbers: Vec<u32> =
+        kept.iter().filter_map(|fd| u32::try_from(fd.as_raw_fd()).ok()).collect();
     numbers.extend([0, 1, 2]);
     numbers.sort_unstable();
     numbers.dedup();
@@ -137,11 +132,7 @@ pub(crate) fn join_new_session_keyring() -> Result<(), Errno> {
     const KEYCTL_JOIN_SESSION_KEYRING: i32 = 1;
     // SAFETY: with a null name keyctl makes an anonymous keyring and reads no memory.
     let result = unsafe {
-        libc::syscall(
-            libc::SYS_keyctl,
-            KEYCTL_JOIN_SESSION_KEYRING,
-            std::ptr::null::<u8>(),
-        )
+        libc::syscall(libc::SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, std::ptr::null::<u8>())
     };
     check(result)
 }
@@ -210,10 +201,7 @@ impl CArray {
         let mut pointers: Vec<_> = strings.iter().map(|string| string.as_ptr()).collect();
         pointers.push(std::ptr::null());
         // Moving the vector of strings does not move the bytes they point to.
-        Self {
-            pointers,
-            _strings: strings,
-        }
+        Self { pointers, _strings: strings }
     }
 
     fn as_ptr(&self) -> *const *const libc::c_char {
@@ -329,51 +317,82 @@ pub(crate) fn cpu_times(whose: Whose) -> CpuTimes {
     }
 }
 
-/// A page that stays shared with a forked child, holding one number.
-#[derive(Clone)]
-pub(crate) struct SharedNumber(*mut std::sync::atomic::AtomicU64);
+/// A number that a child which shares our memory leaves for us.
+#[derive(Clone, Default)]
+pub(crate) struct SharedNumber(std::sync::Arc<std::sync::atomic::AtomicU64>);
 
 impl SharedNumber {
-    /// Maps the page; zero at first.
+    /// The number, in this process and in the child alike.
+    pub(crate) fn get(&self) -> &std::sync::atomic::AtomicU64 {
+        &self.0
+    }
+}
+
+/// A stack for a child that shares our memory.
+pub(crate) struct ChildStack {
+    bottom: *mut libc::c_void,
+}
+
+/// Enough for the confinement sequence with room to spare.
+const STACK_SIZE: usize = 256 * 1024;
+
+impl ChildStack {
     pub(crate) fn new() -> Result<Self, Errno> {
-        // SAFETY: mmap of fresh anonymous memory at an address of the kernel's choice touches no
-        // existing mapping.
-        let page = unsafe {
+        // SAFETY: a fresh mapping at an address of the kernel's choice touches no other one.
+        let bottom = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
-                4096,
+                STACK_SIZE,
                 libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_STACK,
                 -1,
                 0,
             )
         };
-        if page == libc::MAP_FAILED {
-            Err(last_errno())
-        } else {
-            Ok(Self(page.cast()))
-        }
+        if bottom == libc::MAP_FAILED { Err(last_errno()) } else { Ok(Self { bottom }) }
     }
 
-    /// The number, in this process and in the child alike.
-    pub(crate) fn get(&self) -> &std::sync::atomic::AtomicU64 {
-        // SAFETY: the mapping is page-aligned, zero-initialised, never unmapped, and only accessed as
-        // this atomic by both processes.
-        unsafe { &*self.0 }
+    /// Clones a child that runs `work` in this very memory, on this stack, while we wait until it has
+    /// become another program or ended. Copying memory, and the faults after it, are what a plain fork
+    /// spends most of its time on.
+    ///
+    /// # Safety
+    /// The process must have one thread. `work` must not return: it ends in exec or exit.
+    pub(crate) unsafe fn clone_sharing_memory(&self, work: &mut dyn FnMut()) -> Result<Pid, Errno> {
+        extern "C" fn begin(work: *mut libc::c_void) -> libc::c_int {
+            // SAFETY: this is the pointer passed below. The parent is stopped until the child is done,
+            // so that it stays valid and unaliased.
+            let work = unsafe { &mut *work.cast::<&mut dyn FnMut()>() };
+            work();
+            127
+        }
+        let mut work = work;
+        // SAFETY: adding the length of the mapping gives its end, where a stack that grows down starts.
+        let top = unsafe { self.bottom.byte_add(STACK_SIZE) };
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        // SAFETY: clone demands a function that fits, the top of a writable stack that nobody else
+        // uses, and an argument that lives until the child is done, which CLONE_VFORK waits for. The
+        // caller promises that there is no other thread to share the memory with.
+        let pid = unsafe { libc::clone(begin, top, flags, (&raw mut work).cast()) };
+        if pid == -1 {
+            return Err(last_errno());
+        }
+        Pid::from_raw(pid).ok_or(Errno::SRCH)
+    }
+}
+
+impl Drop for ChildStack {
+    fn drop(&mut self) {
+        // SAFETY: this is the mapping made in `new`; no child runs on it when its owner goes.
+        unsafe { libc::munmap(self.bottom, STACK_SIZE) };
     }
 }
 
 fn check(result: libc::c_long) -> Result<(), Errno> {
-    if result == -1 {
-        Err(last_errno())
-    } else {
-        Ok(())
-    }
+    if result == -1 { Err(last_errno()) } else { Ok(()) }
 }
 
 fn last_errno() -> Errno {
     // A failed libc call always sets errno; EIO would mean the C library broke its word.
-    std::io::Error::last_os_error()
-        .raw_os_error()
-        .map_or(Errno::IO, Errno::from_raw_os_error)
+    std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }

@@ -27,16 +27,11 @@ use crate::syscall::{self, MountAttributes};
 const STAGE: &str = "/tmp";
 
 /// Directories and files the program's own, per-run mounts go onto.
-const MOUNT_POINTS: &[&str] = &["work", "tmp", "dev", "dev/shm", "proc", "etc"];
+const MOUNT_POINTS: &[&str] = &["work", "tmp", "mnt", "dev", "dev/shm", "proc", "etc"];
 
 /// The devices a program may open.
-pub(crate) const DEVICES: &[&str] = &[
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/random",
-    "/dev/urandom",
-];
+pub(crate) const DEVICES: &[&str] =
+    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 /// Top-level names that are part of `/usr` on a merged system and directories on others.
 const SYSTEM: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -60,19 +55,10 @@ const WRITTEN: &[(&str, &str)] = &[
         "etc/passwd",
         "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
     ),
-    (
-        "etc/group",
-        "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n",
-    ),
-    (
-        "etc/hosts",
-        "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n",
-    ),
+    ("etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"),
+    ("etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n"),
     ("etc/hostname", "sandbox\n"),
-    (
-        "etc/nsswitch.conf",
-        "passwd: files\ngroup: files\nhosts: files\n",
-    ),
+    ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
     ("etc/resolv.conf", ""),
 ];
 
@@ -86,23 +72,14 @@ struct Piece {
 /// Builds the root and makes it this process's. The caller is alone in new mount and PID namespaces.
 pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     // Nothing that happens here may reach the host's mounts.
-    mount_change(
-        "/",
-        MountPropagationFlags::PRIVATE | MountPropagationFlags::REC,
-    )
-    .at("make the mounts private")?;
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
+        .at("make the mounts private")?;
     let pieces = gather(config)?;
     let copies = read_copies();
     let links = read_links(SYSTEM);
 
-    mount(
-        "tmpfs",
-        STAGE,
-        "tmpfs",
-        MountFlags::NOSUID,
-        Some(c"size=16m,nr_inodes=4k,mode=755"),
-    )
-    .at("mount the root's tmpfs")?;
+    mount("tmpfs", STAGE, "tmpfs", MountFlags::NOSUID, Some(c"size=16m,nr_inodes=4k,mode=755"))
+        .at("mount the root's tmpfs")?;
     rustix::process::chdir(STAGE).at("enter the new root")?;
     for directory in MOUNT_POINTS {
         make_directory(directory)?;
@@ -116,12 +93,9 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     for (name, target) in &links {
         rustix::fs::symlink(target, *name).at("link a system directory")?;
     }
-    for (name, target) in [
-        ("fd", "/proc/self/fd"),
-        ("stdin", "fd/0"),
-        ("stdout", "fd/1"),
-        ("stderr", "fd/2"),
-    ] {
+    for (name, target) in
+        [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
+    {
         rustix::fs::symlink(target, format!("dev/{name}")).at("link a standard stream")?;
     }
     let has_os_release = Path::new("/usr/lib/os-release").exists();
@@ -153,10 +127,7 @@ fn gather(config: &Config) -> Result<Vec<Piece>, StepError> {
     }
     for path in shown {
         if Path::new(&path).is_dir() {
-            pieces.push(clone_tree(
-                &path,
-                syscall::MOUNT_NO_DEV | syscall::MOUNT_READ_ONLY,
-            )?);
+            pieces.push(clone_tree(&path, syscall::MOUNT_NO_DEV | syscall::MOUNT_READ_ONLY)?);
         }
     }
     for device in DEVICES {
@@ -167,7 +138,7 @@ fn gather(config: &Config) -> Result<Vec<Piece>, StepError> {
 
 /// With the fresh root off, everything else at the top of the host's tree is shown too.
 fn other_host_directories() -> Vec<String> {
-    let handled = ["usr", "proc", "sys", "dev", "tmp", "work"];
+    let handled = ["usr", "proc", "sys", "dev", "tmp", "work", "mnt"];
     let Ok(entries) = std::fs::read_dir("/") else {
         return Vec::new();
     };
@@ -185,18 +156,12 @@ fn clone_tree(path: &str, attributes: u64) -> Result<Piece, StepError> {
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE;
     let tree = open_tree(CWD, path, flags).at(&format!("take {path} into the root"))?;
-    let attributes = MountAttributes {
-        set: attributes | syscall::MOUNT_NO_SUID,
-        ..MountAttributes::default()
-    };
+    let attributes =
+        MountAttributes { set: attributes | syscall::MOUNT_NO_SUID, ..MountAttributes::default() };
     syscall::change_mount(tree.as_fd(), &attributes, true)
         .at(&format!("make {path} safe to show"))?;
     let is_directory = Path::new(path).is_dir();
-    Ok(Piece {
-        tree,
-        inside: path.trim_start_matches('/').to_owned(),
-        is_directory,
-    })
+    Ok(Piece { tree, inside: path.trim_start_matches('/').to_owned(), is_directory })
 }
 
 fn attach(piece: &Piece) -> Result<(), StepError> {
@@ -205,14 +170,8 @@ fn attach(piece: &Piece) -> Result<(), StepError> {
     } else {
         write_file(&piece.inside, b"")?;
     }
-    move_mount(
-        &piece.tree,
-        "",
-        CWD,
-        piece.inside.as_str(),
-        MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH,
-    )
-    .at(&format!("attach /{}", piece.inside))
+    move_mount(&piece.tree, "", CWD, piece.inside.as_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .at(&format!("attach /{}", piece.inside))
 }
 
 fn read_copies() -> Vec<(String, Vec<u8>)> {
@@ -246,15 +205,9 @@ fn become_root() -> Result<(), StepError> {
     syscall::pivot_root(c".", c".").at("make the new root the root")?;
     unmount(".", UnmountFlags::DETACH).at("let the host's root go")?;
     rustix::process::chdir("/").at("enter the new root")?;
-    let root = rustix::fs::open(
-        "/",
-        OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
-        Mode::empty(),
-    )
-    .at("open the new root")?;
-    let read_only = MountAttributes {
-        set: syscall::MOUNT_READ_ONLY,
-        ..MountAttributes::default()
-    };
+    let root =
+        rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
+            .at("open the new root")?;
+    let read_only = MountAttributes { set: syscall::MOUNT_READ_ONLY, ..MountAttributes::default() };
     syscall::change_mount(root.as_fd(), &read_only, false).at("make the root read-only")
 }

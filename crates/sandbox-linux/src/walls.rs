@@ -9,11 +9,7 @@ pub struct Walls(u64);
 impl Walls {
     /// Every wall.
     pub fn all() -> Self {
-        Self(
-            Protection::ALL
-                .iter()
-                .fold(0, |set, protection| set | bit(*protection)),
-        )
+        Self(Protection::ALL.iter().fold(0, |set, protection| set | bit(*protection)))
     }
 
     /// The same without one.
@@ -48,9 +44,7 @@ mod tests {
     fn one_wall_off_leaves_the_others() {
         let walls = Walls::all().without(Protection::Seccomp);
         assert!(!walls.has(Protection::Seccomp));
-        let others = Protection::ALL
-            .iter()
-            .filter(|wall| **wall != Protection::Seccomp);
+        let others = Protection::ALL.iter().filter(|wall| **wall != Protection::Seccomp);
         assert!(others.into_iter().all(|wall| walls.has(*wall)));
         assert_eq!(Walls::from_number(walls.to_number()), walls);
     }

@@ -103,14 +103,9 @@ mod tests {
     #[test]
     fn what_is_written_reads_back() {
         let mut writer = Writer::default();
-        writer
-            .number(7)
-            .flag(true)
-            .text("é")
-            .bytes(b"\0")
-            .list(&["a", "b"], |w, item| {
-                w.text(item);
-            });
+        writer.number(7).flag(true).text("é").bytes(b"\0").list(&["a", "b"], |w, item| {
+            w.text(item);
+        });
         let bytes = writer.finish();
         let mut reader = Reader::new(&bytes);
         assert_eq!(reader.number(), Ok(7));

@@ -86,11 +86,7 @@ impl WriteOrder {
         let mut signals: [libc::signalfd_siginfo; AT_ONCE] = unsafe { std::mem::zeroed() };
         // SAFETY: read demands writable memory of the length given; whole records are written.
         let length = unsafe {
-            libc::read(
-                self.queue.as_raw_fd(),
-                signals.as_mut_ptr().cast(),
-                size_of_val(&signals),
-            )
+            libc::read(self.queue.as_raw_fd(), signals.as_mut_ptr().cast(), size_of_val(&signals))
         };
         let count = usize::try_from(length).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
         signals[..count]
@@ -122,17 +118,10 @@ impl Drop for WriteOrder {
             }
         }
         // What is still queued would end the process as soon as it is let through.
-        let nothing = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let nothing = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: sigtimedwait demands a valid set and timeout, and allows no place for information.
         while unsafe {
-            libc::sigtimedwait(
-                &raw const self.ours,
-                std::ptr::null_mut(),
-                &raw const nothing,
-            )
+            libc::sigtimedwait(&raw const self.ours, std::ptr::null_mut(), &raw const nothing)
         } > 0
         {}
         set_mask(&self.mask_before);
@@ -196,10 +185,7 @@ fn send_signal_at_every_write(reader: BorrowedFd<'_>) -> Result<(), Errno> {
     const THREAD: libc::c_int = 0;
     const F_SETOWN_EX: libc::c_int = 15;
     const F_SETSIG: libc::c_int = 10;
-    let owner = Owner {
-        kind: THREAD,
-        id: rustix::thread::gettid().as_raw_nonzero().get(),
-    };
+    let owner = Owner { kind: THREAD, id: rustix::thread::gettid().as_raw_nonzero().get() };
     // SAFETY: F_SETOWN_EX demands a pointer to an f_owner_ex, which is read only.
     let owned = unsafe { libc::fcntl(reader.as_raw_fd(), F_SETOWN_EX, &raw const owner) };
     // SAFETY: F_SETSIG takes a number.
@@ -226,20 +212,10 @@ mod tests {
         let (first, to_first) = packet_pipe();
         let (second, to_second) = packet_pipe();
         let order = WriteOrder::new([first.as_fd(), second.as_fd()]).unwrap();
-        let wanted = [
-            Pipe::First,
-            Pipe::First,
-            Pipe::Second,
-            Pipe::First,
-            Pipe::Second,
-            Pipe::Second,
-        ];
+        let wanted =
+            [Pipe::First, Pipe::First, Pipe::Second, Pipe::First, Pipe::Second, Pipe::Second];
         for (number, pipe) in wanted.iter().enumerate() {
-            let writer = if *pipe == Pipe::First {
-                &to_first
-            } else {
-                &to_second
-            };
+            let writer = if *pipe == Pipe::First { &to_first } else { &to_second };
             rustix::io::write(writer, &[u8::try_from(number).unwrap()]).unwrap();
         }
         assert_eq!(order.take(), wanted);
@@ -247,11 +223,7 @@ mod tests {
         for pipe in wanted {
             let mut byte = [0; 8];
             let reader = if pipe == Pipe::First { &first } else { &second };
-            assert_eq!(
-                rustix::io::read(reader, &mut byte),
-                Ok(1),
-                "packets were merged"
-            );
+            assert_eq!(rustix::io::read(reader, &mut byte), Ok(1), "packets were merged");
             read.push(byte[0]);
         }
         assert_eq!(read, [0, 1, 2, 3, 4, 5]);
@@ -271,9 +243,6 @@ mod tests {
         let after = block(&signal_set().unwrap()).unwrap();
         set_mask(&after);
         // SAFETY: sigismember demands a valid set and a signal number.
-        assert_eq!(
-            unsafe { libc::sigismember(&raw const after, write_signal()) },
-            0
-        );
+        assert_eq!(unsafe { libc::sigismember(&raw const after, write_signal()) }, 0);
     }
 }

@@ -35,6 +35,8 @@ mod events;
 mod plan;
 mod report;
 
+pub mod attack;
+
 mod error;
 
 #[cfg(test)]

@@ -45,11 +45,7 @@ impl Host {
         let profile = Profile::builtin();
         let filter_options = FilterOptions {
             denied: DeniedAction::Notify,
-            affinity: if enforces.cpu_quota {
-                Affinity::Free
-            } else {
-                Affinity::Fixed
-            },
+            affinity: if enforces.cpu_quota { Affinity::Free } else { Affinity::Fixed },
             network: NetworkKind::None,
         };
         let filter = profile
@@ -62,18 +58,11 @@ impl Host {
         let enforceable = Protection::ALL
             .iter()
             .copied()
-            .filter(|protection| {
-                missing
-                    .iter()
-                    .all(|missing| missing.protection != *protection)
-            })
+            .filter(|protection| missing.iter().all(|missing| missing.protection != *protection))
             .filter(|protection| !options.without.contains(protection))
             .collect();
         Ok(Self {
-            capabilities: Capabilities {
-                enforceable,
-                missing,
-            },
+            capabilities: Capabilities { enforceable, missing },
             hierarchy,
             enforces,
             walls,
@@ -189,16 +178,10 @@ fn missing(enforces: Enforces) -> Vec<MissingProtection> {
         });
     };
     if !(enforces.memory && enforces.swap_off) {
-        lacks(
-            Protection::Memory,
-            "no cgroup limits the memory of all processes together",
-        );
+        lacks(Protection::Memory, "no cgroup limits the memory of all processes together");
     }
     if !enforces.cpu_accounting {
-        lacks(
-            Protection::CpuTime,
-            "no cgroup counts the CPU time of all processes together",
-        );
+        lacks(Protection::CpuTime, "no cgroup counts the CPU time of all processes together");
     }
     if landlock::version() == 0 {
         missing.push(MissingProtection {

@@ -86,20 +86,13 @@ impl Backend for NativeBackend {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self {
-            without: BTreeSet::new(),
-            spare_slots: 2,
-            no_cgroups: false,
-        }
+        Self { without: BTreeSet::new(), spare_slots: 2, no_cgroups: false }
     }
 }
 
 /// Our failure at a step.
 fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {
-    BackendError::Failed {
-        step: step.to_owned(),
-        cause: cause.into(),
-    }
+    BackendError::Failed { step: step.to_owned(), cause: cause.into() }
 }
 
 /// An error and its causes in one line.

@@ -41,27 +41,15 @@ pub(crate) fn send(
         // A program may open its own streams again by name, which asks who owns them.
         let owner = slot.slot.owner;
         for stream in [&stdout, &stderr] {
-            rustix::fs::fchown(
-                stream,
-                Some(Uid::from_raw(owner)),
-                Some(Gid::from_raw(owner)),
-            )
-            .map_err(|error| failed("give the streams to the program", error))?;
+            rustix::fs::fchown(stream, Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)))
+                .map_err(|error| failed("give the streams to the program", error))?;
         }
     }
     let trees = open_volumes(host, slots, &plan.volumes, slot.slot.owner)?;
-    let env: Vec<String> = plan
-        .env
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let env: Vec<String> = plan.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let order = order(host, plan, &env);
     slot.slot
-        .send(
-            &order,
-            [input.as_fd(), stdout.as_fd(), stderr.as_fd()],
-            &trees,
-        )
+        .send(&order, [input.as_fd(), stdout.as_fd(), stderr.as_fd()], &trees)
         .map_err(|error| failed("start the sandbox", error))?;
     Ok(Running { slot, streams, oom })
 }
@@ -70,11 +58,7 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let turn = TURN.fetch_add(1, Ordering::Relaxed);
     let rlimits = if host.has(Protection::Rlimits) {
-        rlimits::encode(
-            &plan.limits,
-            host.fallback(),
-            host.has(Protection::OpenFiles),
-        )
+        rlimits::encode(&plan.limits, host.fallback(), host.has(Protection::OpenFiles))
     } else {
         Vec::new()
     };
@@ -118,9 +102,7 @@ fn open_volumes(
         .iter()
         .map(|volume| {
             if volume.destination().to_str().is_none() {
-                return Err(BackendError::Refused(
-                    "a volume's place is not plain text".into(),
-                ));
+                return Err(BackendError::Refused("a volume's place is not plain text".into()));
             }
             let writable = volume.access() == VolumeAccess::ReadWrite;
             // What the program writes belongs to the owner of the directory outside.
@@ -128,15 +110,10 @@ fn open_volumes(
                 .then(|| std::fs::metadata(volume.host()).ok())
                 .flatten()
                 .map(|metadata| (std::os::unix::fs::MetadataExt::uid(&metadata), owner));
-            slots
-                .open_volume(volume.host(), writable, mapping)
-                .map_err(|error| {
-                    let chain = super::chain(&error);
-                    BackendError::Refused(format!(
-                        "the volume {}: {chain}",
-                        volume.host().display()
-                    ))
-                })
+            slots.open_volume(volume.host(), writable, mapping).map_err(|error| {
+                let chain = super::chain(&error);
+                BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))
+            })
         })
         .collect()
 }

@@ -65,22 +65,13 @@ impl Streams {
         let order = WriteOrder::new([stdout.reader.as_fd(), stderr.reader.as_fd()])?;
         let copy = |writer: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(writer, 3);
         let writers = [copy(&stdout.writer)?, copy(&stderr.writer)?];
-        Ok((
-            Self {
-                order,
-                stdout,
-                stderr,
-                buffer: vec![0; BUFFER],
-            },
-            writers,
-        ))
+        Ok((Self { order, stdout, stderr, buffer: vec![0; BUFFER] }, writers))
     }
 
     /// What to poll: when one of these is readable, [`Streams::read`] has something to do.
     pub(crate) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        let bulk = [&self.stdout, &self.stderr]
-            .into_iter()
-            .filter(|stream| stream.mode == Mode::Bulk);
+        let bulk =
+            [&self.stdout, &self.stderr].into_iter().filter(|stream| stream.mode == Mode::Bulk);
         std::iter::once(self.order.fd()).chain(bulk.map(|stream| stream.reader.as_fd()))
     }
 
@@ -174,21 +165,13 @@ impl Stream {
         // for as many packets as are read one by one. Where a user may not have that much, the order of
         // a long burst is less exact, and nothing else changes.
         let _ = fcntl_setpipe_size(&reader, PACKETS_BEFORE_BULK * LARGEST_PACKET);
-        Ok(Self {
-            reader,
-            writer,
-            mode: Mode::Packets,
-            in_a_row: 0,
-        })
+        Ok(Self { reader, writer, mode: Mode::Packets, in_a_row: 0 })
     }
 }
 
 impl Kept {
     pub(crate) fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            ..Self::default()
-        }
+        Self { limit, ..Self::default() }
     }
 
     /// Keeps what fits and says how much that was.

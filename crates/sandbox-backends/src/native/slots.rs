@@ -63,17 +63,13 @@ impl Slots {
             visible: vec!["/usr".to_owned()],
             filter: host.filter.as_bytes().to_vec(),
             filter_notifies: true,
+            disk_bytes: Limits::run().disk().as_u64(),
+            disk_inodes: Limits::run().inodes(),
         };
         let launcher =
             Launcher::start(&config).map_err(|error| failed("start the launcher", error))?;
         let state = Mutex::new(State::default());
-        let shared = Arc::new(Shared {
-            host,
-            launcher,
-            spare,
-            state,
-            wanted: Condvar::new(),
-        });
+        let shared = Arc::new(Shared { host, launcher, spare, state, wanted: Condvar::new() });
         let (retire, to_retire) = sync_channel(MOST_RETIRING);
         let preparing = (spare > 0).then(|| {
             let shared = Arc::clone(&shared);
@@ -99,10 +95,7 @@ impl Slots {
         self.shared.wanted.notify_one();
         match spare {
             Some(slot) => Ok(slot),
-            None => self
-                .shared
-                .prepare()
-                .map_err(|error| failed("prepare a sandbox", error)),
+            None => self.shared.prepare().map_err(|error| failed("prepare a sandbox", error)),
         }
     }
 
@@ -138,21 +131,14 @@ impl Shared {
         let slot = self.launcher.prepare_slot(cgroup)?;
         slot.cgroup.reset_peak()?;
         let before = slot.cgroup.usage()?;
-        Ok(ReadySlot {
-            slot,
-            limits,
-            before,
-        })
+        Ok(ReadySlot { slot, limits, before })
     }
 
     fn keep_ready(&self) {
         let mut state = self.lock();
         while !state.closing {
             if state.stalled || state.ready.len() >= self.spare {
-                state = self
-                    .wanted
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             drop(state);
@@ -191,7 +177,8 @@ impl Drop for Slots {
 /// Takes used slots down, one after the other.
 fn take_down(to_retire: &Receiver<Slot>) {
     while let Ok(slot) = to_retire.recv() {
-        let Slot { socket, cgroup, .. } = slot;
+        let Slot { socket, cgroup, init, work, .. } = slot;
+        drop((init, work));
         // An unused slot ends when its socket closes; a used one ends by itself. Either way it is out
         // of the cgroup a moment later, which removal waits for.
         let deadline = Instant::now() + TAKE_DOWN_TIME;
@@ -210,10 +197,8 @@ fn wait_until_closed(socket: &OwnedFd, deadline: Instant) {
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
-        let timeout = Timespec {
-            tv_sec: left.as_secs().cast_signed(),
-            tv_nsec: left.subsec_nanos().into(),
-        };
+        let timeout =
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         match poll(&mut watched, Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => {}
             _ => return,

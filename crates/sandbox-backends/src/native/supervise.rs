@@ -55,7 +55,6 @@ pub(crate) struct Ended {
     pub(crate) exit: Option<ExitNotice>,
     pub(crate) cause: Option<Cause>,
     pub(crate) kept: Kept,
-    pub(crate) work: Option<OwnedFd>,
     pub(crate) violations: BTreeMap<String, u64>,
     pub(crate) prepare_time: Duration,
     pub(crate) run_time: Duration,
@@ -68,8 +67,6 @@ struct Watch<'a> {
     observer: &'a mut dyn Observer,
     running: Running,
     cancelled: OwnedFd,
-    init: Option<OwnedFd>,
-    work: Option<OwnedFd>,
     notifications: Option<Notifications>,
     kept: Kept,
     violations: BTreeMap<String, u64>,
@@ -96,26 +93,19 @@ pub(crate) fn watch(
 ) -> Result<Ended, BackendError> {
     let cancelled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| failed("make a way to cancel", error))?;
-    let waker = cancelled
-        .try_clone()
-        .map_err(|error| failed("make a way to cancel", error))?;
+    let waker = cancelled.try_clone().map_err(|error| failed("make a way to cancel", error))?;
     let _registration = cancel.on_cancel(move || {
         // The counter cannot be full: it is written once.
         let _ = rustix::io::write(&waker, &1_u64.to_ne_bytes());
     });
-    let limit = if host.has(Protection::Output) {
-        plan.limits.output().as_usize()
-    } else {
-        MOST_OUTPUT
-    };
+    let limit =
+        if host.has(Protection::Output) { plan.limits.output().as_usize() } else { MOST_OUTPUT };
     let mut watch = Watch {
         host,
         plan,
         observer,
         running,
         cancelled,
-        init: None,
-        work: None,
         notifications: None,
         kept: Kept::new(limit),
         violations: BTreeMap::new(),
@@ -175,37 +165,23 @@ impl Watch<'_> {
             watched.push(PollFd::from_borrowed_fd(fd, flags));
             kinds.push(kind);
         };
-        add(
-            self.running.slot.slot.socket.as_fd(),
-            |ready| &mut ready.slot,
-            PollFlags::IN,
-        );
+        add(self.running.slot.slot.socket.as_fd(), |ready| &mut ready.slot, PollFlags::IN);
         for stream in self.running.streams.watched() {
             add(stream, |ready| &mut ready.output, PollFlags::IN);
         }
         if let Some(notifications) = &self.notifications {
-            add(
-                notifications.as_fd(),
-                |ready| &mut ready.notification,
-                PollFlags::IN,
-            );
+            add(notifications.as_fd(), |ready| &mut ready.notification, PollFlags::IN);
         }
         if self.cause.is_none() {
-            add(
-                self.cancelled.as_fd(),
-                |ready| &mut ready.cancelled,
-                PollFlags::IN,
-            );
+            add(self.cancelled.as_fd(), |ready| &mut ready.cancelled, PollFlags::IN);
             if let Some(oom) = &self.running.oom {
                 let flags = PollFlags::IN | PollFlags::PRI;
                 add(oom.fd(), |ready| &mut ready.memory, flags);
             }
         }
         let left = self.next_alarm().saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: left.as_secs().cast_signed(),
-            tv_nsec: left.subsec_nanos().into(),
-        };
+        let timeout =
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         let mut ready = Ready::default();
         match poll(&mut watched, Some(&timeout)) {
             Ok(_) => {}
@@ -257,9 +233,7 @@ impl Watch<'_> {
             Ok(Some(call)) => {
                 let options = &self.host.filter_options;
                 let verdict =
-                    self.host
-                        .profile
-                        .verdict(Arch::NATIVE, options, call.number, call.arguments);
+                    self.host.profile.verdict(Arch::NATIVE, options, call.number, call.arguments);
                 let (name, errno) = match verdict {
                     Verdict::Deny { name, errno, .. } => (name.to_owned(), errno),
                     // Nothing is let through from here, whatever the reason it arrived.
@@ -290,20 +264,11 @@ impl Watch<'_> {
 
     fn heed(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
         match notice {
-            Notice::Ready { .. } => {}
-            Notice::Started => {
-                self.init = descriptor;
-                // It was to end before there was anyone to tell.
-                if self.cause.is_some() {
-                    self.escalate(Step::AskInit);
-                }
-            }
-            Notice::Placed => {
-                self.work = descriptor;
-                self.start_clocks();
-            }
-            Notice::Filtered => {
+            // Both were said while the slot was prepared.
+            Notice::Cloned | Notice::Ready { .. } => {}
+            Notice::Starting => {
                 self.notifications = descriptor.and_then(|fd| Notifications::new(fd).ok());
+                self.start_clocks();
             }
             Notice::Failed(error) => self.failure = Some(error),
             Notice::Exited(exit) => {
@@ -318,14 +283,9 @@ impl Watch<'_> {
     fn start_clocks(&mut self) {
         let now = Instant::now();
         self.started = Some(now);
-        self.next_cpu_check = self
-            .plan
-            .limits
-            .cpu_time()
-            .map(|limit| now + self.soonest(limit));
-        if let (Some(interval), Some(init)) = (self.plan.usage_interval, &self.init) {
-            self.sampler = Some(Sampler::new(interval, now, init.as_fd()));
-        }
+        self.next_cpu_check = self.plan.limits.cpu_time().map(|limit| now + self.soonest(limit));
+        let init = self.running.slot.slot.init.as_fd();
+        self.sampler = self.plan.usage_interval.map(|interval| Sampler::new(interval, now, init));
     }
 
     /// The soonest moment at which this much CPU time can have been used.
@@ -386,9 +346,7 @@ impl Watch<'_> {
         if self.cause.is_none() {
             self.cause = Some(Cause::Cancelled);
             self.escalation = Some((Instant::now() + GRACE, Step::AskInit));
-            if let Some(init) = &self.init {
-                let _ = pidfd_send_signal(init, Signal::TERM);
-            }
+            let _ = pidfd_send_signal(&self.running.slot.slot.init, Signal::TERM);
         }
     }
 
@@ -405,13 +363,12 @@ impl Watch<'_> {
             Step::AskInit => Some((Instant::now() + INIT_GRACE, Step::KillInit)),
             Step::KillInit => None,
         };
-        if let Some(init) = &self.init {
-            // An init that is gone already needs neither.
-            let _ = match step {
-                Step::AskInit => ask_to_end(init.as_fd()),
-                Step::KillInit => pidfd_send_signal(init, Signal::KILL),
-            };
-        }
+        let init = &self.running.slot.slot.init;
+        // An init that is gone already needs neither.
+        let _ = match step {
+            Step::AskInit => ask_to_end(init.as_fd()),
+            Step::KillInit => pidfd_send_signal(init, Signal::KILL),
+        };
     }
 
     fn finish(mut self) -> Result<Ended, BackendError> {
@@ -432,7 +389,6 @@ impl Watch<'_> {
             exit: self.exit,
             cause: self.cause,
             kept: self.kept,
-            work: self.work,
             violations: self.violations,
             prepare_time: started - self.begun,
             run_time: ended_at - started,
@@ -444,14 +400,8 @@ impl Watch<'_> {
         let Some(notifications) = &self.notifications else {
             return false;
         };
-        let mut watched = [PollFd::from_borrowed_fd(
-            notifications.as_fd(),
-            PollFlags::IN,
-        )];
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
+        let mut watched = [PollFd::from_borrowed_fd(notifications.as_fd(), PollFlags::IN)];
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut watched, Some(&now)).is_ok_and(|count| count > 0)
             && watched[0].revents().contains(PollFlags::IN)
     }

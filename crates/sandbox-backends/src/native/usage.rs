@@ -17,11 +17,7 @@ pub(crate) struct Sampler {
 
 impl Sampler {
     pub(crate) fn new(interval: Duration, now: Instant, init: BorrowedFd<'_>) -> Self {
-        Self {
-            interval,
-            next: now + interval,
-            init: process_id(init),
-        }
+        Self { interval, next: now + interval, init: process_id(init) }
     }
 
     /// When the next sample is due.
@@ -53,19 +49,14 @@ impl Sampler {
     fn bytes_moved(&self, cgroup: &dyn Cgroup) -> (u64, u64) {
         let processes = cgroup.processes().unwrap_or_default();
         let all = processes.into_iter().chain(self.init);
-        all.filter_map(read_io)
-            .fold((0, 0), |sum, io| (sum.0 + io.0, sum.1 + io.1))
+        all.filter_map(read_io).fold((0, 0), |sum, io| (sum.0 + io.0, sum.1 + io.1))
     }
 }
 
 fn read_io(process: u32) -> Option<(u64, u64)> {
     let text = std::fs::read_to_string(format!("/proc/{process}/io")).ok()?;
     let value = |name: &str| -> Option<u64> {
-        text.lines()
-            .find_map(|line| line.strip_prefix(name))?
-            .trim()
-            .parse()
-            .ok()
+        text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
     };
     Some((value("rchar:")?, value("wchar:")?))
 }
@@ -74,9 +65,5 @@ fn read_io(process: u32) -> Option<(u64, u64)> {
 fn process_id(process: BorrowedFd<'_>) -> Option<u32> {
     let path = format!("/proc/self/fdinfo/{}", process.as_raw_fd());
     let text = std::fs::read_to_string(path).ok()?;
-    text.lines()
-        .find_map(|line| line.strip_prefix("Pid:"))?
-        .trim()
-        .parse()
-        .ok()
+    text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }

@@ -24,26 +24,10 @@ pub(crate) fn conclude(
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
     let oom_kills = slot.slot.cgroup.oom_kills();
     let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
-    let figures = figures(
-        host,
-        &slot.before,
-        &after,
-        ended.exit.as_ref(),
-        ended.run_time,
-    );
-    let ending = ending(
-        host,
-        plan,
-        ended.cause,
-        ended.exit.as_ref(),
-        oom_kills,
-        &figures,
-    )
-    .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
-    let found = match &ended.work {
-        Some(work) => collect::collect(work.as_fd(), &plan.collect, &plan.files),
-        None => collect::Collected::default(),
-    };
+    let figures = figures(host, &slot.before, &after, ended.exit.as_ref(), ended.run_time);
+    let ending = ending(host, plan, ended.cause, ended.exit.as_ref(), oom_kills, &figures)
+        .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
+    let found = collect::collect(slot.slot.work.as_fd(), &plan.collect, &plan.files);
     let ending = match ending {
         Ending::Exited(_) | Ending::Signaled(_) if found.over_limit => Ending::TooManyFiles,
         ending => ending,
@@ -93,13 +77,7 @@ fn ending(
     // It may have ended by itself between two looks at a clock that had already run out.
     let over =
         |kind, limit: Duration, used: Duration| (used > limit && host.has(kind)).then_some(());
-    if over(
-        Protection::WallTime,
-        plan.limits.wall_time(),
-        figures.wall_time,
-    )
-    .is_some()
-    {
+    if over(Protection::WallTime, plan.limits.wall_time(), figures.wall_time).is_some() {
         return Some(Ending::TimedOut(TimeKind::Wall));
     }
     if let Some(limit) = plan.limits.cpu_time()
@@ -133,9 +111,7 @@ fn figures(
         cpu_user,
         cpu_system,
         memory_peak_kb,
-        processes_peak: after
-            .pids_peak
-            .map_or(1, |peak| peak.saturating_sub(OWN_PROCESSES).max(1)),
+        processes_peak: after.pids_peak.map_or(1, |peak| peak.saturating_sub(OWN_PROCESSES).max(1)),
         io_read_bytes: told.read_bytes,
         io_write_bytes: told.written_bytes,
     }
@@ -149,33 +125,21 @@ fn cpu_times(
     after: &Usage,
     told: &ExitNotice,
 ) -> (Duration, Duration) {
-    let waited_for = (
-        Duration::from_micros(told.user_micros),
-        Duration::from_micros(told.system_micros),
-    );
+    let waited_for =
+        (Duration::from_micros(told.user_micros), Duration::from_micros(told.system_micros));
     if !host.enforces.cpu_accounting {
         return waited_for;
     }
     // Init's own work is not the program's.
     let init = Duration::from_micros(told.init_user_micros + told.init_system_micros);
-    let total = after
-        .cpu_total
-        .saturating_sub(before.cpu_total)
-        .saturating_sub(init);
+    let total = after.cpu_total.saturating_sub(before.cpu_total).saturating_sub(init);
     let ticks = |after: Option<Duration>, before: Option<Duration>| {
-        after
-            .unwrap_or_default()
-            .saturating_sub(before.unwrap_or_default())
+        after.unwrap_or_default().saturating_sub(before.unwrap_or_default())
     };
-    let sampled = (
-        ticks(after.cpu_user, before.cpu_user),
-        ticks(after.cpu_system, before.cpu_system),
-    );
-    let (user, system) = if waited_for.0 + waited_for.1 > Duration::ZERO {
-        waited_for
-    } else {
-        sampled
-    };
+    let sampled =
+        (ticks(after.cpu_user, before.cpu_user), ticks(after.cpu_system, before.cpu_system));
+    let (user, system) =
+        if waited_for.0 + waited_for.1 > Duration::ZERO { waited_for } else { sampled };
     let share = user.as_secs_f64() / (user + system).as_secs_f64().max(f64::MIN_POSITIVE);
     let user = total.mul_f64(share.clamp(0.0, 1.0));
     (user, total.saturating_sub(user))
@@ -187,10 +151,7 @@ mod tests {
     use crate::native::NativeOptions;
 
     fn usage(cpu_millis: u64) -> Usage {
-        Usage {
-            cpu_total: Duration::from_millis(cpu_millis),
-            ..Usage::default()
-        }
+        Usage { cpu_total: Duration::from_millis(cpu_millis), ..Usage::default() }
     }
 
     #[test]
@@ -204,15 +165,9 @@ mod tests {
         };
         host.enforces.cpu_accounting = true;
         let (user, system) = cpu_times(&host, &usage(10), &usage(20), &told);
-        assert_eq!(
-            (user, system),
-            (Duration::from_millis(6), Duration::from_millis(2))
-        );
+        assert_eq!((user, system), (Duration::from_millis(6), Duration::from_millis(2)));
         host.enforces.cpu_accounting = false;
         let (user, system) = cpu_times(&host, &usage(10), &usage(20), &told);
-        assert_eq!(
-            (user, system),
-            (Duration::from_millis(3), Duration::from_millis(1))
-        );
+        assert_eq!((user, system), (Duration::from_millis(3), Duration::from_millis(1)));
     }
 }

@@ -91,10 +91,7 @@ fn fresh() -> Option<(Hierarchy, Held)> {
     reason = "whoever runs the tests says whether skipping is fine"
 )]
 pub(crate) fn skip(reason: &str) {
-    assert!(
-        std::env::var_os("SANDBOX_RUN_NO_SKIPPED_TESTS").is_none(),
-        "{reason}"
-    );
+    assert!(std::env::var_os("SANDBOX_RUN_NO_SKIPPED_TESTS").is_none(), "{reason}");
     eprintln!("skipped: {reason}");
 }
 
@@ -102,12 +99,7 @@ fn command(role: &str) -> Command {
     let module = module_path!().split_once("::").unwrap().1;
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
-        .args([
-            &format!("{module}::the_part_of_a_child"),
-            "--exact",
-            "--ignored",
-            "--nocapture",
-        ])
+        .args([&format!("{module}::the_part_of_a_child"), "--exact", "--ignored", "--nocapture"])
         .env(ROLE, role)
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
@@ -142,9 +134,7 @@ fn control_file(cgroup: &dyn Cgroup, files: &[&str]) -> String {
             let opened = rustix::fs::openat(&parent, path, OFlags::RDONLY, Mode::empty());
             if let Ok(descriptor) = opened {
                 let mut text = String::new();
-                std::fs::File::from(descriptor)
-                    .read_to_string(&mut text)
-                    .unwrap();
+                std::fs::File::from(descriptor).read_to_string(&mut text).unwrap();
                 return text;
             }
         }
@@ -153,19 +143,12 @@ fn control_file(cgroup: &dyn Cgroup, files: &[&str]) -> String {
 }
 
 fn limits(memory_bytes: Option<u64>, pids: Option<u64>, cpu_millis: Option<u32>) -> CgroupLimits {
-    CgroupLimits {
-        memory_bytes,
-        pids,
-        cpu_millis,
-    }
+    CgroupLimits { memory_bytes, pids, cpu_millis }
 }
 
 #[test]
 #[ignore = "not a test of its own: the part that the children of the others play"]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a child takes its role and gives its answer so"
-)]
+#[expect(clippy::disallowed_methods, reason = "a child takes its role and gives its answer so")]
 fn the_part_of_a_child() {
     let role = std::env::var(ROLE).unwrap_or_default();
     let (role, number) = role.split_once(' ').unwrap_or((&role, "0"));
@@ -210,9 +193,7 @@ fn memory_beyond_the_limit_is_killed_counted_and_announced() {
     let Some((hierarchy, cgroup)) = fresh() else {
         return;
     };
-    cgroup
-        .set_limits(&limits(Some(64 * MIB), None, None))
-        .unwrap();
+    cgroup.set_limits(&limits(Some(64 * MIB), None, None)).unwrap();
     let mut watch = cgroup.oom_watch().unwrap().unwrap();
     assert!(!watch.triggered());
     let mut child = start(&format!("allocate {}", 256 * MIB), &*cgroup);
@@ -224,11 +205,7 @@ fn memory_beyond_the_limit_is_killed_counted_and_announced() {
     assert_eq!(child.end().signal(), Some(libc::SIGKILL));
     let kills = cgroup.oom_kills().unwrap();
     // v2 kills a process, then the group it is in, and counts the first one both times.
-    let most = if hierarchy.version() == Version::V2 {
-        2
-    } else {
-        1
-    };
+    let most = if hierarchy.version() == Version::V2 { 2 } else { 1 };
     assert!((1..=most).contains(&kills), "{kills}");
     let _ = watch.triggered();
     assert!(!watch.triggered(), "what was told is told again");
@@ -243,9 +220,7 @@ fn memory_within_the_limit_is_left_alone_and_its_peak_can_be_reset() {
     let Some((hierarchy, cgroup)) = fresh() else {
         return;
     };
-    cgroup
-        .set_limits(&limits(Some(512 * MIB), None, None))
-        .unwrap();
+    cgroup.set_limits(&limits(Some(512 * MIB), None, None)).unwrap();
     let mut child = start(&format!("allocate {}", 256 * MIB), &*cgroup);
     child.begin();
     assert_eq!(child.end().code(), Some(0));
@@ -266,28 +241,20 @@ fn memory_within_the_limit_is_left_alone_and_its_peak_can_be_reset() {
 
 /// Kernels that cannot reset the peak do not offer the file for writing.
 fn peak_can_be_reset(cgroup: &dyn Cgroup) -> bool {
-    cgroup
-        .removal()
-        .unwrap()
-        .iter()
-        .any(|Removal { parent, name }| {
-            ["memory.peak", "memory.max_usage_in_bytes"]
-                .iter()
-                .any(|file| {
-                    let path = format!("{}/{file}", name.to_str().unwrap());
-                    rustix::fs::statat(parent, path, AtFlags::empty())
-                        .is_ok_and(|stat| Mode::from_raw_mode(stat.st_mode).contains(Mode::WUSR))
-                })
+    cgroup.removal().unwrap().iter().any(|Removal { parent, name }| {
+        ["memory.peak", "memory.max_usage_in_bytes"].iter().any(|file| {
+            let path = format!("{}/{file}", name.to_str().unwrap());
+            rustix::fs::statat(parent, path, AtFlags::empty())
+                .is_ok_and(|stat| Mode::from_raw_mode(stat.st_mode).contains(Mode::WUSR))
         })
+    })
 }
 
 #[test]
 fn a_memory_limit_can_be_lowered_and_raised() {
     let Some((_, cgroup)) = fresh() else { return };
     for mebibytes in [64, 256, 32] {
-        cgroup
-            .set_limits(&limits(Some(mebibytes * MIB), None, None))
-            .unwrap();
+        cgroup.set_limits(&limits(Some(mebibytes * MIB), None, None)).unwrap();
         let text = control_file(&*cgroup, &["memory.max", "memory.limit_in_bytes"]);
         assert_eq!(text.trim_end(), (mebibytes * MIB).to_string());
     }
@@ -302,11 +269,7 @@ fn processes_beyond_the_limit_are_refused_and_within_it_are_not() {
         cgroup.set_limits(&limits(None, Some(limit), None)).unwrap();
         let mut child = start("threads 50", &*cgroup);
         child.begin();
-        assert_eq!(
-            child.end().code(),
-            Some(expected),
-            "with a limit of {limit}"
-        );
+        assert_eq!(child.end().code(), Some(expected), "with a limit of {limit}");
     }
     if hierarchy.enforces().pids_peak {
         let peak = cgroup.usage().unwrap().pids_peak.unwrap();
@@ -345,9 +308,7 @@ fn killing_ends_even_those_who_keep_multiplying() {
     cgroup.set_limits(&limits(None, Some(40), None)).unwrap();
     let mut child = start("breed", &*cgroup);
     child.begin();
-    wait_for("the family to grow", || {
-        cgroup.processes().unwrap().len() >= 8
-    });
+    wait_for("the family to grow", || cgroup.processes().unwrap().len() >= 8);
     cgroup.kill().unwrap();
     assert_eq!(child.end().signal(), Some(libc::SIGKILL));
     assert!(cgroup.processes().unwrap().is_empty());
@@ -360,24 +321,15 @@ fn removing_an_occupied_cgroup_says_who_is_in_it() {
     let Some((_, cgroup)) = fresh() else { return };
     let child = start("park", &*cgroup);
     let error = cgroup.remove().unwrap_err();
-    let CgroupError::LeftBehind(left) = &error else {
-        panic!("{error}")
-    };
+    let CgroupError::LeftBehind(left) = &error else { panic!("{error}") };
     assert_eq!(left.len(), cgroup.removal().unwrap().len());
-    assert!(
-        error.to_string().contains(&child.process().to_string()),
-        "{error}"
-    );
+    assert!(error.to_string().contains(&child.process().to_string()), "{error}");
     cgroup.kill().unwrap();
     cgroup.remove().unwrap();
-    let gone = cgroup
-        .removal()
-        .unwrap()
-        .into_iter()
-        .all(|Removal { parent, name }| {
-            rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
-                .is_err_and(|errno| errno == Errno::NOENT)
-        });
+    let gone = cgroup.removal().unwrap().into_iter().all(|Removal { parent, name }| {
+        rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+            .is_err_and(|errno| errno == Errno::NOENT)
+    });
     assert!(gone);
 }
 
@@ -437,27 +389,13 @@ fn a_sweep_takes_the_empty_leftovers_of_the_dead_and_nothing_else() {
 
     assert!(!empty.all_exist());
     assert!(occupied.all_exist() && foreign.all_exist());
-    assert!(
-        child.0.try_wait().unwrap().is_none(),
-        "a sweep must not kill"
-    );
+    assert!(child.0.try_wait().unwrap().is_none(), "a sweep must not kill");
     let mentions = |list: &[String], name: &str| list.iter().any(|path| path.ends_with(name));
     assert!(mentions(&outcome.removed, "4294967295.1.0"), "{outcome:?}");
     let (kept, reasons): (Vec<String>, Vec<String>) = outcome.kept.into_iter().unzip();
     assert!(mentions(&kept, "4294967295.1.1"));
-    assert!(
-        reasons
-            .iter()
-            .any(|reason| reason.contains(&child.process().to_string()))
-    );
-    let own = cgroup
-        .removal()
-        .unwrap()
-        .pop()
-        .unwrap()
-        .name
-        .into_string()
-        .unwrap();
+    assert!(reasons.iter().any(|reason| reason.contains(&child.process().to_string())));
+    let own = cgroup.removal().unwrap().pop().unwrap().name.into_string().unwrap();
     assert!(mentions(&kept, &own));
 }
 
@@ -471,11 +409,7 @@ fn detection_finds_the_same_again_and_leaves_no_cgroup() {
     let mut child = Started(command("detect").spawn().unwrap());
     child.begin();
     let prefix = format!("sandbox-run.{}.", child.process());
-    let expected = if hierarchy.version() == Version::V2 {
-        2
-    } else {
-        1
-    };
+    let expected = if hierarchy.version() == Version::V2 { 2 } else { 1 };
     assert_eq!(child.end().code(), Some(expected));
     for Removal { parent, .. } in cgroup.removal().unwrap() {
         let listing = open_at(&parent, ".", OFlags::RDONLY | OFlags::DIRECTORY);
@@ -492,8 +426,5 @@ fn going_without_cgroups_can_be_chosen_and_enforces_nothing() {
     assert_eq!(hierarchy.version(), Version::None);
     assert_eq!(hierarchy.enforces(), Enforces::default());
     assert_eq!(hierarchy.reasons(), ["tried nothing"]);
-    assert!(matches!(
-        hierarchy.create().unwrap().entry(),
-        Ok(Entry::Nothing)
-    ));
+    assert!(matches!(hierarchy.create().unwrap().entry(), Ok(Entry::Nothing)));
 }

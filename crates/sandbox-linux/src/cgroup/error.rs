@@ -73,11 +73,7 @@ impl CgroupError {
         path: impl Into<PathBuf>,
         source: Errno,
     ) -> CgroupError {
-        CgroupError::File {
-            verb: verb.into(),
-            path: path.into(),
-            source,
-        }
+        CgroupError::File { verb: verb.into(), path: path.into(), source }
     }
 
     /// The kernel's error number, when the kernel refused something.

@@ -20,19 +20,14 @@ pub(crate) struct Directory {
     path: PathBuf,
 }
 
-const DIRECTORY_FLAGS: OFlags = OFlags::PATH
-    .union(OFlags::DIRECTORY)
-    .union(OFlags::NOFOLLOW)
-    .union(OFlags::CLOEXEC);
+const DIRECTORY_FLAGS: OFlags =
+    OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
 impl Directory {
     pub(crate) fn open(path: &Path) -> Result<Directory, CgroupError> {
         let descriptor = rustix::fs::openat(CWD, path, DIRECTORY_FLAGS, Mode::empty())
             .map_err(|errno| CgroupError::file("open the cgroup", path, errno))?;
-        Ok(Directory {
-            descriptor,
-            path: path.to_owned(),
-        })
+        Ok(Directory { descriptor, path: path.to_owned() })
     }
 
     pub(crate) fn open_child(&self, name: &str) -> Result<Directory, CgroupError> {
@@ -86,10 +81,7 @@ impl Directory {
     pub(crate) fn open_file(&self, file: &str, access: OFlags) -> Result<ControlFile, CgroupError> {
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::openat(&self.descriptor, file, flags, Mode::empty()) {
-            Ok(descriptor) => Ok(ControlFile {
-                descriptor,
-                path: self.path.join(file),
-            }),
+            Ok(descriptor) => Ok(ControlFile { descriptor, path: self.path.join(file) }),
             Err(errno) => Err(CgroupError::file("open", self.path.join(file), errno)),
         }
     }
@@ -178,25 +170,18 @@ impl ControlFile {
         let count = rustix::io::pread(&self.descriptor, &mut buffer, 0)
             .map_err(|errno| CgroupError::file("read", &self.path, errno))?;
         let text = &buffer[..count];
-        str::from_utf8(text)
-            .ok()
-            .and_then(parse)
-            .ok_or_else(|| CgroupError::Malformed {
-                path: self.path.clone(),
-                text: String::from_utf8_lossy(text).into_owned(),
-                expected,
-            })
+        str::from_utf8(text).ok().and_then(parse).ok_or_else(|| CgroupError::Malformed {
+            path: self.path.clone(),
+            text: String::from_utf8_lossy(text).into_owned(),
+            expected,
+        })
     }
 
     pub(crate) fn write(&self, text: &str) -> Result<(), CgroupError> {
         // Control files take a value in one write or not at all, so there is no short count.
         match rustix::io::pwrite(&self.descriptor, text.as_bytes(), 0) {
             Ok(_) => Ok(()),
-            Err(errno) => Err(CgroupError::file(
-                format!("write {text} to"),
-                &self.path,
-                errno,
-            )),
+            Err(errno) => Err(CgroupError::file(format!("write {text} to"), &self.path, errno)),
         }
     }
 
@@ -234,11 +219,7 @@ mod tests {
     fn a_file_longer_than_a_page_is_read_whole() {
         let (folder, directory) = folder();
         let expected: Vec<u32> = (1..5000).collect();
-        let text = expected
-            .iter()
-            .map(u32::to_string)
-            .collect::<Vec<_>>()
-            .join("\n");
+        let text = expected.iter().map(u32::to_string).collect::<Vec<_>>().join("\n");
         std::fs::write(folder.path().join("cgroup.procs"), text).unwrap();
         assert_eq!(directory.processes().unwrap(), expected);
     }
@@ -248,29 +229,19 @@ mod tests {
         let (folder, directory) = folder();
         let path = folder.path().join("cpuacct.usage");
         std::fs::write(&path, "7\n").unwrap();
-        let file = directory
-            .open_file("cpuacct.usage", OFlags::RDONLY)
-            .unwrap();
+        let file = directory.open_file("cpuacct.usage", OFlags::RDONLY).unwrap();
         assert_eq!(file.read_number().unwrap(), 7);
         std::fs::write(&path, "8\n").unwrap();
         assert_eq!(file.read_number().unwrap(), 8);
         std::fs::write(&path, "many\n").unwrap();
-        assert!(
-            file.read_number()
-                .unwrap_err()
-                .to_string()
-                .contains("\"many\\n\"")
-        );
+        assert!(file.read_number().unwrap_err().to_string().contains("\"many\\n\""));
     }
 
     #[test]
     fn a_link_is_not_followed() {
         let (folder, directory) = folder();
         std::os::unix::fs::symlink("/proc/self/status", folder.path().join("pids.max")).unwrap();
-        assert_eq!(
-            directory.read("pids.max").unwrap_err().errno(),
-            Some(Errno::LOOP)
-        );
+        assert_eq!(directory.read("pids.max").unwrap_err().errno(), Some(Errno::LOOP));
     }
 
     #[test]

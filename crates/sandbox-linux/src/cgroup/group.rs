@@ -56,10 +56,7 @@ impl Group {
         };
         for parent in parents {
             let directory = parent.make_child(name)?;
-            group.members.push(Member {
-                parent: Arc::clone(parent),
-                directory,
-            });
+            group.members.push(Member { parent: Arc::clone(parent), directory });
         }
         Ok(group)
     }
@@ -187,10 +184,7 @@ mod tests {
         let error = Group::make_named("taken", &parents).unwrap_err();
         assert_eq!(error.errno(), Some(Errno::EXIST));
         assert!(!folder.path().join("memory/taken").exists());
-        assert!(
-            folder.path().join("pids/taken").exists(),
-            "it was not ours to remove"
-        );
+        assert!(folder.path().join("pids/taken").exists(), "it was not ours to remove");
     }
 
     #[test]
@@ -200,10 +194,7 @@ mod tests {
         let obstacle = folder.path().join("memory/mine/obstacle");
         std::fs::create_dir(&obstacle).unwrap();
         let error = group.remove().unwrap_err().to_string();
-        assert!(
-            error.contains("memory/mine") && !error.contains("pids/mine"),
-            "{error}"
-        );
+        assert!(error.contains("memory/mine") && !error.contains("pids/mine"), "{error}");
         assert!(!folder.path().join("pids/mine").exists());
         std::fs::remove_dir(obstacle).unwrap();
         group.remove().unwrap();

@@ -53,10 +53,7 @@ impl Hierarchy {
 
     /// A host without usable cgroups, for callers who want to go without.
     pub fn none(reason: impl Into<String>) -> Hierarchy {
-        Hierarchy {
-            layout: Layout::None,
-            reasons: vec![reason.into()],
-        }
+        Hierarchy { layout: Layout::None, reasons: vec![reason.into()] }
     }
 
     /// Which generation was found.
@@ -129,11 +126,8 @@ impl Layout {
 
 /// Does once with a new cgroup what a run will do, and removes it. The limits are arbitrary.
 pub(crate) fn exercise(cgroup: &dyn Cgroup, enforces: Enforces) -> Result<(), CgroupError> {
-    let limits = CgroupLimits {
-        memory_bytes: Some(64 << 20),
-        pids: Some(16),
-        cpu_millis: Some(500),
-    };
+    let limits =
+        CgroupLimits { memory_bytes: Some(64 << 20), pids: Some(16), cpu_millis: Some(500) };
     cgroup.set_limits(&limits.enforceable_by(enforces))?;
     cgroup.entry()?;
     cgroup.reset_peak()?;

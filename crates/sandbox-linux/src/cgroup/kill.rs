@@ -78,11 +78,7 @@ fn signal(group: &Group, process: u32, handle: &OwnedFd) -> Result<(), CgroupErr
 }
 
 fn failed(verb: &str, process: u32, group: &Group, errno: Errno) -> CgroupError {
-    CgroupError::file(
-        format!("{verb} process {process} of"),
-        group.directory(0).path(),
-        errno,
-    )
+    CgroupError::file(format!("{verb} process {process} of"), group.directory(0).path(), errno)
 }
 
 fn wait_for_deaths(handles: &[(u32, OwnedFd)]) {

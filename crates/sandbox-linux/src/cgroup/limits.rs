@@ -37,28 +37,14 @@ impl CgroupLimits {
     /// Refuses limits that cannot be applied, before any of them is.
     pub(crate) fn check(&self, enforces: Enforces) -> Result<(), CgroupError> {
         let beyond = [
-            (
-                "a memory limit",
-                self.memory_bytes.is_some() && !enforces.memory,
-            ),
-            (
-                "a limit on processes",
-                self.pids.is_some() && !enforces.pids,
-            ),
-            (
-                "a CPU quota",
-                self.cpu_millis.is_some() && !enforces.cpu_quota,
-            ),
+            ("a memory limit", self.memory_bytes.is_some() && !enforces.memory),
+            ("a limit on processes", self.pids.is_some() && !enforces.pids),
+            ("a CPU quota", self.cpu_millis.is_some() && !enforces.cpu_quota),
         ];
-        let beyond: Vec<&str> = beyond
-            .iter()
-            .filter(|(_, missing)| *missing)
-            .map(|(what, _)| *what)
-            .collect();
+        let beyond: Vec<&str> =
+            beyond.iter().filter(|(_, missing)| *missing).map(|(what, _)| *what).collect();
         if !beyond.is_empty() {
-            return Err(CgroupError::NotEnforced {
-                what: beyond.join(" or "),
-            });
+            return Err(CgroupError::NotEnforced { what: beyond.join(" or ") });
         }
         match self.cpu_millis {
             Some(millis) if millis < LEAST_CPU_MILLIS => Err(CgroupError::LimitTooLow {
@@ -77,8 +63,7 @@ impl CgroupLimits {
 
     /// The CPU time allowed in one period.
     pub(crate) fn quota_microseconds(&self) -> Option<u64> {
-        self.cpu_millis
-            .map(|millis| u64::from(millis) * CPU_PERIOD_MICROSECONDS / 1000)
+        self.cpu_millis.map(|millis| u64::from(millis) * CPU_PERIOD_MICROSECONDS / 1000)
     }
 }
 
@@ -114,38 +99,23 @@ pub struct Enforces {
 mod tests {
     use super::*;
 
-    const ALL: CgroupLimits = CgroupLimits {
-        memory_bytes: Some(1 << 20),
-        pids: Some(u64::MAX),
-        cpu_millis: Some(250),
-    };
+    const ALL: CgroupLimits =
+        CgroupLimits { memory_bytes: Some(1 << 20), pids: Some(u64::MAX), cpu_millis: Some(250) };
 
     #[test]
     fn a_limit_that_cannot_be_enforced_is_refused_by_name() {
-        let enforces = Enforces {
-            memory: true,
-            ..Enforces::default()
-        };
+        let enforces = Enforces { memory: true, ..Enforces::default() };
         let error = ALL.check(enforces).unwrap_err().to_string();
-        assert!(
-            error.contains("a limit on processes or a CPU quota"),
-            "{error}"
-        );
+        assert!(error.contains("a limit on processes or a CPU quota"), "{error}");
         assert!(!error.contains("memory"), "{error}");
         ALL.enforceable_by(enforces).check(enforces).unwrap();
     }
 
     #[test]
     fn a_quota_the_kernel_would_refuse_is_refused_with_the_least_that_works() {
-        let enforces = Enforces {
-            cpu_quota: true,
-            ..Enforces::default()
-        };
+        let enforces = Enforces { cpu_quota: true, ..Enforces::default() };
         for (millis, accepted) in [(0, false), (9, false), (10, true)] {
-            let limits = CgroupLimits {
-                cpu_millis: Some(millis),
-                ..CgroupLimits::default()
-            };
+            let limits = CgroupLimits { cpu_millis: Some(millis), ..CgroupLimits::default() };
             assert_eq!(limits.check(enforces).is_ok(), accepted, "{millis}");
         }
     }

@@ -45,10 +45,7 @@ impl Locations {
             std::fs::read_to_string(path)
                 .map_err(|error| format!("{path} could not be read ({error}); mount proc there."))
         };
-        Ok(Locations::parse(
-            &read("/proc/self/cgroup")?,
-            &read("/proc/self/mountinfo")?,
-        ))
+        Ok(Locations::parse(&read("/proc/self/cgroup")?, &read("/proc/self/mountinfo")?))
     }
 
     fn parse(memberships: &str, mounts: &str) -> Locations {
@@ -60,26 +57,16 @@ impl Locations {
 
     /// The v2 hierarchy, or a sentence that says what is missing.
     pub(crate) fn v2(&self) -> Result<Place, String> {
-        let membership = self
-            .memberships
-            .iter()
-            .find(|line| line.controllers.is_empty());
-        self.place("The cgroup v2 hierarchy", "cgroup2", membership, |mount| {
-            mount.is_v2
-        })
+        let membership = self.memberships.iter().find(|line| line.controllers.is_empty());
+        self.place("The cgroup v2 hierarchy", "cgroup2", membership, |mount| mount.is_v2)
     }
 
     /// The v1 hierarchy with a controller, or a sentence that says what is missing.
     pub(crate) fn v1(&self, controller: &str) -> Result<Place, String> {
         let names = |list: &[String]| list.iter().any(|name| name == controller);
-        let membership = self
-            .memberships
-            .iter()
-            .find(|line| names(&line.controllers));
+        let membership = self.memberships.iter().find(|line| names(&line.controllers));
         let what = format!("The cgroup v1 controller {controller}");
-        self.place(&what, "cgroup", membership, |mount| {
-            !mount.is_v2 && names(&mount.options)
-        })
+        self.place(&what, "cgroup", membership, |mount| !mount.is_v2 && names(&mount.options))
     }
 
     fn place(
@@ -98,14 +85,12 @@ impl Locations {
                 "{what} is not mounted; mount a file system of type {file_system} for it."
             ));
         }
-        mounts
-            .find_map(|mount| mount.directory_of(path))
-            .ok_or_else(|| {
-                format!(
-                    "{what} is mounted, but not the part that holds this process ({path}); \
+        mounts.find_map(|mount| mount.directory_of(path)).ok_or_else(|| {
+            format!(
+                "{what} is mounted, but not the part that holds this process ({path}); \
                  start it in the same cgroup namespace as the mount."
-                )
-            })
+            )
+        })
     }
 }
 
@@ -122,10 +107,7 @@ impl CgroupMount {
         } else {
             self.mount_point.join(below)
         };
-        Some(Place {
-            mount_point: self.mount_point.clone(),
-            own,
-        })
+        Some(Place { mount_point: self.mount_point.clone(), own })
     }
 }
 
@@ -165,9 +147,7 @@ fn unescape(text: &str) -> String {
     let mut parts = text.split('\\');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let code = part
-            .get(..3)
-            .and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        let code = part.get(..3).and_then(|digits| u8::from_str_radix(digits, 8).ok());
         if let Some(code) = code {
             plain.push(char::from(code));
             plain.push_str(&part[3..]);
@@ -184,10 +164,7 @@ mod tests {
     use super::*;
 
     fn place(mount_point: &str, own: &str) -> Place {
-        Place {
-            mount_point: mount_point.into(),
-            own: own.into(),
-        }
+        Place { mount_point: mount_point.into(), own: own.into() }
     }
 
     #[test]
@@ -201,14 +178,8 @@ mod tests {
         );
         let unified = "/sys/fs/cgroup/unified";
         assert_eq!(locations.v2(), Ok(place(unified, unified)));
-        assert_eq!(
-            locations.v1("memory"),
-            Ok(place("/mnt/my groups", "/mnt/my groups/jobs/a b"))
-        );
-        let cpu = place(
-            "/sys/fs/cgroup/cpu,cpuacct",
-            "/sys/fs/cgroup/cpu,cpuacct/slice",
-        );
+        assert_eq!(locations.v1("memory"), Ok(place("/mnt/my groups", "/mnt/my groups/jobs/a b")));
+        let cpu = place("/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpu,cpuacct/slice");
         assert_eq!(locations.v1("cpu"), Ok(cpu));
         assert_eq!(locations.v1("cpuacct"), locations.v1("cpu"));
         assert!(locations.v1("pids").unwrap_err().contains("is not mounted"));
@@ -219,16 +190,8 @@ mod tests {
     fn a_container_that_sees_a_part_of_the_hierarchy_is_found_in_it() {
         let mounts = "9 8 0:7 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         let found = Locations::parse("4:memory:/docker/abc/inner\n", mounts).v1("memory");
-        assert_eq!(
-            found,
-            Ok(place(
-                "/sys/fs/cgroup/memory",
-                "/sys/fs/cgroup/memory/inner"
-            ))
-        );
-        let error = Locations::parse("4:memory:/docker/abcd\n", mounts)
-            .v1("memory")
-            .unwrap_err();
+        assert_eq!(found, Ok(place("/sys/fs/cgroup/memory", "/sys/fs/cgroup/memory/inner")));
+        let error = Locations::parse("4:memory:/docker/abcd\n", mounts).v1("memory").unwrap_err();
         assert!(error.contains("/docker/abcd"), "{error}");
     }
 

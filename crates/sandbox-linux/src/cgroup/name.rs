@@ -30,29 +30,19 @@ impl Creator {
         // remembered answer, so it counts only for the process that asked.
         static REMEMBERED: OnceLock<Creator> = OnceLock::new();
         let process = std::process::id();
-        if let Some(creator) = REMEMBERED
-            .get()
-            .filter(|creator| creator.process == process)
-        {
+        if let Some(creator) = REMEMBERED.get().filter(|creator| creator.process == process) {
             return Ok(*creator);
         }
         let path = "/proc/self/stat";
         let text = std::fs::read_to_string(path).map_err(|error| {
-            CgroupError::file(
-                "read",
-                path,
-                Errno::from_io_error(&error).unwrap_or(Errno::IO),
-            )
+            CgroupError::file("read", path, Errno::from_io_error(&error).unwrap_or(Errno::IO))
         })?;
         let start_time = start_time(&text).ok_or_else(|| CgroupError::Malformed {
             path: path.into(),
             text,
             expected: "the status of a process",
         })?;
-        let creator = Creator {
-            process,
-            start_time,
-        };
+        let creator = Creator { process, start_time };
         let _ = REMEMBERED.set(creator);
         Ok(creator)
     }
@@ -75,10 +65,8 @@ impl Creator {
         if parts.next()? != PREFIX {
             return None;
         }
-        let creator = Creator {
-            process: digits(parts.next()?)?,
-            start_time: digits(parts.next()?)?,
-        };
+        let creator =
+            Creator { process: digits(parts.next()?)?, start_time: digits(parts.next()?)? };
         digits::<u64>(parts.next()?)?;
         parts.next().is_none().then_some(creator)
     }
@@ -87,31 +75,21 @@ impl Creator {
 /// A name nobody has used before.
 pub(crate) fn fresh() -> Result<String, CgroupError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let Creator {
-        process,
-        start_time,
-    } = Creator::current()?;
+    let Creator { process, start_time } = Creator::current()?;
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     Ok(format!("{PREFIX}.{process}.{start_time}.{number}"))
 }
 
 /// Rust's own parser would take a leading plus sign.
 fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
-    text.bytes()
-        .all(|byte| byte.is_ascii_digit())
-        .then(|| text.parse().ok())
-        .flatten()
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 /// Field 22 of `/proc/<pid>/stat`. The second field is the program's name in parentheses, which may
 /// itself hold spaces and parentheses, so counting starts behind the last one.
 fn start_time(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
-    behind_name
-        .split_ascii_whitespace()
-        .nth(22 - 3)?
-        .parse()
-        .ok()
+    behind_name.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -137,20 +115,8 @@ mod tests {
     #[test]
     fn another_start_time_means_another_process() {
         let creator = Creator::current().unwrap();
-        assert!(
-            !Creator {
-                start_time: creator.start_time + 1,
-                ..creator
-            }
-            .is_alive()
-        );
-        assert!(
-            !Creator {
-                process: u32::MAX,
-                ..creator
-            }
-            .is_alive()
-        );
+        assert!(!Creator { start_time: creator.start_time + 1, ..creator }.is_alive());
+        assert!(!Creator { process: u32::MAX, ..creator }.is_alive());
     }
 
     #[test]

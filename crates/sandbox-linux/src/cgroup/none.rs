@@ -45,9 +45,7 @@ impl Cgroup for NoCgroup {
     /// An error, not a silent success: the caller has to kill by other means, such as the first
     /// process of the sandbox's PID namespace.
     fn kill(&self) -> Result<(), CgroupError> {
-        Err(CgroupError::NotEnforced {
-            what: "the end of every process".to_owned(),
-        })
+        Err(CgroupError::NotEnforced { what: "the end of every process".to_owned() })
     }
 
     fn removal(&self) -> Result<Vec<Removal>, CgroupError> {
@@ -66,24 +64,13 @@ mod tests {
     #[test]
     fn no_limit_is_accepted_but_no_limits_are() {
         let one_of_each = [
-            CgroupLimits {
-                memory_bytes: Some(1 << 30),
-                ..CgroupLimits::default()
-            },
-            CgroupLimits {
-                pids: Some(1),
-                ..CgroupLimits::default()
-            },
-            CgroupLimits {
-                cpu_millis: Some(1000),
-                ..CgroupLimits::default()
-            },
+            CgroupLimits { memory_bytes: Some(1 << 30), ..CgroupLimits::default() },
+            CgroupLimits { pids: Some(1), ..CgroupLimits::default() },
+            CgroupLimits { cpu_millis: Some(1000), ..CgroupLimits::default() },
         ];
         for limits in one_of_each {
             assert!(NoCgroup.set_limits(&limits).is_err(), "{limits:?}");
-            NoCgroup
-                .set_limits(&limits.enforceable_by(Enforces::default()))
-                .unwrap();
+            NoCgroup.set_limits(&limits.enforceable_by(Enforces::default())).unwrap();
         }
         assert!(NoCgroup.kill().is_err());
         assert!(matches!(NoCgroup.entry(), Ok(Entry::Nothing)));

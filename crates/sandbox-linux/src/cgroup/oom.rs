@@ -43,39 +43,23 @@ impl OomWatch {
             format!("{} {}", alarm.as_raw_fd(), counter.as_fd().as_raw_fd())
         };
         memory.write("cgroup.event_control", &order)?;
-        Ok(OomWatch {
-            alarm: Some(alarm),
-            announced: false,
-            counter,
-            seen,
-        })
+        Ok(OomWatch { alarm: Some(alarm), announced: false, counter, seen })
     }
 
     pub(crate) fn v2(memory: &Directory) -> Result<OomWatch, CgroupError> {
         let counter = memory.open_file("memory.events", OFlags::RDONLY)?;
         let seen = kills(&counter)?;
-        Ok(OomWatch {
-            alarm: None,
-            announced: false,
-            counter,
-            seen,
-        })
+        Ok(OomWatch { alarm: None, announced: false, counter, seen })
     }
 
     /// The descriptor to poll.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.alarm
-            .as_ref()
-            .map_or(self.counter.as_fd(), AsFd::as_fd)
+        self.alarm.as_ref().map_or(self.counter.as_fd(), AsFd::as_fd)
     }
 
     /// What to poll it for: an eventfd becomes readable, a v2 file has "priority" news.
     pub fn events(&self) -> PollFlags {
-        if self.alarm.is_some() {
-            PollFlags::IN
-        } else {
-            PollFlags::PRI
-        }
+        if self.alarm.is_some() { PollFlags::IN } else { PollFlags::PRI }
     }
 
     /// Whether something has been killed since the watch began or since this last answered yes.
@@ -120,7 +104,5 @@ pub(crate) fn kills(counter: &ControlFile) -> Result<u64, CgroupError> {
 
 /// Whether kills are counted in a file of a directory. v1 does so since Linux 4.13.
 pub(crate) fn are_counted(memory: &Directory, file: &str) -> bool {
-    memory
-        .open_file(file, OFlags::RDONLY)
-        .is_ok_and(|counter| kills(&counter).is_ok())
+    memory.open_file(file, OFlags::RDONLY).is_ok_and(|counter| kills(&counter).is_ok())
 }

@@ -16,11 +16,7 @@ pub(crate) fn processes(text: &str) -> Option<Vec<u32>> {
 pub(crate) fn keyed(text: &str, key: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(' ')?;
-        if name == key {
-            value.trim_end().parse().ok()
-        } else {
-            None
-        }
+        if name == key { value.trim_end().parse().ok() } else { None }
     })
 }
 
@@ -85,10 +81,7 @@ mod tests {
         assert_eq!(keyed(MEMORY_EVENTS, "oom"), Some(2));
         assert_eq!(keyed(MEMORY_EVENTS, "oom_kill"), Some(1));
         assert_eq!(keyed(MEMORY_EVENTS, "kill"), None);
-        assert_eq!(
-            keyed("oom_kill_disable 0\nunder_oom 0\noom_kill 4\n", "oom_kill"),
-            Some(4)
-        );
+        assert_eq!(keyed("oom_kill_disable 0\nunder_oom 0\noom_kill 4\n", "oom_kill"), Some(4));
         assert_eq!(keyed("oom_kill lots\n", "oom_kill"), None);
     }
 

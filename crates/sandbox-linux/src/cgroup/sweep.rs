@@ -20,9 +20,7 @@ pub(crate) fn sweep_directory(parent: &Directory, outcome: &mut SweepOutcome) {
     let names = match parent.children() {
         Ok(names) => names,
         Err(error) => {
-            outcome
-                .kept
-                .push((parent.path().display().to_string(), error.in_full()));
+            outcome.kept.push((parent.path().display().to_string(), error.in_full()));
             return;
         }
     };
@@ -64,20 +62,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let parent = Directory::open(folder.path()).unwrap();
         let living = name::fresh().unwrap();
-        let Creator {
-            process,
-            start_time,
-        } = Creator::current().unwrap();
+        let Creator { process, start_time } = Creator::current().unwrap();
         let reused = format!("sandbox-run.{process}.{}.0", start_time + 1);
         let (dead, busy) = ("sandbox-run.4294967295.1.0", "sandbox-run.4294967295.1.1");
-        for name in [
-            living.as_str(),
-            &reused,
-            dead,
-            busy,
-            "sandbox-run",
-            "somebody-else",
-        ] {
+        for name in [living.as_str(), &reused, dead, busy, "sandbox-run", "somebody-else"] {
             parent.make_child(name).unwrap();
         }
         // A file in the way makes an ordinary directory as unremovable as members make a cgroup.
@@ -93,25 +81,14 @@ mod tests {
         assert_eq!(outcome.removed, expected);
         outcome.kept.sort();
         let mut kept = vec![
-            (
-                full(&living),
-                format!("its creator, process {process}, is running"),
-            ),
-            (
-                full(busy),
-                "its creator is dead, but processes [77] are in it".to_owned(),
-            ),
+            (full(&living), format!("its creator, process {process}, is running")),
+            (full(busy), "its creator is dead, but processes [77] are in it".to_owned()),
         ];
         kept.sort();
         assert_eq!(outcome.kept, kept);
         let mut left = parent.children().unwrap();
         left.sort();
-        let mut expected = vec![
-            living,
-            busy.into(),
-            "sandbox-run".into(),
-            "somebody-else".into(),
-        ];
+        let mut expected = vec![living, busy.into(), "sandbox-run".into(), "somebody-else".into()];
         expected.sort();
         assert_eq!(left, expected);
     }

@@ -97,11 +97,7 @@ impl Assembler {
     }
 
     fn within_reach(&mut self, label: Label) -> Label {
-        if self.distance_to(label) > REACH {
-            self.stepping_stone(label)
-        } else {
-            label
-        }
+        if self.distance_to(label) > REACH { self.stepping_stone(label) } else { label }
     }
 
     /// An instruction, right here, that is as good as `label`.
@@ -137,11 +133,7 @@ mod tests {
         let program = assembler.finish();
 
         for (number, expected) in [(7, 1), (8, 1), (100, 1), (799, 1), (800, 3), (0, 3)] {
-            assert_eq!(
-                interpreter::run(&program, number, 0, [0; 6]),
-                expected,
-                "{number}"
-            );
+            assert_eq!(interpreter::run(&program, number, 0, [0; 6]), expected, "{number}");
         }
     }
 

@@ -65,19 +65,13 @@ pub enum NetworkKind {
 impl Profile {
     /// Builds the filter for one architecture.
     pub fn compile(&self, arch: Arch, options: &FilterOptions) -> Result<Program, ProfileError> {
-        let mut compiler = Compiler {
-            assembler: Assembler::default(),
-            options: *options,
-        };
+        let mut compiler = Compiler { assembler: Assembler::default(), options: *options };
         let dispatch = compiler.dispatch(arch, self);
         compiler.entry(arch, dispatch);
         let instructions = compiler.assembler.finish();
         if instructions.len() > MAX_INSTRUCTIONS {
             let length = instructions.len();
-            return Err(ProfileError::TooLong {
-                length,
-                limit: MAX_INSTRUCTIONS,
-            });
+            return Err(ProfileError::TooLong { length, limit: MAX_INSTRUCTIONS });
         }
         Ok(Program { instructions })
     }
@@ -94,9 +88,7 @@ impl Compiler {
     fn entry(&mut self, arch: Arch, dispatch: Label) -> Label {
         let kill = self.assembler.return_action(SECCOMP_RET_KILL_PROCESS);
         let number = self.assembler.load(NUMBER_OFFSET, dispatch);
-        let pinned = self
-            .assembler
-            .branch(Test::Equals(arch.audit_number()), number, kill);
+        let pinned = self.assembler.branch(Test::Equals(arch.audit_number()), number, kill);
         self.assembler.load(ARCH_OFFSET, pinned)
     }
 
@@ -115,15 +107,9 @@ impl Compiler {
                 None if arch.name_of(number).is_some() => unlisted,
                 None => unknown,
             };
-            ranges.push(Range {
-                first: number,
-                target,
-            });
+            ranges.push(Range { first: number, target });
         }
-        ranges.push(Range {
-            first: arch.last_number() + 1,
-            target: unknown,
-        });
+        ranges.push(Range { first: arch.last_number() + 1, target: unknown });
         switch(&mut self.assembler, &ranges)
     }
 
@@ -155,10 +141,7 @@ impl Compiler {
 
     /// Goes to `yes` if all conditions hold. Without conditions there is nothing to ask.
     fn conditions(&mut self, conditions: &[Condition], yes: Label, no: Label) -> Label {
-        conditions
-            .iter()
-            .rev()
-            .fold(yes, |yes, condition| self.condition(condition, yes, no))
+        conditions.iter().rev().fold(yes, |yes, condition| self.condition(condition, yes, no))
     }
 
     fn condition(&mut self, condition: &Condition, yes: Label, no: Label) -> Label {
@@ -176,11 +159,7 @@ impl Compiler {
         let mut high_ranges = RangesAround::new(otherwise);
         for high_half in high_halves {
             let mut low_ranges = RangesAround::new(otherwise);
-            for &value in condition
-                .values
-                .iter()
-                .filter(|&&value| high(value) == high_half)
-            {
+            for &value in condition.values.iter().filter(|&&value| high(value) == high_half) {
                 low_ranges.add(low(value), listed);
             }
             let offset = argument_offset(condition.argument);
@@ -213,13 +192,7 @@ struct RangesAround {
 
 impl RangesAround {
     fn new(otherwise: Label) -> Self {
-        Self {
-            ranges: vec![Range {
-                first: 0,
-                target: otherwise,
-            }],
-            otherwise,
-        }
+        Self { ranges: vec![Range { first: 0, target: otherwise }], otherwise }
     }
 
     fn add(&mut self, value: u32, target: Label) {
@@ -227,15 +200,9 @@ impl RangesAround {
         if self.ranges.last().is_some_and(|range| range.first == value) {
             self.ranges.pop();
         }
-        self.ranges.push(Range {
-            first: value,
-            target,
-        });
+        self.ranges.push(Range { first: value, target });
         if let Some(next) = value.checked_add(1) {
-            self.ranges.push(Range {
-                first: next,
-                target: self.otherwise,
-            });
+            self.ranges.push(Range { first: next, target: self.otherwise });
         }
     }
 }
@@ -244,10 +211,7 @@ fn argument_offset(argument: usize) -> u32 {
     ARGUMENTS_OFFSET + 8 * u32::try_from(argument).expect("there are six arguments")
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "the low half is what is wanted"
-)]
+#[expect(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
 const fn low(value: u64) -> u32 {
     value as u32
 }

@@ -123,12 +123,10 @@ impl Scope<'_> {
         let mut calls = Vec::new();
         for &arch in arches {
             for name in self.names {
-                let number = arch
-                    .number_of(name)
-                    .ok_or_else(|| EntryProblem::UnknownName {
-                        name: name.clone(),
-                        arch: arch.name(),
-                    })?;
+                let number = arch.number_of(name).ok_or_else(|| EntryProblem::UnknownName {
+                    name: name.clone(),
+                    arch: arch.name(),
+                })?;
                 calls.push((name.clone(), arch, number));
             }
         }
@@ -153,16 +151,8 @@ impl ConditionEntry {
         };
         let mask = self.mask.unwrap_or(u64::MAX) & self.width.bits();
         if let Some((value, _)) = values.iter().find(|(_, number)| *number & !mask != 0) {
-            return Err(EntryProblem::ValueOutsideMask {
-                value: value.clone(),
-                argument,
-            });
+            return Err(EntryProblem::ValueOutsideMask { value: value.clone(), argument });
         }
-        Ok(Condition {
-            argument,
-            mask,
-            membership,
-            values: values.values().copied().collect(),
-        })
+        Ok(Condition { argument, mask, membership, values: values.values().copied().collect() })
     }
 }

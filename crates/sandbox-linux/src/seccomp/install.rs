@@ -53,11 +53,7 @@ fn set_filter(instructions: &[sock_filter], flags: c_ulong) -> Result<c_long, Er
     // SAFETY: seccomp(2) wants a pointer to a `sock_fprog` whose `filter` points to `len`
     // instructions. Both are alive across the call, and the kernel only copies from them.
     let result = unsafe { libc::syscall(libc::SYS_seccomp, operation, flags, &raw const program) };
-    if result < 0 {
-        Err(last_errno())
-    } else {
-        Ok(result)
-    }
+    if result < 0 { Err(last_errno()) } else { Ok(result) }
 }
 
 /// The errno that the failed call before has left.

@@ -40,11 +40,8 @@ pub struct Notification {
 impl Notifications {
     /// Takes charge of the descriptor that [`install`](super::install) returned.
     pub fn new(listener: OwnedFd) -> Result<Self, Errno> {
-        let mut sizes = seccomp_notif_sizes {
-            seccomp_notif: 0,
-            seccomp_notif_resp: 0,
-            seccomp_data: 0,
-        };
+        let mut sizes =
+            seccomp_notif_sizes { seccomp_notif: 0, seccomp_notif_resp: 0, seccomp_data: 0 };
         let operation = c_long::from(libc::SECCOMP_GET_NOTIF_SIZES);
         // SAFETY: for this operation seccomp(2) wants a pointer to a `seccomp_notif_sizes` that it
         // can write to; `sizes` is one and outlives the call.
@@ -87,12 +84,7 @@ impl Notifications {
     /// Answers a call with `errno`. If its caller is gone by now there is nobody to answer, which
     /// is as good.
     pub fn refuse(&self, id: u64, errno: i32) -> Result<(), Errno> {
-        let response = seccomp_notif_resp {
-            id,
-            val: 0,
-            error: -errno.abs(),
-            flags: 0,
-        };
+        let response = seccomp_notif_resp { id, val: 0, error: -errno.abs(), flags: 0 };
         let mut buffer = Zeroed::<seccomp_notif_resp>::new(self.sizes.seccomp_notif_resp);
         let place = buffer.as_mut_ptr().cast::<seccomp_notif_resp>();
         // SAFETY: the buffer is aligned for and at least as large as a `seccomp_notif_resp`.
@@ -107,11 +99,7 @@ impl Notifications {
         // SAFETY: both requests made here want a pointer to a struct of the size that the kernel
         // reported, which is what `Zeroed` makes; the descriptor is open as long as `self` lives.
         let result = unsafe { libc::ioctl(self.listener.as_raw_fd(), request, buffer) };
-        if result < 0 {
-            Err(last_errno())
-        } else {
-            Ok(())
-        }
+        if result < 0 { Err(last_errno()) } else { Ok(()) }
     }
 }
 
@@ -131,10 +119,7 @@ impl<T> Zeroed<T> {
     fn new(kernel_size: u16) -> Self {
         const { assert!(align_of::<T>() <= align_of::<u64>()) };
         let size = size_of::<T>().max(usize::from(kernel_size));
-        Self {
-            words: vec![0; size.div_ceil(size_of::<u64>())],
-            kind: std::marker::PhantomData,
-        }
+        Self { words: vec![0; size.div_ceil(size_of::<u64>())], kind: std::marker::PhantomData }
     }
 
     fn as_mut_ptr(&mut self) -> *mut c_void {

@@ -30,10 +30,7 @@ impl Profile {
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         let file: ProfileFile =
             toml::from_str(text).map_err(|error| ProfileError::Syntax(Box::new(error)))?;
-        let mut profile = Self {
-            x86_64: RuleTable::new(),
-            aarch64: RuleTable::new(),
-        };
+        let mut profile = Self { x86_64: RuleTable::new(), aarch64: RuleTable::new() };
         for (index, entry) in file.allow.iter().enumerate() {
             let added = profile.add_allow(entry);
             added.map_err(|problem| wrong_entry("allow", index, &entry.names, problem))?;
@@ -83,11 +80,7 @@ impl Profile {
                 conditions: entry.scope().conditions()?,
                 answer: Answer {
                     errno: entry.errno.number(),
-                    reporting: if entry.quiet {
-                        Reporting::Quiet
-                    } else {
-                        Reporting::Reported
-                    },
+                    reporting: if entry.quiet { Reporting::Quiet } else { Reporting::Reported },
                 },
             });
         }
@@ -97,9 +90,7 @@ impl Profile {
 
 impl CallRules {
     fn always_allow(&self) -> bool {
-        self.allow
-            .iter()
-            .any(|rule| rule.conditions.is_empty() && rule.only_with.is_none())
+        self.allow.iter().any(|rule| rule.conditions.is_empty() && rule.only_with.is_none())
     }
 }
 
@@ -109,12 +100,7 @@ fn wrong_entry(
     names: &[String],
     problem: EntryProblem,
 ) -> ProfileError {
-    ProfileError::Entry {
-        list,
-        position: index + 1,
-        names: names.join(", "),
-        problem,
-    }
+    ProfileError::Entry { list, position: index + 1, names: names.join(", "), problem }
 }
 
 #[cfg(test)]
@@ -137,10 +123,7 @@ mod tests {
                 .filter(|number| !profile.rules_of(arch).contains_key(number))
                 .filter_map(|number| arch.name_of(number))
                 .collect();
-            assert!(
-                undecided.is_empty(),
-                "{arch:?} says nothing of {undecided:?}"
-            );
+            assert!(undecided.is_empty(), "{arch:?} says nothing of {undecided:?}");
         }
     }
 
@@ -150,11 +133,7 @@ mod tests {
         for arch in Arch::ALL {
             for (number, rules) in profile.rules_of(arch) {
                 let answered = rules.deny.iter().any(|rule| rule.conditions.is_empty());
-                assert!(
-                    rules.always_allow() || answered,
-                    "{arch:?} {:?}",
-                    arch.name_of(*number)
-                );
+                assert!(rules.always_allow() || answered, "{arch:?} {:?}", arch.name_of(*number));
             }
         }
     }
@@ -170,98 +149,49 @@ mod tests {
             reason = "files"
         "#;
         let error = Profile::parse(text).expect_err("open is missing on aarch64");
-        assert_eq!(
-            error.to_string(),
-            "allow entry 2 (openat, open) of the profile is wrong"
-        );
-        let expected = EntryProblem::UnknownName {
-            name: "open".into(),
-            arch: "aarch64",
-        };
+        assert_eq!(error.to_string(), "allow entry 2 (openat, open) of the profile is wrong");
+        let expected = EntryProblem::UnknownName { name: "open".into(), arch: "aarch64" };
         assert_eq!(problem(text), expected);
         let source = std::error::Error::source(&error).expect("the problem is the source");
-        assert!(
-            source
-                .to_string()
-                .starts_with("aarch64 has no system call named `open`")
-        );
+        assert!(source.to_string().starts_with("aarch64 has no system call named `open`"));
     }
 
     #[test]
     fn entries_that_say_nothing_are_refused() {
-        assert_eq!(
-            problem("[[allow]]\nnames = []\nreason = 'x'"),
-            EntryProblem::NoNames
-        );
-        assert_eq!(
-            problem("[[allow]]\nnames = ['read']\nreason = ' '"),
-            EntryProblem::NoReason
-        );
+        assert_eq!(problem("[[allow]]\nnames = []\nreason = 'x'"), EntryProblem::NoNames);
+        assert_eq!(problem("[[allow]]\nnames = ['read']\nreason = ' '"), EntryProblem::NoReason);
         let nowhere = "[[allow]]\nnames = ['read']\nreason = 'x'\narch = []";
         assert_eq!(problem(nowhere), EntryProblem::NoArch);
         let twice = "[[allow]]\nnames = ['read', 'read']\nreason = 'x'";
-        assert_eq!(
-            problem(twice),
-            EntryProblem::NeverCounts {
-                name: "read".into()
-            }
-        );
+        assert_eq!(problem(twice), EntryProblem::NeverCounts { name: "read".into() });
         let allowed_and_denied = "[[allow]]\nnames = ['read']\nreason = 'x'\n
             [[deny]]\nnames = ['read']\nreason = 'x'\nerrno = 'EPERM'";
-        assert_eq!(
-            problem(allowed_and_denied),
-            EntryProblem::NeverCounts {
-                name: "read".into()
-            }
-        );
+        assert_eq!(problem(allowed_and_denied), EntryProblem::NeverCounts { name: "read".into() });
     }
 
     #[test]
     fn conditions_that_cannot_hold_are_refused() {
         let when = |condition: &str| {
-            problem(&format!(
-                "[[allow]]\nnames = ['read']\nreason = 'x'\nwhen = [{condition}]"
-            ))
+            problem(&format!("[[allow]]\nnames = ['read']\nreason = 'x'\nwhen = [{condition}]"))
         };
         assert_eq!(
             when("{ argument = 6, is = { A = 1 } }"),
             EntryProblem::NoSuchArgument { argument: 6 }
         );
-        assert_eq!(
-            when("{ argument = 0 }"),
-            EntryProblem::NoValues { argument: 0 }
-        );
-        assert_eq!(
-            when("{ argument = 0, is = {} }"),
-            EntryProblem::NoValues { argument: 0 }
-        );
+        assert_eq!(when("{ argument = 0 }"), EntryProblem::NoValues { argument: 0 });
+        assert_eq!(when("{ argument = 0, is = {} }"), EntryProblem::NoValues { argument: 0 });
         let both = when("{ argument = 0, is = { A = 1 }, is_not = { B = 2 } }");
         assert_eq!(both, EntryProblem::NoValues { argument: 0 });
-        let outside = EntryProblem::ValueOutsideMask {
-            value: "A".into(),
-            argument: 0,
-        };
-        assert_eq!(
-            when("{ argument = 0, mask = 0xf, is = { A = 16 } }"),
-            outside
-        );
-        assert_eq!(
-            when("{ argument = 0, is = { A = 0x1_0000_0000 } }"),
-            outside
-        );
+        let outside = EntryProblem::ValueOutsideMask { value: "A".into(), argument: 0 };
+        assert_eq!(when("{ argument = 0, mask = 0xf, is = { A = 16 } }"), outside);
+        assert_eq!(when("{ argument = 0, is = { A = 0x1_0000_0000 } }"), outside);
     }
 
     #[test]
     fn unknown_fields_and_values_are_refused_by_name() {
         for (text, word) in [
-            (
-                "[[allow]]\nnames = ['read']\nreason = 'x'\nreasons = 'y'",
-                "reasons",
-            ),
-            (
-                "[[deny]]\nnames = ['read']\nreason = 'x'\nerrno = 'EWRONG'",
-                "EWRONG",
-            ),
+            ("[[allow]]\nnames = ['read']\nreason = 'x'\nreasons = 'y'", "reasons"),
+            ("[[deny]]\nnames = ['read']\nreason = 'x'\nerrno = 'EWRONG'", "EWRONG"),
             ("[[permit]]\nnames = ['read']\nreason = 'x'", "permit"),
             ("[[allow]]\nnames = ['read']", "reason"),
         ] {

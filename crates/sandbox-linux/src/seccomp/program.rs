@@ -79,46 +79,23 @@ mod tests {
     fn a_program_survives_the_journey_as_bytes() {
         let program = Program {
             instructions: vec![
-                sock_filter {
-                    code: 0x15,
-                    jt: 1,
-                    jf: 2,
-                    k: 0xdead_beef,
-                },
-                sock_filter {
-                    code: 0x06,
-                    jt: 0,
-                    jf: 0,
-                    k: 0x7fff_0000,
-                },
+                sock_filter { code: 0x15, jt: 1, jf: 2, k: 0xdead_beef },
+                sock_filter { code: 0x06, jt: 0, jf: 0, k: 0x7fff_0000 },
             ],
         };
         assert_eq!(program.as_bytes().len(), 16);
         let back = Program::from_bytes(program.as_bytes()).expect("two whole instructions");
         let fields = |program: &Program| -> Vec<_> {
-            program
-                .instructions
-                .iter()
-                .map(|i| (i.code, i.jt, i.jf, i.k))
-                .collect()
+            program.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect()
         };
         assert_eq!(fields(&back), fields(&program));
     }
 
     #[test]
     fn bytes_that_are_no_program_are_refused() {
-        assert_eq!(
-            Program::from_bytes(&[0; 9]).unwrap_err(),
-            ProgramError::Ragged(9)
-        );
-        assert_eq!(
-            Program::from_bytes(&[]).unwrap_err(),
-            ProgramError::Length(0)
-        );
+        assert_eq!(Program::from_bytes(&[0; 9]).unwrap_err(), ProgramError::Ragged(9));
+        assert_eq!(Program::from_bytes(&[]).unwrap_err(), ProgramError::Length(0));
         let long = vec![0; 8 * 4097];
-        assert_eq!(
-            Program::from_bytes(&long).unwrap_err(),
-            ProgramError::Length(4097)
-        );
+        assert_eq!(Program::from_bytes(&long).unwrap_err(), ProgramError::Length(4097));
     }
 }

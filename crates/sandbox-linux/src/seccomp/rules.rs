@@ -44,16 +44,10 @@ pub(super) enum Reporting {
 
 impl Answer {
     /// For calls that the table knows and no deny entry speaks of.
-    pub(super) const UNLISTED: Self = Self {
-        errno: libc::EPERM,
-        reporting: Reporting::Reported,
-    };
+    pub(super) const UNLISTED: Self = Self { errno: libc::EPERM, reporting: Reporting::Reported };
 
     /// For numbers that the table does not know: what a kernel without the call answers.
-    pub(super) const UNKNOWN: Self = Self {
-        errno: libc::ENOSYS,
-        reporting: Reporting::Reported,
-    };
+    pub(super) const UNKNOWN: Self = Self { errno: libc::ENOSYS, reporting: Reporting::Reported };
 }
 
 /// An option of the sandbox that an allow entry may depend on.

@@ -61,11 +61,7 @@ fn group(ranges: &[Range]) -> Vec<Stretch> {
             let stretch = stretch(ranges, start, end)?;
             Some((cheapest[start].0 + 1 + stretch.exceptions.len(), start))
         });
-        cheapest.push(
-            candidates
-                .min()
-                .expect("one range alone is always a stretch"),
-        );
+        cheapest.push(candidates.min().expect("one range alone is always a stretch"));
     }
 
     let mut stretches = Vec::new();
@@ -82,14 +78,10 @@ fn group(ranges: &[Range]) -> Vec<Stretch> {
 /// The ranges from `start` to before `end` as one stretch, if they can be one.
 fn stretch(ranges: &[Range], start: usize, end: usize) -> Option<Stretch> {
     let is_single = |index: usize| {
-        ranges
-            .get(index + 1)
-            .is_some_and(|next| next.first == ranges[index].first + 1)
+        ranges.get(index + 1).is_some_and(|next| next.first == ranges[index].first + 1)
     };
     // A range of many values cannot be an exception, so it decides what is common.
-    let common_index = (start..end)
-        .find(|&index| !is_single(index))
-        .unwrap_or(start);
+    let common_index = (start..end).find(|&index| !is_single(index)).unwrap_or(start);
     let common = ranges[common_index].target;
     let mut exceptions = Vec::new();
     for index in (start..end).filter(|&index| ranges[index].target != common) {
@@ -98,11 +90,7 @@ fn stretch(ranges: &[Range], start: usize, end: usize) -> Option<Stretch> {
         }
         exceptions.push((ranges[index].first, ranges[index].target));
     }
-    Some(Stretch {
-        first: ranges[start].first,
-        common,
-        exceptions,
-    })
+    Some(Stretch { first: ranges[start].first, common, exceptions })
 }
 
 #[cfg(test)]
@@ -116,39 +104,21 @@ mod tests {
         let mut assembler = Assembler::default();
         let ranges: Vec<Range> = ranges
             .iter()
-            .map(|&(first, action)| Range {
-                first,
-                target: assembler.return_action(action),
-            })
+            .map(|&(first, action)| Range { first, target: assembler.return_action(action) })
             .collect();
         let start = switch(&mut assembler, &ranges);
         assembler.load(0, start);
         let program = assembler.finish();
-        (program.len(), move |value| {
-            interpreter::run(&program, value, 0, [0; 6])
-        })
+        (program.len(), move |value| interpreter::run(&program, value, 0, [0; 6]))
     }
 
     #[test]
     fn every_value_finds_its_range() {
-        let ranges = [
-            (0, 1),
-            (3, 2),
-            (4, 1),
-            (9, 3),
-            (10, 2),
-            (11, 3),
-            (40, 1),
-            (41, 4),
-            (900, 2),
-        ];
+        let ranges = [(0, 1), (3, 2), (4, 1), (9, 3), (10, 2), (11, 3), (40, 1), (41, 4), (900, 2)];
         let (_, find) = compiled(&ranges);
         for value in (0..1000).chain([u32::MAX - 1, u32::MAX]) {
-            let expected = ranges
-                .iter()
-                .rfind(|(first, _)| *first <= value)
-                .expect("starts at 0")
-                .1;
+            let expected =
+                ranges.iter().rfind(|(first, _)| *first <= value).expect("starts at 0").1;
             assert_eq!(find(value), expected, "{value}");
         }
     }

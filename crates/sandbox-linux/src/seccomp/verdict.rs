@@ -41,42 +41,29 @@ impl Profile {
                 Some(rules) => (name, rules.answer(arguments)),
             },
         };
-        Verdict::Deny {
-            name,
-            errno: answer.errno,
-            quiet: answer.reporting == Reporting::Quiet,
-        }
+        Verdict::Deny { name, errno: answer.errno, quiet: answer.reporting == Reporting::Quiet }
     }
 }
 
 impl CallRules {
     fn allows(&self, options: FilterOptions, arguments: [u64; 6]) -> bool {
         let holds = |rule: &AllowRule| all_hold(&rule.conditions, arguments);
-        self.allow
-            .iter()
-            .any(|rule| rule.is_in_force(options) && holds(rule))
+        self.allow.iter().any(|rule| rule.is_in_force(options) && holds(rule))
     }
 
     fn answer(&self, arguments: [u64; 6]) -> Answer {
-        let speaks = self
-            .deny
-            .iter()
-            .find(|rule| all_hold(&rule.conditions, arguments));
+        let speaks = self.deny.iter().find(|rule| all_hold(&rule.conditions, arguments));
         speaks.map_or(Answer::UNLISTED, |rule| rule.answer)
     }
 }
 
 fn all_hold(conditions: &[Condition], arguments: [u64; 6]) -> bool {
-    conditions
-        .iter()
-        .all(|condition| condition.holds(arguments))
+    conditions.iter().all(|condition| condition.holds(arguments))
 }
 
 impl Condition {
     fn holds(&self, arguments: [u64; 6]) -> bool {
-        let listed = self
-            .values
-            .contains(&(arguments[self.argument] & self.mask));
+        let listed = self.values.contains(&(arguments[self.argument] & self.mask));
         listed == (self.membership == Membership::Is)
     }
 }

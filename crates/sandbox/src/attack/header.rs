@@ -1,20 +1,10 @@
 //! What the comment at the top of an attack says about it. The format is described in
 //! `attacks/README.md`; a mistake is an error that names the file and the line.
 
-use std::str::FromStr;
+use sandbox_core::{Protection, Status};
 
-use sandbox_core::{Limits, NetworkPolicy, Protection, Status, parse_duration};
-
-use super::canaries::Placeholder;
-
-/// A mistake in the header of an attack.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("attacks/{file}:{line}: {reason}")]
-pub struct HeaderError {
-    pub(super) file: String,
-    pub(super) line: usize,
-    pub(super) reason: String,
-}
+use super::entries::{Entries, HeaderError, split_list};
+use super::limits::AttackLimits;
 
 /// The header of an attack, checked.
 #[derive(Clone, Debug)]
@@ -59,21 +49,6 @@ pub(super) enum Breach {
     ShowsHostSecret,
 }
 
-/// What an attack is given.
-#[derive(Clone, Debug)]
-pub(super) struct AttackLimits {
-    pub(super) run: Limits,
-    pub(super) compile: Limits,
-    pub(super) network: NetworkPolicy,
-}
-
-/// One `key: value` of a header, with the line it begins on.
-struct Entry {
-    line: usize,
-    key: String,
-    value: String,
-}
-
 impl Header {
     /// Reads the header of an attack.
     pub(super) fn parse(file: &str, source: &str) -> Result<Self, HeaderError> {
@@ -86,7 +61,7 @@ impl Header {
                 entries.required("why-no-pair")?;
                 Vec::new()
             }
-            _ => entries.each(&without, ',', |name| name.parse::<Protection>())?,
+            _ => entries.each(&without, ',', str::parse::<Protection>)?,
         };
         let expect = entries.required("expect")?;
         let header = Self {
@@ -107,9 +82,7 @@ impl Header {
             args_in_source: entries.yes("args-in-source")?,
             stdin: entries.text("stdin").unwrap_or_default(),
             collect: entries.list("collect"),
-            only_collected: entries
-                .take("only-collected")
-                .map(|entry| split_list(&entry.value)),
+            only_collected: entries.take("only-collected").map(|entry| split_list(&entry.value)),
             then: entries.text("then"),
             optional: entries.text("optional"),
             root_only: entries.yes("root-only")?,
@@ -125,129 +98,6 @@ impl Header {
         entries.refuse_rest()?;
         Ok(args)
     }
-}
-
-/// The entries that were not asked for yet.
-struct Entries<'a> {
-    file: &'a str,
-    entries: Vec<Entry>,
-}
-
-impl<'a> Entries<'a> {
-    fn read(file: &'a str, source: &str) -> Result<Self, HeaderError> {
-        let is_c = std::path::Path::new(file)
-            .extension()
-            .is_some_and(|extension| extension == "c");
-        let mark = if is_c { "//" } else { "#" };
-        let mut entries = Self {
-            file,
-            entries: Vec::new(),
-        };
-        for (line, text) in (1..).zip(source.lines()) {
-            let Some(text) = text.strip_prefix(mark) else {
-                break;
-            };
-            if text.starts_with("  ") {
-                match entries.entries.last_mut() {
-                    Some(entry) => entry.value = format!("{} {}", entry.value, text.trim()),
-                    None => return Err(entries.error(line, "there is nothing to go on with")),
-                }
-                continue;
-            }
-            let Some((key, value)) = text.split_once(':') else {
-                return Err(entries.error(line, "this line is not 'key: value'"));
-            };
-            let (key, value) = (key.trim().to_owned(), value.trim().to_owned());
-            if entries.entries.iter().any(|entry| entry.key == key) {
-                return Err(entries.error(line, format!("there are two '{key}'")));
-            }
-            entries.entries.push(Entry { line, key, value });
-        }
-        Ok(entries)
-    }
-
-    fn error(&self, line: usize, reason: impl Into<String>) -> HeaderError {
-        HeaderError {
-            file: self.file.to_owned(),
-            line,
-            reason: reason.into(),
-        }
-    }
-
-    fn take(&mut self, key: &str) -> Option<Entry> {
-        let place = self.entries.iter().position(|entry| entry.key == key)?;
-        Some(self.entries.remove(place))
-    }
-
-    fn text(&mut self, key: &str) -> Option<String> {
-        self.take(key).map(|entry| entry.value)
-    }
-
-    fn required(&mut self, key: &str) -> Result<Entry, HeaderError> {
-        self.take(key)
-            .filter(|entry| !entry.value.is_empty())
-            .ok_or_else(|| self.error(1, format!("there is no '{key}'")))
-    }
-
-    fn yes(&mut self, key: &str) -> Result<bool, HeaderError> {
-        match self.take(key) {
-            None => Ok(false),
-            Some(entry) if entry.value == "yes" => Ok(true),
-            Some(entry) => Err(self.error(entry.line, format!("'{key}' can only be yes"))),
-        }
-    }
-
-    fn list(&mut self, key: &str) -> Vec<String> {
-        self.take(key)
-            .map(|entry| split_list(&entry.value))
-            .unwrap_or_default()
-    }
-
-    fn args(&mut self) -> Result<Vec<String>, HeaderError> {
-        let Some(entry) = self.take("args") else {
-            return Ok(Vec::new());
-        };
-        self.each(&entry, ' ', |arg| match arg.strip_prefix('{') {
-            Some(_) => Placeholder::from_str(arg).map(|_| arg.to_owned()),
-            None => Ok(arg.to_owned()),
-        })
-    }
-
-    fn each<T, E: ToString>(
-        &self,
-        entry: &Entry,
-        separator: char,
-        read: impl Fn(&str) -> Result<T, E>,
-    ) -> Result<Vec<T>, HeaderError> {
-        let parts = entry.value.split(separator).map(str::trim);
-        parts
-            .map(|part| read(part).map_err(|error| self.error(entry.line, error.to_string())))
-            .collect()
-    }
-
-    fn read_value<T>(
-        &self,
-        entry: &Entry,
-        read: impl Fn(&str) -> Result<T, String>,
-    ) -> Result<T, HeaderError> {
-        read(&entry.value).map_err(|reason| self.error(entry.line, reason))
-    }
-
-    fn refuse_rest(&self) -> Result<(), HeaderError> {
-        match self.entries.first() {
-            Some(entry) => {
-                Err(self.error(entry.line, format!("'{}' is not a key here", entry.key)))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-fn split_list(value: &str) -> Vec<String> {
-    value
-        .split(',')
-        .map(|part| part.trim().to_owned())
-        .collect()
 }
 
 fn parse_expectation(text: &str) -> Result<Expectation, String> {
@@ -283,53 +133,6 @@ fn parse_status(text: &str) -> Result<Status, String> {
         .ok_or_else(|| format!("'{text}' is not how an attack can end"))
 }
 
-impl Default for AttackLimits {
-    fn default() -> Self {
-        Self {
-            run: Limits::run(),
-            compile: Limits::compile(),
-            network: NetworkPolicy::None,
-        }
-    }
-}
-
-impl AttackLimits {
-    fn parse(text: &str) -> Result<Self, String> {
-        let mut limits = Self::default();
-        for pair in text.split_whitespace() {
-            let set = match pair.split_once('=') {
-                Some((name, value)) => limits.set(name, value),
-                None => Err("it is not 'name=value'".into()),
-            };
-            set.map_err(|error| format!("'{pair}': {error}"))?;
-        }
-        Ok(limits)
-    }
-
-    fn set(&mut self, name: &str, value: &str) -> Result<(), Box<dyn std::error::Error>> {
-        let (run, compile) = (self.run.clone(), self.compile.clone());
-        match name {
-            "memory" => self.run = run.with_memory(value.parse()?)?,
-            "pids" => self.run = run.with_pids(value.parse()?)?,
-            "disk" => self.run = run.with_disk(value.parse()?)?,
-            "cpus" => self.run = run.with_cpus(value.parse()?)?,
-            "timeout" => self.run = run.with_wall_time(parse_duration(value)?)?,
-            "cpu-time" => self.run = run.with_cpu_time(parse_duration(value)?)?,
-            "open-files" => self.run = run.with_open_files(value.parse()?)?,
-            "network" => self.network = value.parse()?,
-            "compile-memory" => self.compile = compile.with_memory(value.parse()?)?,
-            "compile-timeout" => self.compile = compile.with_wall_time(parse_duration(value)?)?,
-            // What a compiler prints is output too.
-            "output" => {
-                self.run = run.with_output(value.parse()?)?;
-                self.compile = compile.with_output(value.parse()?)?;
-            }
-            _ => return Err("there is no such limit".into()),
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -337,9 +140,7 @@ mod tests {
     const PLAIN: &str = "# title: T\n# how: H\n# without: seccomp, landlock\n# expect: held\n";
 
     fn refusal(header: &str) -> String {
-        Header::parse("escape/x.py", header)
-            .unwrap_err()
-            .to_string()
+        Header::parse("escape/x.py", header).unwrap_err().to_string()
     }
 
     #[test]
@@ -349,10 +150,7 @@ mod tests {
              # breach: shows Permission\n#   denied\nimport os\n# nonsense\n"
         );
         let header = Header::parse("escape/x.py", &source).unwrap();
-        assert_eq!(
-            header.without,
-            [Protection::Seccomp, Protection::Landlock]
-        );
+        assert_eq!(header.without, [Protection::Seccomp, Protection::Landlock]);
         assert_eq!(header.expect, Expectation::Held);
         assert_eq!(header.breach, Breach::Shows("Permission denied".into()));
         assert_eq!(header.args, ["{host_file}", "plain"]);
@@ -363,10 +161,7 @@ mod tests {
     #[test]
     fn a_mistake_names_the_file_and_the_line() {
         let with = |line: &str| refusal(&format!("{PLAIN}{line}\n"));
-        assert_eq!(
-            with("# argz: x"),
-            "attacks/escape/x.py:5: 'argz' is not a key here"
-        );
+        assert_eq!(with("# argz: x"), "attacks/escape/x.py:5: 'argz' is not a key here");
         assert_eq!(
             with("# args: {hostfile}"),
             "attacks/escape/x.py:5: '{hostfile}' is not a placeholder"
@@ -380,14 +175,8 @@ mod tests {
             with("# root-only: perhaps"),
             "attacks/escape/x.py:5: 'root-only' can only be yes"
         );
-        assert_eq!(
-            with("# a remark"),
-            "attacks/escape/x.py:5: this line is not 'key: value'"
-        );
-        assert_eq!(
-            with("# how: again"),
-            "attacks/escape/x.py:5: there are two 'how'"
-        );
+        assert_eq!(with("# a remark"), "attacks/escape/x.py:5: this line is not 'key: value'");
+        assert_eq!(with("# how: again"), "attacks/escape/x.py:5: there are two 'how'");
         assert_eq!(
             refusal("# title: T\n# how: H\n# expect: held\nx"),
             "attacks/escape/x.py:1: there is no 'without'"

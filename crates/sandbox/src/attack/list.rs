@@ -3,7 +3,8 @@ use std::collections::BTreeSet;
 use sandbox_core::Protection;
 
 use super::canaries::Placeholder;
-use super::header::{Header, HeaderError};
+use super::entries::HeaderError;
+use super::header::Header;
 
 /// Class, file name and text of every file in `attacks`, made by the build script.
 const TABLE: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/attacks.rs"));
@@ -29,9 +30,7 @@ pub(super) struct Program {
 /// Every attack of this build, ordered by class and name.
 pub fn all() -> Result<Vec<Attack>, HeaderError> {
     let firsts = TABLE.iter().filter(|(_, file, _)| !file.starts_with('_'));
-    firsts
-        .map(|(class, file, source)| Attack::read(class, file, source))
-        .collect()
+    firsts.map(|(class, file, source)| Attack::read(class, file, source)).collect()
 }
 
 impl Attack {
@@ -50,17 +49,8 @@ impl Attack {
                 reason: format!("there is no '{name}' beside it"),
             })??),
         };
-        let program = Program {
-            file,
-            source,
-            args: header.args.clone(),
-        };
-        Ok(Self {
-            class,
-            program,
-            then,
-            header,
-        })
+        let program = Program { file, source, args: header.args.clone() };
+        Ok(Self { class, program, then, header })
     }
 
     /// The folder it lies in: what it is after.
@@ -105,9 +95,8 @@ impl Attack {
 }
 
 fn second(class: &'static str, name: &str) -> Option<Result<Program, HeaderError>> {
-    let (_, file, source) = TABLE
-        .iter()
-        .find(|(its_class, file, _)| *its_class == class && *file == name)?;
+    let (_, file, source) =
+        TABLE.iter().find(|(its_class, file, _)| *its_class == class && *file == name)?;
     let args = Header::parse_args(&format!("{class}/{file}"), source);
     Some(args.map(|args| Program { file, source, args }))
 }
@@ -119,10 +108,8 @@ mod tests {
     #[test]
     fn every_header_is_well_formed_and_no_name_is_used_twice() {
         let attacks = all().unwrap();
-        let names: BTreeSet<_> = attacks
-            .iter()
-            .map(|attack| (attack.class(), attack.name()))
-            .collect();
+        let names: BTreeSet<_> =
+            attacks.iter().map(|attack| (attack.class(), attack.name())).collect();
         assert_eq!(names.len(), attacks.len());
         assert!(attacks.len() > 100, "only {} attacks", attacks.len());
     }

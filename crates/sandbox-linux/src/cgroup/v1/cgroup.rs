@@ -36,21 +36,14 @@ impl V1Cgroup {
         let files = Files::open(&group, layout, enforces)?;
         // The limit on memory and swap together is the wall. This only keeps the kernel from
         // trying, and some kernels do not have the file.
-        let _ = group
-            .directory(layout.memory)
-            .write("memory.swappiness", "0");
+        let _ = group.directory(layout.memory).write("memory.swappiness", "0");
         if let (Some(cpu), Some(quota)) = (layout.cpu, &files.cpu_quota) {
             let period = CPU_PERIOD_MICROSECONDS.to_string();
             group.directory(cpu).write("cpu.cfs_period_us", &period)?;
             // Refused where the cgroup around has a quota, and then not needed either.
             let _ = quota.write(&BOUNDLESS_QUOTA.to_string());
         }
-        Ok(V1Cgroup {
-            group,
-            layout,
-            enforces,
-            files,
-        })
+        Ok(V1Cgroup { group, layout, enforces, files })
     }
 
     /// The kernel insists that memory ≤ memory and swap together at every moment. On the way down
@@ -110,11 +103,9 @@ impl Cgroup for V1Cgroup {
         if let Some(pids) = limits.pids_for_kernel() {
             self.files.pids_limit.write(&pids.to_string())?;
         }
-        if let (Some(quota), Some(place), Some(file)) = (
-            limits.quota_microseconds(),
-            self.layout.cpu,
-            &self.files.cpu_quota,
-        ) {
+        if let (Some(quota), Some(place), Some(file)) =
+            (limits.quota_microseconds(), self.layout.cpu, &self.files.cpu_quota)
+        {
             self.limit_cpu(place, file, quota)?;
         }
         Ok(())
@@ -157,10 +148,7 @@ impl Cgroup for V1Cgroup {
 
     fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError> {
         let memory = self.group.directory(self.layout.memory);
-        self.enforces
-            .oom_events
-            .then(|| OomWatch::v1(memory))
-            .transpose()
+        self.enforces.oom_events.then(|| OomWatch::v1(memory)).transpose()
     }
 
     fn processes(&self) -> Result<Vec<u32>, CgroupError> {
@@ -200,11 +188,7 @@ mod tests {
         ] {
             std::fs::write(folder.path().join("cpu.cfs_quota_us"), quota).unwrap();
             std::fs::write(folder.path().join("cpu.cfs_period_us"), period).unwrap();
-            assert_eq!(
-                quota_is_tighter(&directory, 50_000),
-                tighter,
-                "{quota} of {period}"
-            );
+            assert_eq!(quota_is_tighter(&directory, 50_000), tighter, "{quota} of {period}");
         }
     }
 }

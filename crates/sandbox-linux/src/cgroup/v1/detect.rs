@@ -45,18 +45,10 @@ impl V1Hierarchy {
             return None;
         };
         let (cpu, cpuacct) = (find("cpu"), find("cpuacct"));
-        let layout = Layout {
-            memory,
-            pids,
-            cpu,
-            cpuacct,
-        };
+        let layout = Layout { memory, pids, cpu, cpuacct };
         V1Hierarchy::try_out(parents, layout)
             .map_err(|error| {
-                reasons.push(format!(
-                    "cgroup v1 is mounted but unusable: {}.",
-                    error.in_full()
-                ));
+                reasons.push(format!("cgroup v1 is mounted but unusable: {}.", error.in_full()));
             })
             .ok()
     }
@@ -66,15 +58,9 @@ impl V1Hierarchy {
         let enforces = abilities(&sample, layout);
         sample.remove()?;
         if !enforces.memory || !enforces.pids {
-            return Err(CgroupError::NotEnforced {
-                what: "memory and processes".to_owned(),
-            });
+            return Err(CgroupError::NotEnforced { what: "memory and processes".to_owned() });
         }
-        let hierarchy = V1Hierarchy {
-            parents,
-            layout,
-            enforces,
-        };
+        let hierarchy = V1Hierarchy { parents, layout, enforces };
         exercise(&hierarchy.create()?, enforces)?;
         Ok(hierarchy)
     }
@@ -84,11 +70,8 @@ impl V1Hierarchy {
     }
 
     pub(crate) fn describe(&self) -> String {
-        let places: Vec<String> = self
-            .parents
-            .iter()
-            .map(|parent| parent.path().display().to_string())
-            .collect();
+        let places: Vec<String> =
+            self.parents.iter().map(|parent| parent.path().display().to_string()).collect();
         format!("cgroup v1 below {}", places.join(", "))
     }
 
@@ -114,12 +97,9 @@ fn usable_parent(
     if let Some(place) = parents.iter().position(|parent| parent.path() == own) {
         return Ok(place);
     }
-    let parent = Directory::open(&own).map(Arc::new).map_err(|error| {
-        format!(
-            "The cgroup v1 controller {controller}: {}.",
-            error.in_full()
-        )
-    })?;
+    let parent = Directory::open(&own)
+        .map(Arc::new)
+        .map_err(|error| format!("The cgroup v1 controller {controller}: {}.", error.in_full()))?;
     let trial = Group::make(std::slice::from_ref(&parent)).and_then(|group| group.remove());
     trial.map_err(|error| {
         let remedy = match error.errno() {
@@ -129,10 +109,7 @@ fn usable_parent(
             Some(Errno::ROFS) => "; mount it writable",
             _ => "",
         };
-        format!(
-            "The cgroup v1 controller {controller}: {}{remedy}.",
-            error.in_full()
-        )
+        format!("The cgroup v1 controller {controller}: {}{remedy}.", error.in_full())
     })?;
     parents.push(parent);
     Ok(parents.len() - 1)

@@ -42,9 +42,7 @@ impl Files {
         let cpuacct = layout.cpuacct.map(|place| group.directory(place));
         let open_if = |there: bool, directory: Option<&Directory>, file, access| {
             let directory = directory.filter(|_| there);
-            directory
-                .map(|directory| directory.open_file(file, access))
-                .transpose()
+            directory.map(|directory| directory.open_file(file, access)).transpose()
         };
         let (read, write, both) = (OFlags::RDONLY, OFlags::WRONLY, OFlags::RDWR);
         let memory_peak = "memory.max_usage_in_bytes";
@@ -53,12 +51,7 @@ impl Files {
             memory_and_swap_limit: memory.open_file("memory.memsw.limit_in_bytes", write).ok(),
             memory_current: memory.open_file("memory.usage_in_bytes", read)?,
             memory_peak: open_if(enforces.memory_peak, Some(memory), memory_peak, both)?,
-            oom_control: open_if(
-                enforces.oom_events,
-                Some(memory),
-                "memory.oom_control",
-                read,
-            )?,
+            oom_control: open_if(enforces.oom_events, Some(memory), "memory.oom_control", read)?,
             pids_limit: pids.open_file("pids.max", write)?,
             pids_current: pids.open_file("pids.current", read)?,
             pids_peak: open_if(enforces.pids_peak, Some(pids), "pids.peak", read)?,

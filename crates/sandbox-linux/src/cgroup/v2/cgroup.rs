@@ -32,11 +32,7 @@ impl V2Cgroup {
             write_if_there(directory, "memory.oom.group", "1")?;
         }
         let files = Files::open(directory, enforces)?;
-        Ok(V2Cgroup {
-            group,
-            enforces,
-            files,
-        })
+        Ok(V2Cgroup { group, enforces, files })
     }
 
     fn directory(&self) -> &Directory {
@@ -44,9 +40,7 @@ impl V2Cgroup {
     }
 
     fn read_cpu_stat(&self) -> Result<parse::CpuStat, CgroupError> {
-        self.files
-            .cpu_stat
-            .read_short(parse::cpu_stat, "a list with a line usage_usec")
+        self.files.cpu_stat.read_short(parse::cpu_stat, "a list with a line usage_usec")
     }
 
     fn read_io(&self) -> Option<(u64, u64)> {
@@ -61,15 +55,11 @@ impl V2Cgroup {
 
     /// Waits until the last member is gone. The file announces that as priority news.
     fn wait_until_empty(&self) -> Result<(), CgroupError> {
-        let events = self
-            .directory()
-            .open_file("cgroup.events", OFlags::RDONLY)?;
+        let events = self.directory().open_file("cgroup.events", OFlags::RDONLY)?;
         let deadline = Instant::now() + kill::KILL_DEADLINE;
         loop {
-            let populated = events.read_short(
-                |text| parse::keyed(text, "populated"),
-                "a list with populated",
-            )?;
+            let populated = events
+                .read_short(|text| parse::keyed(text, "populated"), "a list with populated")?;
             if populated == 0 {
                 return Ok(());
             }
@@ -150,10 +140,7 @@ impl Cgroup for V2Cgroup {
     }
 
     fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError> {
-        self.enforces
-            .oom_events
-            .then(|| OomWatch::v2(self.directory()))
-            .transpose()
+        self.enforces.oom_events.then(|| OomWatch::v2(self.directory())).transpose()
     }
 
     fn processes(&self) -> Result<Vec<u32>, CgroupError> {

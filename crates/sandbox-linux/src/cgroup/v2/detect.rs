@@ -57,13 +57,9 @@ impl V2Hierarchy {
 }
 
 fn controllers_are_offered(root: &Directory) -> Result<(), String> {
-    let offered = root
-        .read("cgroup.controllers")
-        .map_err(|error| error.in_full())?;
-    let missing: Vec<&str> = ["memory", "pids"]
-        .into_iter()
-        .filter(|name| !parse::lists(&offered, name))
-        .collect();
+    let offered = root.read("cgroup.controllers").map_err(|error| error.in_full())?;
+    let missing: Vec<&str> =
+        ["memory", "pids"].into_iter().filter(|name| !parse::lists(&offered, name)).collect();
     if missing.is_empty() {
         return Ok(());
     }
@@ -82,26 +78,16 @@ fn find_base(
     reasons: &mut Vec<String>,
 ) -> Option<V2Hierarchy> {
     let mut refuse = |what: &str, error: &CgroupError| {
-        reasons.push(format!(
-            "cgroup v2, {what}: {}; {}.",
-            error.in_full(),
-            remedy()
-        ));
+        reasons.push(format!("cgroup v2, {what}: {}; {}.", error.in_full(), remedy()));
     };
-    let moved = place
-        .own
-        .file_name()
-        .is_some_and(|name| name == SUPERVISOR_GROUP);
+    let moved = place.own.file_name().is_some_and(|name| name == SUPERVISOR_GROUP);
     if let (true, Some(above)) = (moved, place.own.parent()) {
         match Directory::open(above).and_then(|above| use_freed(Arc::new(above))) {
             Ok(hierarchy) => return Some(hierarchy),
             Err(error) => refuse("beside our own cgroup", &error),
         }
     }
-    let alone = !moved
-        && own
-            .processes()
-            .is_ok_and(|members| members == [std::process::id()]);
+    let alone = !moved && own.processes().is_ok_and(|members| members == [std::process::id()]);
     let is_root = rustix::process::geteuid().is_root();
     let delegated = !is_root || is_marked_as_delegated(&own);
     let own = Arc::new(own);
@@ -148,9 +134,7 @@ fn move_aside(own: &Arc<Directory>) -> Result<V2Hierarchy, CgroupError> {
         Err(error) if error.errno() == Some(Errno::EXIST) => own.open_child(SUPERVISOR_GROUP)?,
         outcome => outcome?,
     };
-    let outcome = aside
-        .write("cgroup.procs", "0")
-        .and_then(|()| use_freed(Arc::clone(own)));
+    let outcome = aside.write("cgroup.procs", "0").and_then(|()| use_freed(Arc::clone(own)));
     if outcome.is_err() {
         move_back(own, &enabled_before);
     }
@@ -172,12 +156,10 @@ fn move_back(own: &Directory, enabled_before: &str) {
 
 /// systemd marks a cgroup it will not touch again with one of two extended attributes.
 fn is_marked_as_delegated(directory: &Directory) -> bool {
-    ["trusted.delegate", "user.delegate"]
-        .iter()
-        .any(|attribute| {
-            let mut value = [0_u8; 8];
-            // By path, because extended attributes cannot be read through an O_PATH descriptor.
-            rustix::fs::getxattr(directory.path(), *attribute, &mut value)
-                .is_ok_and(|length| &value[..length] == b"1")
-        })
+    ["trusted.delegate", "user.delegate"].iter().any(|attribute| {
+        let mut value = [0_u8; 8];
+        // By path, because extended attributes cannot be read through an O_PATH descriptor.
+        rustix::fs::getxattr(directory.path(), *attribute, &mut value)
+            .is_ok_and(|length| &value[..length] == b"1")
+    })
 }

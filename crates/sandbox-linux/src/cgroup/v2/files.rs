@@ -33,10 +33,7 @@ impl Files {
             cpu_limit: open_if(enforces.cpu_quota, "cpu.max", write)?,
             memory_limit: open_if(enforces.memory, "memory.max", write)?,
             memory_current: open_if(enforces.memory, "memory.current", read)?,
-            memory_peak: enforces
-                .memory_peak
-                .then(|| open_peak(directory))
-                .transpose()?,
+            memory_peak: enforces.memory_peak.then(|| open_peak(directory)).transpose()?,
             memory_events: open_if(enforces.oom_events, "memory.events", read)?,
             pids_limit: open_if(enforces.pids, "pids.max", write)?,
             pids_current: open_if(enforces.pids, "pids.current", read)?,

@@ -38,15 +38,10 @@ pub(crate) struct V2Hierarchy {
 impl V2Hierarchy {
     /// Takes a base into use if cgroups with limits can be made in it.
     pub(crate) fn try_out(base: Base) -> Result<V2Hierarchy, CgroupError> {
-        let mut hierarchy = V2Hierarchy {
-            base,
-            enforces: Enforces::default(),
-        };
+        let mut hierarchy = V2Hierarchy { base, enforces: Enforces::default() };
         let outcome = hierarchy.find_abilities().and_then(|()| {
             if !hierarchy.enforces.memory || !hierarchy.enforces.pids {
-                return Err(CgroupError::NotEnforced {
-                    what: "memory and processes".to_owned(),
-                });
+                return Err(CgroupError::NotEnforced { what: "memory and processes".to_owned() });
             }
             exercise(&hierarchy.create()?, hierarchy.enforces)
         });
@@ -58,10 +53,7 @@ impl V2Hierarchy {
     #[cfg(test)]
     pub(crate) fn without_demands(directory: Directory) -> Result<V2Hierarchy, CgroupError> {
         let base = Base::Lasting(Arc::new(directory));
-        let mut hierarchy = V2Hierarchy {
-            base,
-            enforces: Enforces::default(),
-        };
+        let mut hierarchy = V2Hierarchy { base, enforces: Enforces::default() };
         hierarchy.find_abilities()?;
         Ok(hierarchy)
     }
@@ -167,12 +159,8 @@ impl Base {
 /// other cgroups do not notice, and switching off would take them from whoever uses them by then.
 pub(crate) fn enable_controllers(directory: &Directory) -> Result<(), CgroupError> {
     let enabled = directory.read(SUBTREE_CONTROL)?;
-    for (controller, required) in [
-        ("memory", true),
-        ("pids", true),
-        ("cpu", false),
-        ("io", false),
-    ] {
+    for (controller, required) in [("memory", true), ("pids", true), ("cpu", false), ("io", false)]
+    {
         if parse::lists(&enabled, controller) {
             continue;
         }
@@ -199,11 +187,7 @@ mod tests {
     /// A cgroup in the v2 hierarchy, with whatever controllers it has there: on a host that uses
     /// v1 none. Nothing, out loud, where there is no such hierarchy or it is not ours to use.
     fn bare_cgroup() -> Option<(V2Hierarchy, V2Cgroup)> {
-        let place = Locations::read()
-            .unwrap()
-            .v2()
-            .map_err(|reason| skip(&reason))
-            .ok()?;
+        let place = Locations::read().unwrap().v2().map_err(|reason| skip(&reason)).ok()?;
         match V2Hierarchy::without_demands(Directory::open(&place.own).unwrap()) {
             Ok(hierarchy) => {
                 let cgroup = hierarchy.create().unwrap();
@@ -240,11 +224,7 @@ mod tests {
         // its own copy of the memory and goes on below; it calls nothing but pause, which is
         // async-signal-safe, so locks held by other threads at the time of the call do not matter.
         let process = unsafe {
-            libc::syscall(
-                libc::SYS_clone3,
-                &raw const arguments,
-                size_of_val(&arguments),
-            )
+            libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments))
         };
         if process == 0 {
             loop {
@@ -267,18 +247,15 @@ mod tests {
             return;
         };
         let emptied = Emptied(&cgroup);
-        let Entry::CloneInto(directory) = cgroup.entry().unwrap() else {
-            panic!("not v2")
-        };
+        let Entry::CloneInto(directory) = cgroup.entry().unwrap() else { panic!("not v2") };
         let process = clone_into(&directory);
         let number = u32::try_from(process.as_raw_nonzero().get()).unwrap();
         assert_eq!(cgroup.processes().unwrap(), [number]);
 
         cgroup.kill().unwrap();
         assert!(cgroup.processes().unwrap().is_empty());
-        let (_, status) = rustix::process::waitpid(Some(process), WaitOptions::empty())
-            .unwrap()
-            .unwrap();
+        let (_, status) =
+            rustix::process::waitpid(Some(process), WaitOptions::empty()).unwrap().unwrap();
         assert_eq!(status.terminating_signal(), Some(libc::SIGKILL));
 
         let removal = cgroup.removal().unwrap().pop().unwrap();
@@ -299,14 +276,11 @@ mod tests {
             return;
         };
         let _emptied = Emptied(&cgroup);
-        let Entry::CloneInto(directory) = cgroup.entry().unwrap() else {
-            panic!("not v2")
-        };
+        let Entry::CloneInto(directory) = cgroup.entry().unwrap() else { panic!("not v2") };
         let process = clone_into(&directory);
         cgroup.kill_by_hand().unwrap();
-        let (_, status) = rustix::process::waitpid(Some(process), WaitOptions::empty())
-            .unwrap()
-            .unwrap();
+        let (_, status) =
+            rustix::process::waitpid(Some(process), WaitOptions::empty()).unwrap().unwrap();
         assert_eq!(status.terminating_signal(), Some(libc::SIGKILL));
     }
 
@@ -315,21 +289,15 @@ mod tests {
         let Some((hierarchy, cgroup)) = bare_cgroup() else {
             return;
         };
-        let all = CgroupLimits {
-            memory_bytes: Some(1 << 26),
-            pids: Some(9),
-            cpu_millis: Some(100),
-        };
+        let all =
+            CgroupLimits { memory_bytes: Some(1 << 26), pids: Some(9), cpu_millis: Some(100) };
         let enforces = hierarchy.enforces();
         assert_eq!(
             cgroup.set_limits(&all).is_ok(),
             enforces.memory && enforces.pids && enforces.cpu_quota
         );
         cgroup.set_limits(&all.enforceable_by(enforces)).unwrap();
-        assert_eq!(
-            cgroup.usage().unwrap().memory_peak.is_some(),
-            enforces.memory_peak
-        );
+        assert_eq!(cgroup.usage().unwrap().memory_peak.is_some(), enforces.memory_peak);
     }
 
     #[test]

@@ -60,13 +60,7 @@ fn values_around(condition: &Condition) -> Vec<u64> {
         .flat_map(|&value| [value, value.wrapping_add(1), value.wrapping_sub(1)])
         .flat_map(|value| {
             let sign_extended = value | 0xffff_ffff_0000_0000;
-            [
-                value,
-                value ^ (1 << 32),
-                value ^ (1 << 63),
-                sign_extended,
-                value | beside,
-            ]
+            [value, value ^ (1 << 32), value ^ (1 << 63), sign_extended, value | beside]
         })
         .collect()
 }
@@ -76,27 +70,21 @@ const I386: u32 = 0x4000_0003;
 
 fn numbers() -> impl Iterator<Item = u32> {
     let x32 = (0..600).map(|number| number | 0x4000_0000);
-    (0..600)
-        .chain(x32)
-        .chain([1023, 1024, 0x3fff_ffff, 0x7fff_ffff, 0x8000_0000, u32::MAX])
+    (0..600).chain(x32).chain([1023, 1024, 0x3fff_ffff, 0x7fff_ffff, 0x8000_0000, u32::MAX])
 }
 
 fn all_options() -> impl Iterator<Item = FilterOptions> {
-    [DeniedAction::Notify, DeniedAction::Errno]
-        .into_iter()
-        .flat_map(|denied| {
-            [Affinity::Free, Affinity::Fixed].map(|affinity| FilterOptions {
-                denied,
-                affinity,
-                network: NetworkKind::None,
-            })
+    [DeniedAction::Notify, DeniedAction::Errno].into_iter().flat_map(|denied| {
+        [Affinity::Free, Affinity::Fixed].map(|affinity| FilterOptions {
+            denied,
+            affinity,
+            network: NetworkKind::None,
         })
+    })
 }
 
 fn compile(profile: &Profile, arch: Arch, options: FilterOptions) -> Program {
-    profile
-        .compile(arch, &options)
-        .expect("the shipped profile compiles")
+    profile.compile(arch, &options).expect("the shipped profile compiles")
 }
 
 #[test]
@@ -104,27 +92,18 @@ fn the_program_and_the_verdict_agree_on_every_call_with_every_argument_worth_try
     let profile = Profile::builtin();
     let mut compared = 0_u32;
     for arch in Arch::ALL {
-        let arguments: Vec<_> = numbers()
-            .map(|number| (number, argument_lists(&profile, arch, number)))
-            .collect();
+        let arguments: Vec<_> =
+            numbers().map(|number| (number, argument_lists(&profile, arch, number))).collect();
         for options in all_options() {
             let program = compile(&profile, arch, options);
-            for (number, arguments) in arguments
-                .iter()
-                .flat_map(|(n, lists)| lists.iter().map(move |l| (*n, *l)))
+            for (number, arguments) in
+                arguments.iter().flat_map(|(n, lists)| lists.iter().map(move |l| (*n, *l)))
             {
-                let action = interpreter::run(
-                    &program.instructions,
-                    number,
-                    arch.audit_number(),
-                    arguments,
-                );
+                let action =
+                    interpreter::run(&program.instructions, number, arch.audit_number(), arguments);
                 let verdict = profile.verdict(arch, &options, number, arguments);
                 let expected = expected_action(verdict, options.denied);
-                assert_eq!(
-                    action, expected,
-                    "{arch:?} {number} {arguments:x?} {verdict:?}"
-                );
+                assert_eq!(action, expected, "{arch:?} {number} {arguments:x?} {verdict:?}");
                 compared += 1;
             }
         }
@@ -155,16 +134,9 @@ fn the_programs_are_short() {
     for arch in Arch::ALL {
         for options in all_options() {
             let length = compile(&profile, arch, options).len();
-            #[expect(
-                clippy::print_stdout,
-                reason = "the figure is wanted in the test's output"
-            )]
+            #[expect(clippy::print_stdout, reason = "the figure is wanted in the test's output")]
             {
-                println!(
-                    "{} {:?}: {length} instructions",
-                    arch.name(),
-                    options.denied
-                );
+                println!("{} {:?}: {length} instructions", arch.name(), options.denied);
             }
             assert!(length < 260, "{arch:?} {options:?}: {length} instructions");
         }

@@ -23,10 +23,7 @@ pub(in super::super) fn run(
         let holds = match code {
             0x20 => {
                 let offset = usize::try_from(k).expect("offsets are small");
-                assert!(
-                    offset.is_multiple_of(4),
-                    "the kernel refuses unaligned loads"
-                );
+                assert!(offset.is_multiple_of(4), "the kernel refuses unaligned loads");
                 let word = data[offset..offset + 4].try_into().expect("four bytes");
                 accumulator = u32::from_le_bytes(word);
                 continue;

@@ -31,9 +31,7 @@ pub(super) fn supervised<T: Send>(work: impl FnOnce() -> T + Send) -> (T, Violat
         let confined = scope.spawn(move || {
             rustix::thread::set_no_new_privs(true).expect("always possible");
             let listener = install(&program.instructions, Listener::Wanted).expect("installs");
-            sender
-                .send(listener.expect("was wanted"))
-                .expect("the test waits for it");
+            sender.send(listener.expect("was wanted")).expect("the test waits for it");
             drop(sender);
             work()
         });
@@ -42,10 +40,7 @@ pub(super) fn supervised<T: Send>(work: impl FnOnce() -> T + Send) -> (T, Violat
         let violations = answer_until_all_are_gone(&notifications);
         // Without a listener whatever is still blocked gets ENOSYS and the thread can be joined.
         drop(notifications);
-        (
-            confined.join().expect("the thread ends well"),
-            violations.expect("within a minute"),
-        )
+        (confined.join().expect("the thread ends well"), violations.expect("within a minute"))
     })
 }
 
@@ -56,22 +51,10 @@ fn answer_until_all_are_gone(notifications: &Notifications) -> Option<Violations
     let mut violations = Violations::new();
     while Instant::now() < deadline {
         let mut ready = [PollFd::new(notifications, PollFlags::IN)];
-        poll(
-            &mut ready,
-            Some(&Timespec {
-                tv_sec: 1,
-                tv_nsec: 0,
-            }),
-        )
-        .expect("polls");
+        poll(&mut ready, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).expect("polls");
         while let Some(call) = notifications.receive().expect("receives") {
             let verdict = profile.verdict(Arch::NATIVE, &options, call.number, call.arguments);
-            let Verdict::Deny {
-                name,
-                errno,
-                quiet: false,
-            } = verdict
-            else {
+            let Verdict::Deny { name, errno, quiet: false } = verdict else {
                 panic!("the kernel reported {call:?}, and the verdict is {verdict:?}");
             };
             assert_eq!(call.audit_arch, Arch::NATIVE.audit_number());
@@ -91,11 +74,7 @@ fn call(number: c_long, arguments: [u64; 3]) -> c_int {
     // SAFETY: the tests below make calls that the filter must deny. If one were carried out after
     // all, null pointers and the empty flags would make it fail or do nothing to memory.
     let result = unsafe { libc::syscall(number, first, second, third, 0_u64, 0_u64) };
-    if result < 0 {
-        std::io::Error::last_os_error().raw_os_error().unwrap_or(-1)
-    } else {
-        0
-    }
+    if result < 0 { std::io::Error::last_os_error().raw_os_error().unwrap_or(-1) } else { 0 }
 }
 
 /// libc gives it different types on different targets.
@@ -110,11 +89,7 @@ const DENIED: &[(c_long, [u64; 3], c_int)] = &[
     (libc::SYS_clone3, [0, 0, 0], libc::ENOSYS),
     (libc::SYS_clone, [0x1000_0011, 0, 0], libc::EPERM),
     (libc::SYS_socket, [40, 1, 0], libc::EAFNOSUPPORT),
-    (
-        libc::SYS_socket,
-        [0x28 | HIGH_BITS, 1, 0],
-        libc::EAFNOSUPPORT,
-    ),
+    (libc::SYS_socket, [0x28 | HIGH_BITS, 1, 0], libc::EAFNOSUPPORT),
     (libc::SYS_socket, [2, 3, 1], libc::EPERM),
     (libc::SYS_ioctl, [0, TIOCSTI, 0], libc::EPERM),
     (libc::SYS_ioctl, [0, TIOCSTI | HIGH_BITS, 0], libc::EPERM),
@@ -127,18 +102,11 @@ const DENIED: &[(c_long, [u64; 3], c_int)] = &[
 
 fn attack() {
     for &(number, arguments, errno) in DENIED {
-        assert_eq!(
-            call(number, arguments),
-            errno,
-            "call {number} {arguments:x?}"
-        );
+        assert_eq!(call(number, arguments), errno, "call {number} {arguments:x?}");
     }
     // What is allowed still works, with high bits that the kernel ignores as well as without.
     assert_eq!(call(libc::SYS_getpid, [0; 3]), 0);
-    assert_eq!(
-        call(libc::SYS_personality, [0xffff_ffff | HIGH_BITS, 0, 0]),
-        0
-    );
+    assert_eq!(call(libc::SYS_personality, [0xffff_ffff | HIGH_BITS, 0, 0]), 0);
 }
 
 #[test]
@@ -150,9 +118,7 @@ fn denied_calls_get_their_errno_from_the_kernel_when_nobody_listens() {
         assert!(listener.is_none());
         attack();
     });
-    confined
-        .join()
-        .expect("every call was answered as expected");
+    confined.join().expect("every call was answered as expected");
 }
 
 #[test]
@@ -191,9 +157,7 @@ fn receiving_does_not_wait_when_nothing_was_denied() {
     let confined = thread::spawn(move || {
         rustix::thread::set_no_new_privs(true).expect("always possible");
         let listener = install(&program.instructions, Listener::Wanted).expect("installs");
-        listener_sender
-            .send(listener.expect("was wanted"))
-            .expect("the test waits for it");
+        listener_sender.send(listener.expect("was wanted")).expect("the test waits for it");
         // An error says that the other end is dropped, which is the sign to end.
         let _ = wait_for_end.recv();
     });
@@ -238,10 +202,7 @@ mod other_abis {
         assert!(libc::WIFSIGNALED(status), "status {status:#x}");
         // A kernel built without 32-bit calls has no such gate, and the instruction itself faults.
         let signal = libc::WTERMSIG(status);
-        assert!(
-            [libc::SIGSYS, libc::SIGSEGV].contains(&signal),
-            "signal {signal}"
-        );
+        assert!([libc::SIGSYS, libc::SIGSEGV].contains(&signal), "signal {signal}");
     }
 
     #[test]

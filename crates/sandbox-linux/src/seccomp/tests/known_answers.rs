@@ -31,16 +31,8 @@ fn check_with(options: FilterOptions, name: &'static str, rows: &[(&[u64], Expec
             arguments[..given.len()].copy_from_slice(given);
             let expected = match *expected {
                 Allowed => Verdict::Allow,
-                Denied(errno) => Verdict::Deny {
-                    name,
-                    errno,
-                    quiet: false,
-                },
-                QuietlyDenied(errno) => Verdict::Deny {
-                    name,
-                    errno,
-                    quiet: true,
-                },
+                Denied(errno) => Verdict::Deny { name, errno, quiet: false },
+                QuietlyDenied(errno) => Verdict::Deny { name, errno, quiet: true },
             };
             let verdict = profile.verdict(arch, &options, number, arguments);
             assert_eq!(verdict, expected, "{arch:?} {name} {given:x?}");
@@ -54,16 +46,7 @@ fn plain_calls_are_allowed_denied_or_quietly_denied() {
     check("landlock_restrict_self", &[(&[], Allowed)]);
     check("clone3", &[(&[], QuietlyDenied(ENOSYS))]);
     check("io_uring_setup", &[(&[], QuietlyDenied(ENOSYS))]);
-    for name in [
-        "ptrace",
-        "mount",
-        "unshare",
-        "setns",
-        "bpf",
-        "keyctl",
-        "pidfd_getfd",
-        "chroot",
-    ] {
+    for name in ["ptrace", "mount", "unshare", "setns", "bpf", "keyctl", "pidfd_getfd", "chroot"] {
         check(name, &[(&[], Denied(EPERM))]);
     }
 }
@@ -104,27 +87,15 @@ fn sockets_are_local_or_tcp_or_udp_or_routing_questions() {
         (&[17, 2, 0], Denied(EAFNOSUPPORT)),
     ];
     check("socket", rows);
-    check(
-        "socketpair",
-        &[(&[1, 1], Allowed), (&[2, 1], Denied(EAFNOSUPPORT))],
-    );
+    check("socketpair", &[(&[1, 1], Allowed), (&[2, 1], Denied(EAFNOSUPPORT))]);
 }
 
 #[test]
 fn terminal_requests_that_reach_others_are_denied_whatever_the_high_bits() {
     for request in [0x5412, 0x541c, 0x541d, 0x5423, 0x5437, 0x5457] {
-        check(
-            "ioctl",
-            &[
-                (&[0, request], Denied(EPERM)),
-                (&[0, request | HIGH], Denied(EPERM)),
-            ],
-        );
+        check("ioctl", &[(&[0, request], Denied(EPERM)), (&[0, request | HIGH], Denied(EPERM))]);
     }
-    check(
-        "ioctl",
-        &[(&[0, 0x5413], Allowed), (&[0, 0x5401 | HIGH], Allowed)],
-    );
+    check("ioctl", &[(&[0, 0x5413], Allowed), (&[0, 0x5401 | HIGH], Allowed)]);
 }
 
 #[test]
@@ -173,10 +144,7 @@ fn device_nodes_are_denied_and_other_nodes_are_not() {
 fn processors_may_be_chosen_unless_they_are_fixed() {
     let free = options(DeniedAction::Notify);
     check_with(free, "sched_setaffinity", &[(&[], Allowed)]);
-    let fixed = FilterOptions {
-        affinity: Affinity::Fixed,
-        ..free
-    };
+    let fixed = FilterOptions { affinity: Affinity::Fixed, ..free };
     check_with(fixed, "sched_setaffinity", &[(&[], Denied(EPERM))]);
     check_with(fixed, "sched_getaffinity", &[(&[], Allowed)]);
 }
@@ -186,11 +154,7 @@ fn numbers_outside_the_table_do_not_exist_and_share_few_names() {
     let profile = Profile::builtin();
     let options = options(DeniedAction::Notify);
     let judge = |arch, number| profile.verdict(arch, &options, number, [0; 6]);
-    let missing = |name| Verdict::Deny {
-        name,
-        errno: ENOSYS,
-        quiet: false,
-    };
+    let missing = |name| Verdict::Deny { name, errno: ENOSYS, quiet: false };
     assert_eq!(judge(Arch::X86_64, 400), missing("unknown"));
     assert_eq!(judge(Arch::X86_64, 0x3fff_ffff), missing("unknown"));
     assert_eq!(judge(Arch::X86_64, 0x4000_0000), missing("x32"));

@@ -11,9 +11,5 @@ use super::{Affinity, DeniedAction, FilterOptions, NetworkKind};
 
 /// The usual options, with denied calls answered by `denied`.
 fn options(denied: DeniedAction) -> FilterOptions {
-    FilterOptions {
-        denied,
-        affinity: Affinity::Free,
-        network: NetworkKind::None,
-    }
+    FilterOptions { denied, affinity: Affinity::Free, network: NetworkKind::None }
 }

@@ -35,15 +35,7 @@ fn oracle(profile: &Profile, arch: Arch, options: FilterOptions) -> Vec<sock_fil
     let errno = SeccompAction::Errno(1);
     let filter = SeccompFilter::new(rules, errno, SeccompAction::Allow, target);
     let program: BpfProgram = filter.expect("valid").try_into().expect("short enough");
-    program
-        .iter()
-        .map(|i| sock_filter {
-            code: i.code,
-            jt: i.jt,
-            jf: i.jf,
-            k: i.k,
-        })
-        .collect()
+    program.iter().map(|i| sock_filter { code: i.code, jt: i.jt, jf: i.jf, k: i.k }).collect()
 }
 
 /// A condition there has one value, so that a list of values becomes several rules.
@@ -72,10 +64,7 @@ fn expand(conditions: &[Condition]) -> Vec<Vec<SeccompCondition>> {
                 alternatives.flatten().collect()
             }
             Membership::IsNot => {
-                let differs = condition
-                    .values
-                    .iter()
-                    .map(|&v| compare(SeccompCmpOp::Ne, v));
+                let differs = condition.values.iter().map(|&v| compare(SeccompCmpOp::Ne, v));
                 let differs: Vec<_> = differs.collect();
                 for list in &mut conjunctions {
                     list.extend(differs.iter().cloned());
@@ -92,9 +81,7 @@ fn another_compiler_allows_exactly_the_same_calls() {
     let profile = Profile::builtin();
     let options = options(DeniedAction::Errno);
     for arch in Arch::ALL {
-        let ours = profile
-            .compile(arch, &options)
-            .expect("the shipped profile compiles");
+        let ours = profile.compile(arch, &options).expect("the shipped profile compiles");
         let theirs = oracle(&profile, arch, options);
         assert!(theirs.len() > ours.len(), "ours should be the shorter one");
         for number in (0..600).chain([0x4000_0000, 0x4000_0001, u32::MAX]) {

@@ -43,29 +43,19 @@ fn run_confined(command: &mut Command) -> Output {
     };
     // SAFETY: the closure runs between fork and exec; it makes two system calls on memory that
     // was prepared before, and neither allocates nor locks.
-    unsafe { command.pre_exec(confine) }
-        .output()
-        .expect("the program starts")
+    unsafe { command.pre_exec(confine) }.output().expect("the program starts")
 }
 
 fn expect_output(name: &str, output: &Output, expected: &str) {
     let printed = String::from_utf8_lossy(&output.stdout);
     let complaints = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{name}: {}\n{printed}\n{complaints}",
-        output.status
-    );
+    assert!(output.status.success(), "{name}: {}\n{printed}\n{complaints}", output.status);
     assert_eq!(printed.trim_end(), expected, "{name}: {complaints}");
 }
 
 #[test]
 fn bash_runs_pipes_and_subshells() {
-    check(
-        "/usr/bin/bash",
-        &["-c", "x=$(echo a b | wc -w); (exit 3); echo $x $?; sync"],
-        "2 3",
-    );
+    check("/usr/bin/bash", &["-c", "x=$(echo a b | wc -w); (exit 3); echo $x $?; sync"], "2 3");
 }
 
 #[test]
@@ -116,21 +106,9 @@ fn perl_and_ruby_and_php_and_lua_run() {
     check("/usr/bin/perl", &["-e", "print `echo child`"], "child");
     let threads = "puts Thread.new { `echo child` }.value";
     check("/usr/bin/ruby", &["-e", threads], "child");
-    check(
-        "/usr/bin/php",
-        &["-r", "echo shell_exec('echo child');"],
-        "child",
-    );
-    check(
-        "/usr/bin/lua5.4",
-        &["-e", "print(io.popen('echo child'):read())"],
-        "child",
-    );
-    check(
-        "/usr/bin/sbcl",
-        &["--noinform", "--eval", "(progn (princ 42) (terpri) (exit))"],
-        "42",
-    );
+    check("/usr/bin/php", &["-r", "echo shell_exec('echo child');"], "child");
+    check("/usr/bin/lua5.4", &["-e", "print(io.popen('echo child'):read())"], "child");
+    check("/usr/bin/sbcl", &["--noinform", "--eval", "(progn (princ 42) (terpri) (exit))"], "42");
 }
 
 #[test]
@@ -167,11 +145,7 @@ fn java_compiles_and_runs_threads_and_loopback_sockets() {
             }
         }"#;
     std::fs::write(&source, code).expect("the folder is writable");
-    check(
-        "/usr/bin/java",
-        &[&source.to_string_lossy()],
-        "thread\nchild",
-    );
+    check("/usr/bin/java", &[&source.to_string_lossy()], "thread\nchild");
 }
 
 #[test]

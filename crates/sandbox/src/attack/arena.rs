@@ -1,0 +1,194 @@
+//! Where attacks are tried: the canaries on the host, and a sandbox around the attacker.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use sandbox_core::{Protection, Report, Request};
+
+use super::canaries::{Canaries, CanaryError};
+use super::entries::HeaderError;
+use super::judge::{self, Verdict};
+use super::list::{Attack, Program};
+use super::result::{AttackResult, Outcome};
+use crate::error::with_causes;
+use crate::{ExecuteError, Sandbox, StartError};
+
+/// Why attacks could not be tried at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AttackError {
+    /// The header of an attack has a mistake.
+    #[error("an attack cannot be read")]
+    Header(#[from] HeaderError),
+    /// What they aim at cannot be set up.
+    #[error(transparent)]
+    Canary(#[from] CanaryError),
+    /// There is no sandbox.
+    #[error("no sandbox can be started")]
+    Start(#[from] StartError),
+}
+
+/// A place to try attacks in. What is on the host for them to aim at goes when this is dropped.
+pub struct Arena {
+    walled: Sandbox,
+    canaries: Canaries,
+}
+
+/// Why a run gave no report to judge.
+enum NoReport {
+    Skipped(String),
+    Failed(String),
+}
+
+impl Arena {
+    /// Sets up the canaries, and a sandbox with every wall.
+    pub fn new() -> Result<Self, AttackError> {
+        let runtimes = crate::Runtimes::load(None).map_err(StartError::from)?;
+        let python: Option<PathBuf> = "python"
+            .parse()
+            .ok()
+            .and_then(|python| runtimes.resolve(&python).ok())
+            .map(|runtime| runtime.program().to_owned());
+        let canaries = Canaries::set_up(python.as_deref())?;
+        let walled = Sandbox::new()?;
+        Ok(Self { walled, canaries })
+    }
+
+    /// Tries an attack with every wall up: it has to be contained.
+    pub fn try_walled(&self, attack: &Attack) -> AttackResult {
+        let verdict = match self.run(&self.walled, attack) {
+            Ok(reports) => judge::walled(&attack.header, &reports, self.canaries.secrets()),
+            Err(none) => none.verdict(),
+        };
+        result(attack, verdict)
+    }
+
+    /// Tries it with just its own walls taken away: it has to be a breach. An attack that has none to
+    /// take away is skipped.
+    pub fn try_without(&self, attack: &Attack) -> Result<AttackResult, StartError> {
+        let header = &attack.header;
+        if attack.walls().is_empty() {
+            let reason = "no single wall could be taken away";
+            return Ok(result(attack, (Outcome::Skipped, reason.into())));
+        }
+        if header.root_only && !is_root() {
+            let reason = "only root can take this wall away";
+            return Ok(result(attack, (Outcome::Skipped, reason.into())));
+        }
+        let mut builder = Sandbox::builder().spare_slots(0);
+        for wall in attack.walls() {
+            builder = builder.without(*wall);
+        }
+        let sandbox = builder.build()?;
+        let secret = self.canaries.host_secret();
+        let verdict = match self.run(&sandbox, attack) {
+            Ok(reports) => match reports.last() {
+                Some(report) => judge::without(header, report, secret),
+                None => (Outcome::Unclear, "nothing ran".into()),
+            },
+            Err(none) => none.verdict(),
+        };
+        // The host may lack what the attack would use; then there is nothing to show.
+        let verdict = match (&verdict, &header.optional) {
+            ((Outcome::Contained, words), Some(why)) => {
+                (Outcome::Skipped, format!("{words}: {why}"))
+            }
+            _ => verdict,
+        };
+        Ok(result(attack, verdict))
+    }
+
+    /// Runs the programs of an attack one after the other.
+    fn run(&self, sandbox: &Sandbox, attack: &Attack) -> Result<Vec<Report>, NoReport> {
+        for placeholder in attack.placeholders() {
+            if let Some(reason) = self.canaries.missing(placeholder) {
+                return Err(NoReport::Skipped(reason.to_owned()));
+            }
+        }
+        let missing = &sandbox.capabilities().missing;
+        for wall in missing {
+            if attack.walls().contains(&wall.protection) {
+                return Err(NoReport::Skipped(wall.reason.clone()));
+            }
+        }
+        let can_miss: Vec<_> = missing.iter().map(|wall| wall.protection).collect();
+        let mut reports = Vec::new();
+        for program in std::iter::once(&attack.program).chain(&attack.then) {
+            let request = self.request(sandbox, attack, program, &can_miss)?;
+            reports.push(sandbox.execute(request)?);
+        }
+        Ok(reports)
+    }
+
+    fn request(
+        &self,
+        sandbox: &Sandbox,
+        attack: &Attack,
+        program: &Program,
+        can_miss: &[Protection],
+    ) -> Result<Request, NoReport> {
+        let header = &attack.header;
+        let language = sandbox.runtimes().language_for_file(program.file, "");
+        let language = language
+            .ok_or_else(|| NoReport::Failed(format!("{} is in no known language", program.file)))?;
+        let source = if header.args_in_source {
+            self.canaries.fill_in(program.source)
+        } else {
+            program.source.to_owned()
+        };
+        let mut request = Request::builder(language)
+            .code(source)
+            .stdin(header.stdin.as_str())
+            .args(program.args.iter().map(|arg| self.canaries.fill_in(arg)))
+            .limits(header.limits.run.clone())
+            .compile_limits(header.limits.compile.clone())
+            .network(header.limits.network);
+        for pattern in &header.collect {
+            request = request.collect(pattern);
+        }
+        for protection in can_miss {
+            request = request.allow_missing(*protection);
+        }
+        request.build().map_err(|error| NoReport::Failed(error.to_string()))
+    }
+}
+
+impl NoReport {
+    fn verdict(self) -> Verdict {
+        match self {
+            Self::Skipped(reason) => (Outcome::Skipped, reason),
+            Self::Failed(reason) => (Outcome::Unclear, reason),
+        }
+    }
+}
+
+impl From<ExecuteError> for NoReport {
+    fn from(error: ExecuteError) -> Self {
+        match error {
+            ExecuteError::Language(error) => Self::Skipped(error.to_string()),
+            error => Self::Failed(with_causes(&error)),
+        }
+    }
+}
+
+fn result(attack: &Attack, (outcome, detail): Verdict) -> AttackResult {
+    let walls: Vec<_> = attack.walls().iter().map(|wall| wall.name()).collect();
+    AttackResult {
+        name: attack.name().to_owned(),
+        class: attack.class().to_owned(),
+        title: attack.title().to_owned(),
+        wall: if walls.is_empty() { "—".to_owned() } else { walls.join(", ") },
+        outcome,
+        detail,
+    }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
+
+impl std::fmt::Debug for Arena {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Arena").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,81 @@
+//! Programs that try to outlive their own end, or to look as if they had ended.
+
+use sandbox::Report;
+use sandbox_tests::backend::{execute, with_each_backend};
+use std::time::{Duration, Instant};
+
+use crate::table::{bash, python};
+
+table! {
+    a_daemon_ends_with_the_program: python(DAEMON) => Completed, |report: &Report| {
+        assert_eq!(report.stdout, "daemon is up\n");
+        assert!(report.execution_time_ms < 5000.0);
+    };
+    /// Its output stays open in the daemon, and is over all the same.
+    a_daemon_that_holds_the_streams_ends_with_the_program:
+        bash("(setsid sleep 60 &) ; echo over") => Completed, |report: &Report| {
+            assert_eq!(report.stdout, "over\n");
+            assert!(report.execution_time_ms < 5000.0);
+        };
+    a_stopped_child_ends_with_the_program: bash("sleep 60 & kill -STOP $!; echo over")
+        => Completed, |report: &Report| assert!(report.execution_time_ms < 5000.0);
+    closing_every_stream_is_not_an_end:
+        bash("exec <&- >&- 2>&-; sleep 0.3; echo x > left; exit 4").collect("left")
+        => RuntimeError, |report: &Report| {
+            assert_eq!(report.exit_code, 4);
+            assert_eq!(report.output_files[0].content, "x\n");
+            assert!(report.execution_time_ms >= 290.0);
+        };
+    /// Whoever loses its parent is reaped inside, so zombies do not use up the process limit.
+    orphans_are_reaped_while_the_program_runs:
+        bash("for i in {1..40}; do (/bin/true &); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l")
+            .limits(limits!(with_pids(16)))
+        => Completed, |report: &Report| {
+            let left: u32 = report.stdout.trim().parse().unwrap_or(99);
+            assert!(left < 8, "{left} processes are left");
+        };
+    a_program_replaced_by_another_is_still_the_program: bash("exec bash -c 'exit 9'")
+        => RuntimeError, |report: &Report| assert_eq!(report.exit_code, 9);
+    the_main_thread_may_end_first:
+        python("import threading, time, os\n\
+                threading.Thread(target=lambda: (time.sleep(0.2), print('late'), os._exit(5))).start()")
+        => RuntimeError, |report: &Report| {
+            assert_eq!((report.exit_code, report.stdout.as_str()), (5, "late\n"));
+        };
+}
+
+/// Forks twice with a session in between, so that it has neither parent nor terminal.
+const DAEMON: &str = "
+import os, time
+up, told = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        os.write(told, b'x')
+        for stream in (0, 1, 2): os.close(stream)
+        time.sleep(60)
+    os._exit(0)
+os.wait()
+os.read(up, 1)
+print('daemon is up')
+";
+
+#[test]
+fn what_a_daemon_would_do_later_never_happens() {
+    with_each_backend(|sandbox| {
+        let place = tempfile::tempdir().unwrap();
+        let volume = format!("{}:/out:rw", place.path().display());
+        let request = bash("(setsid bash -c 'sleep 1; echo late > /out/late' &) ; echo now > /out/now")
+            .volume(volume.parse().unwrap());
+        let begun = Instant::now();
+        let Some(report) = execute("what_a_daemon_would_do_later", sandbox, request) else {
+            return;
+        };
+        assert!(report.success, "{:?}", report.error);
+        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
+        assert!(place.path().join("now").exists());
+        // Nobody announces that nothing happens: the moment at which it would have has to pass.
+        std::thread::sleep(Duration::from_millis(1300));
+        assert!(!place.path().join("late").exists());
+    });
+}

@@ -1,0 +1,140 @@
+//! Directories of the host that the caller shows to a program.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use sandbox::{Report, RequestBuilder, Volume, VolumeAccess};
+use sandbox_tests::backend::{execute, with_each_backend};
+use tempfile::TempDir;
+
+use crate::table::bash;
+
+/// A directory with a file and a directory in it.
+fn shown() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("note"), "from outside").unwrap();
+    std::fs::create_dir(place.path().join("sub")).unwrap();
+    place
+}
+
+fn volume(host: &Path, inside: &str, access: VolumeAccess) -> Volume {
+    Volume::new(host, Path::new(inside), access).unwrap()
+}
+
+/// Runs a script under every backend, with a fresh directory shown at this place.
+fn with_volume(
+    name: &str,
+    script: &str,
+    inside: &str,
+    access: VolumeAccess,
+    check: impl Fn(&Report, &Path),
+) {
+    with_each_backend(|sandbox| {
+        let place = shown();
+        let request: RequestBuilder = bash(script).volume(volume(place.path(), inside, access));
+        if let Some(report) = execute(name, sandbox, request) {
+            check(&report, place.path());
+        }
+    });
+}
+
+#[test]
+fn a_volume_can_be_read_and_not_written_unless_said() {
+    let script = "cat /data/note; echo x > /data/new || echo refused; rm /data/note || echo kept; \
+                  chmod 777 /data/note || echo unchanged; exec 2>&-; touch /data/sub/new || echo no";
+    with_volume("ro_volume", script, "/data", VolumeAccess::ReadOnly, |report, place| {
+        assert_eq!(report.stdout, "from outsiderefused\nkept\nunchanged\nno\n");
+        assert!(!place.join("new").exists() && !place.join("sub/new").exists());
+        assert_eq!(std::fs::read(place.join("note")).unwrap(), b"from outside");
+    });
+}
+
+#[test]
+fn what_is_written_to_a_volume_belongs_to_the_caller() {
+    let script = "echo written > /data/new; mkdir /data/made; echo y > /data/made/z; \
+                  echo more >> /data/note; stat -c %U /data/new /data/note";
+    with_volume("rw_volume", script, "/data", VolumeAccess::ReadWrite, |report, place| {
+        assert_eq!(report.stdout, "sandbox\nsandbox\n", "{}", report.stderr);
+        let caller = rustix::process::geteuid().as_raw();
+        for name in ["new", "made", "made/z", "note"] {
+            let owner = std::fs::metadata(place.join(name)).unwrap().uid();
+            assert_eq!(owner, caller, "{name} belongs to {owner}");
+        }
+        assert_eq!(std::fs::read_to_string(place.join("note")).unwrap(), "from outsidemore\n");
+    });
+}
+
+#[test]
+fn a_volume_may_lie_in_the_work_directory() {
+    let script = "pwd; cat input/note; echo result > input/out";
+    with_volume("volume_in_work", script, "/work/input", VolumeAccess::ReadWrite, |report, place| {
+        assert_eq!(report.stdout, "/work\nfrom outside");
+        assert_eq!(std::fs::read_to_string(place.join("out")).unwrap(), "result\n");
+    });
+}
+
+#[test]
+fn files_of_a_volume_are_not_brought_back_as_results() {
+    with_each_backend(|sandbox| {
+        let place = shown();
+        let request = bash("echo own > own")
+            .volume(volume(place.path(), "/work/input", VolumeAccess::ReadOnly))
+            .collect("**");
+        let Some(report) = execute("volume_not_collected", sandbox, request) else {
+            return;
+        };
+        let paths: Vec<&str> = report.output_files.iter().map(|file| file.path.as_str()).collect();
+        assert_eq!(paths, ["own"]);
+    });
+}
+
+#[test]
+fn devices_and_set_user_id_programs_on_a_volume_are_inert() {
+    use std::os::unix::fs::PermissionsExt;
+    with_each_backend(|sandbox| {
+        let place = shown();
+        let copy = place.path().join("id");
+        std::fs::copy("/usr/bin/id", &copy).unwrap();
+        std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o4755)).unwrap();
+        let request = bash("/data/id -u; grep ' /data ' /proc/self/mountinfo")
+            .volume(volume(place.path(), "/data", VolumeAccess::ReadOnly));
+        let Some(report) = execute("volume_nosuid", sandbox, request) else {
+            return;
+        };
+        assert!(report.stdout.starts_with("1000\n"), "{}", report.stdout);
+        for flag in ["ro", "nosuid", "nodev"] {
+            assert!(report.stdout.contains(flag), "{flag}: {}", report.stdout);
+        }
+    });
+}
+
+#[test]
+fn a_single_file_can_be_shown_and_several_volumes_together() {
+    with_each_backend(|sandbox| {
+        let (first, second) = (shown(), shown());
+        std::fs::write(second.path().join("note"), "second").unwrap();
+        let request = bash("cat /one/note /deep/er/note; echo; ls / | tr '\\n' ' '")
+            .volume(volume(first.path(), "/one", VolumeAccess::ReadOnly))
+            .volume(volume(&second.path().join("note"), "/deep/er/note", VolumeAccess::ReadOnly));
+        let Some(report) = execute("two_volumes", sandbox, request) else {
+            return;
+        };
+        let text = &report.stdout;
+        assert!(text.starts_with("from outsidesecond\n"), "{text} {}", report.stderr);
+        assert!(text.contains("one ") && text.contains("deep "), "{text}");
+    });
+}
+
+#[test]
+fn a_volume_is_gone_in_the_next_execution() {
+    with_each_backend(|sandbox| {
+        let place = shown();
+        let with = bash("cat /data/note").volume(volume(place.path(), "/data", VolumeAccess::ReadOnly));
+        let Some(report) = execute("volume_gone", sandbox, with) else {
+            return;
+        };
+        assert_eq!(report.stdout, "from outside");
+        let report = execute("volume_gone", sandbox, bash("ls -d /data || echo gone")).unwrap();
+        assert_eq!(report.stdout, "gone\n");
+    });
+}

@@ -151,20 +151,13 @@ pub(crate) fn start_backend_without(
     spare_slots: usize,
     without: BTreeSet<Protection>,
 ) -> anyhow::Result<NativeBackend> {
-    let options = NativeOptions {
-        without,
-        spare_slots,
-        ..NativeOptions::default()
-    };
+    let options = NativeOptions { without, spare_slots, ..NativeOptions::default() };
     NativeBackend::start(&options).context("start the native backend")
 }
 
 impl<'a> Case<'a> {
     pub(crate) fn bare(payload: Payload) -> Self {
-        Self {
-            way: Way::Bare,
-            runner: Runner::Process(payload.command().to_vec()),
-        }
+        Self { way: Way::Bare, runner: Runner::Process(payload.command().to_vec()) }
     }
 
     pub(crate) fn bubblewrap(payload: Payload) -> anyhow::Result<Self> {
@@ -174,17 +167,11 @@ impl<'a> Case<'a> {
             BUBBLEWRAP[0]
         );
         let command = BUBBLEWRAP.iter().chain(payload.command()).copied();
-        Ok(Self {
-            way: Way::Bubblewrap,
-            runner: Runner::Process(command.collect()),
-        })
+        Ok(Self { way: Way::Bubblewrap, runner: Runner::Process(command.collect()) })
     }
 
     pub(crate) fn ours(payload: Payload, way: Way, backend: &'a NativeBackend) -> Self {
-        Self {
-            way,
-            runner: Runner::Sandbox(backend, Box::new(plan(payload))),
-        }
+        Self { way, runner: Runner::Sandbox(backend, Box::new(plan(payload))) }
     }
 
     /// Runs once, and makes sure that it did what it should: a failure is quick and would look good.
@@ -219,10 +206,7 @@ fn run_process(command: &[&str]) -> anyhow::Result<Run> {
     let total = begun.elapsed();
     let status = status.with_context(|| format!("start {}", command[0]))?;
     ensure!(status.success(), "{} ended with {status}", command[0]);
-    Ok(Run {
-        total,
-        stages: None,
-    })
+    Ok(Run { total, stages: None })
 }
 
 fn run_sandbox(backend: &NativeBackend, plan: &StagePlan, payload: Payload) -> anyhow::Result<Run> {

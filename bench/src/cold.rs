@@ -26,6 +26,15 @@ pub(crate) struct Findings {
     pub(crate) not_enforced: Vec<Protection>,
 }
 
+impl Findings {
+    /// Pacings in which the small program did not run cheaper in ours than under bubblewrap. A longer
+    /// program is shown but not judged: the noise of its own time is larger than the difference.
+    pub(crate) fn broken_promises(&self) -> Vec<Pacing> {
+        let judged = self.comparisons.iter().filter(|one| one.payload == Payload::True);
+        judged.filter(|one| !one.is_ours_cheaper()).map(|one| one.pacing).collect()
+    }
+}
+
 /// One program in one pacing, run in every way.
 pub(crate) struct Comparison {
     pub(crate) payload: Payload,
@@ -39,7 +48,7 @@ impl Comparison {
         found.next().map(|(_, series)| series)
     }
 
-    /// Whether ours took less time than bubblewrap: the promise that this benchmark holds.
+    /// Whether ours took less time than bubblewrap, in the median.
     pub(crate) fn is_ours_cheaper(&self) -> bool {
         let median = |way| self.series_of(way).map(|series| series.summary().median);
         median(Way::Ours) < median(Way::Bubblewrap)
@@ -50,7 +59,7 @@ impl Comparison {
 pub(crate) fn run(rounds: usize, results: &Path) -> anyhow::Result<ExitCode> {
     let prepared = start_backend(NativeOptions::default().spare_slots)?;
     let unprepared = start_backend(0)?;
-    let host = HostFacts::gather(prepared.describe_cgroups());
+    let host = HostFacts::gather(&prepared.describe_cgroups());
     let mut comparisons = Vec::new();
     let mut not_enforced = Vec::new();
     for payload in Payload::ALL {
@@ -65,7 +74,7 @@ pub(crate) fn run(rounds: usize, results: &Path) -> anyhow::Result<ExitCode> {
             Payload::True => rounds,
             Payload::Python => rounds.div_ceil(PYTHON_FACTOR),
         };
-        for pacing in Pacing::ALL {
+        for pacing in Pacing::COMPARED {
             let series = measure(&cases, payload, pacing, pacing.rounds(rounds))?;
             comparisons.push(Comparison {
                 payload,
@@ -74,18 +83,10 @@ pub(crate) fn run(rounds: usize, results: &Path) -> anyhow::Result<ExitCode> {
             });
         }
     }
-    let walls = walls::costs(Pacing::Turns.rounds(rounds) / 2)?;
-    let findings = Findings {
-        host,
-        comparisons,
-        walls,
-        not_enforced,
-    };
+    let walls = walls::costs(rounds)?;
+    let findings = Findings { host, comparisons, walls, not_enforced };
     let text = table::render(&findings);
-    std::io::stdout()
-        .write_all(text.as_bytes())
-        .context("print the results")?;
+    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
     record::write(&findings, &text, results)?;
-    let is_kept = findings.comparisons.iter().all(Comparison::is_ours_cheaper);
-    Ok(ExitCode::from(u8::from(!is_kept)))
+    Ok(ExitCode::from(u8::from(!findings.broken_promises().is_empty())))
 }

@@ -20,7 +20,9 @@ pub(crate) struct HostFacts {
 
 impl HostFacts {
     /// Looks around, before the measuring adds to the load.
-    pub(crate) fn gather(cgroups: String) -> Self {
+    pub(crate) fn gather(cgroups: &str) -> Self {
+        // Which version matters; where its directories lie is of no interest elsewhere.
+        let version = cgroups.split(" below ").next().unwrap_or(cgroups);
         let uname = rustix::system::uname();
         Self {
             date: chrono::Utc::now().format("%Y-%m-%dT%H:%M:%SZ").to_string(),
@@ -32,7 +34,7 @@ impl HostFacts {
             load_before: load(),
             bubblewrap: version_of("/usr/bin/bwrap"),
             python: version_of("/usr/bin/python3"),
-            cgroups,
+            cgroups: version.to_owned(),
         }
     }
 
@@ -42,10 +44,7 @@ impl HostFacts {
                 "{}, {} cores, {}, {}, Linux {}",
                 self.processor, self.cores, self.memory, self.architecture, self.kernel
             ),
-            format!(
-                "{}, {}, cgroups: {}",
-                self.bubblewrap, self.python, self.cgroups
-            ),
+            format!("{}, {}, {}", self.bubblewrap, self.python, self.cgroups),
             format!(
                 "{}, load {} before, {} after (the measuring included)",
                 self.date,
@@ -75,10 +74,7 @@ impl HostFacts {
 /// How many processes wanted a core in the last minute, and in the last five.
 fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace()
-        .take(2)
-        .collect::<Vec<_>>()
-        .join(" ")
+    text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
 }
 
 fn field_of(file: &str, name: &str) -> String {

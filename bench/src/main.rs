@@ -29,14 +29,15 @@ struct Arguments {
 enum Benchmark {
     /// What a single-use sandbox costs, against a bare process and bubblewrap.
     ///
-    /// Ends with code 1 if ours is not cheaper than bubblewrap in some pacing.
+    /// Ends with code 1 if a run of /bin/true in ours is not cheaper than under bubblewrap in every
+    /// pacing.
     Cold(ColdArguments),
 }
 
 #[derive(Args)]
 struct ColdArguments {
     /// Rounds with pauses; the other pacings do a multiple of it.
-    #[arg(long, default_value_t = 40, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     rounds: u32,
     /// A few rounds only: to see that it works, not to quote figures.
     #[arg(long, conflicts_with = "rounds")]
@@ -50,10 +51,6 @@ const QUICK_ROUNDS: u32 = 6;
 
 fn main() -> anyhow::Result<ExitCode> {
     let Benchmark::Cold(arguments) = Arguments::parse().benchmark;
-    let rounds = if arguments.quick {
-        QUICK_ROUNDS
-    } else {
-        arguments.rounds
-    };
+    let rounds = if arguments.quick { QUICK_ROUNDS } else { arguments.rounds };
     cold::run(rounds as usize, &arguments.results)
 }

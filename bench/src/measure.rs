@@ -9,8 +9,10 @@ use crate::cases::{Case, Payload, Run};
 const IDLE: Duration = Duration::from_millis(100);
 /// Runs of one case in a row; more than there are spare slots.
 const BURST: usize = 10;
+/// Preparing a slot takes a few milliseconds, most of them waiting for the kernel.
+const REFILL: Duration = Duration::from_millis(10);
 /// Rounds at the start that are not counted: files are read for the first time.
-const WARM_UP: usize = 2;
+const WARM_UP: usize = 1;
 
 /// How runs follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,22 +23,27 @@ pub(crate) enum Pacing {
     Bursts,
     /// One run of each case, each after a tenth of a second in which nothing happens.
     Idle,
+    /// One run of each case, each after spare slots had time to be prepared again: quiet enough to see
+    /// small differences between cases of ours, and quicker than idleness.
+    Refilled,
 }
 
 impl Pacing {
-    pub(crate) const ALL: [Self; 3] = [Self::Turns, Self::Bursts, Self::Idle];
+    /// Those in which ours is compared with others.
+    pub(crate) const COMPARED: [Self; 3] = [Self::Turns, Self::Bursts, Self::Idle];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Turns => "back to back, in turns",
             Self::Bursts => "back to back, ten in a row",
             Self::Idle => "each after 100 ms of idleness",
+            Self::Refilled => "each after 10 ms",
         }
     }
 
     fn runs_in_a_row(self) -> usize {
         match self {
-            Self::Turns | Self::Idle => 1,
+            Self::Turns | Self::Idle | Self::Refilled => 1,
             Self::Bursts => BURST,
         }
     }
@@ -45,6 +52,7 @@ impl Pacing {
         match self {
             Self::Turns | Self::Bursts => Duration::ZERO,
             Self::Idle => IDLE,
+            Self::Refilled => REFILL,
         }
     }
 
@@ -54,6 +62,7 @@ impl Pacing {
             Self::Turns => with_pauses * 8,
             Self::Bursts => with_pauses.div_ceil(2),
             Self::Idle => with_pauses,
+            Self::Refilled => with_pauses * 2,
         }
     }
 }
@@ -72,6 +81,19 @@ pub(crate) struct Summary {
     pub(crate) p95: Duration,
     pub(crate) p99: Duration,
 }
+
+/// A difference between two cases, in microseconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Difference {
+    /// The median over the rounds.
+    pub(crate) micros: f64,
+    /// The standard error of that median.
+    pub(crate) uncertainty: f64,
+}
+
+/// For values spread like a bell curve: from the median distance to the median to the standard
+/// deviation (1.4826), and from there, over the root of the count, to the error of the median (1.2533).
+const ERROR_OF_MEDIAN: f64 = 1.4826 * 1.2533;
 
 /// Runs the cases in turns. Every round draws a new order: what one run leaves to be cleaned up in
 /// the background then disturbs each of the others equally often.
@@ -120,21 +142,24 @@ impl Series {
     pub(crate) fn ratio_by_round(&self, other: &Self) -> f64 {
         let pairs = self.rounds.iter().zip(&other.rounds);
         median_number(
-            pairs
-                .map(|(ours, theirs)| ratio(round_median(ours), round_median(theirs)))
-                .collect(),
+            pairs.map(|(ours, theirs)| ratio(round_median(ours), round_median(theirs))).collect(),
         )
     }
 
-    /// The median over the rounds of how many microseconds more this took than the other.
-    pub(crate) fn micros_over_by_round(&self, other: &Self) -> f64 {
+    /// How many microseconds more this took than the other, round by round.
+    pub(crate) fn difference_by_round(&self, other: &Self) -> Difference {
         let micros = |runs: &[Run]| round_median(runs).as_secs_f64() * 1e6;
         let pairs = self.rounds.iter().zip(&other.rounds);
-        median_number(
-            pairs
-                .map(|(ours, theirs)| micros(ours) - micros(theirs))
-                .collect(),
-        )
+        let differences: Vec<f64> =
+            pairs.map(|(ours, theirs)| micros(ours) - micros(theirs)).collect();
+        let median = median_number(differences.clone());
+        let deviations = differences.iter().map(|difference| (difference - median).abs());
+        let deviation = median_number(deviations.collect());
+        let count = u32::try_from(differences.len()).unwrap_or(u32::MAX).max(1);
+        Difference {
+            micros: median,
+            uncertainty: deviation * ERROR_OF_MEDIAN / f64::from(count).sqrt(),
+        }
     }
 
     fn times(&self, part: impl Fn(&Run) -> Option<Duration>) -> Vec<Duration> {
@@ -196,13 +221,8 @@ mod tests {
     use super::*;
 
     fn series(millis: &[u64]) -> Series {
-        let run = |millis: &u64| Run {
-            total: Duration::from_millis(*millis),
-            stages: None,
-        };
-        Series {
-            rounds: millis.iter().map(|millis| vec![run(millis)]).collect(),
-        }
+        let run = |millis: &u64| Run { total: Duration::from_millis(*millis), stages: None };
+        Series { rounds: millis.iter().map(|millis| vec![run(millis)]).collect() }
     }
 
     #[test]
@@ -220,17 +240,23 @@ mod tests {
     fn a_slow_round_does_not_change_the_ratio_by_round() {
         let (bare, other) = (series(&[1, 1, 50]), series(&[3, 3, 150]));
         assert!((other.ratio_by_round(&bare) - 3.0).abs() < 1e-9);
-        assert!((other.micros_over_by_round(&bare) - 2000.0).abs() < 1e-6);
+        let difference = other.difference_by_round(&bare);
+        assert!((difference.micros - 2000.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn differences_that_vary_are_uncertain() {
+        let none = series(&[0; 4]);
+        let steady = series(&[5; 4]).difference_by_round(&none);
+        let varying = series(&[1, 3, 5, 7]).difference_by_round(&none);
+        assert!(steady.uncertainty.abs() < 1e-9);
+        assert!(varying.uncertainty > 1000.0);
     }
 
     #[test]
     fn a_wide_spread_is_called_noisy() {
         assert!(!series(&[10; 20]).summary().is_noisy());
-        assert!(
-            series(&[&[10; 18][..], &[30; 2]].concat())
-                .summary()
-                .is_noisy()
-        );
+        assert!(series(&[&[10; 18][..], &[30; 2]].concat()).summary().is_noisy());
     }
 
     #[test]

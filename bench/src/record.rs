@@ -26,8 +26,10 @@ fn to_json(findings: &Findings) -> Value {
     let walls = findings.walls.iter().map(|cost| {
         json!({
             "wall": cost.wall,
-            "prepared_us": rounded(cost.prepared),
-            "unprepared_us": rounded(cost.unprepared),
+            "prepared_us": rounded(cost.prepared.micros),
+            "prepared_uncertainty_us": rounded(cost.prepared.uncertainty),
+            "unprepared_us": rounded(cost.unprepared.micros),
+            "unprepared_uncertainty_us": rounded(cost.unprepared.uncertainty),
         })
     });
     json!({
@@ -41,10 +43,7 @@ fn to_json(findings: &Findings) -> Value {
 
 fn comparison(comparison: &Comparison) -> Value {
     let bare = comparison.series_of(Way::Bare);
-    let rows = comparison
-        .series
-        .iter()
-        .map(|(way, series)| row(*way, series, bare));
+    let rows = comparison.series.iter().map(|(way, series)| row(*way, series, bare));
     json!({
         "program": comparison.payload.name(),
         "pacing": comparison.pacing.name(),

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::cases::{Payload, Stages, Way};
 use crate::cold::{Comparison, Findings};
-use crate::measure::{Series, ratio};
+use crate::measure::{Difference, Series, ratio};
 
 /// Everything, in the order a reader asks: how much, what is that, and where does it go.
 pub(crate) fn render(findings: &Findings) -> String {
@@ -17,25 +17,15 @@ pub(crate) fn render(findings: &Findings) -> String {
     }
     for comparison in &findings.comparisons {
         let title = title(comparison);
-        line_to(
-            &mut text,
-            &format!("\n{title}\n{}", comparison_table(comparison)),
-        );
+        line_to(&mut text, &format!("\n{title}\n{}", comparison_table(comparison)));
     }
     line_to(&mut text, "\nWhat a row contains");
     for way in [Way::Bare, Way::Bubblewrap, Way::Ours, Way::OursUnprepared] {
         line_to(&mut text, &format!("  {}: {}", way.name(), way.contents()));
     }
     if !findings.not_enforced.is_empty() {
-        let names: Vec<&str> = findings
-            .not_enforced
-            .iter()
-            .map(|wall| wall.name())
-            .collect();
-        line_to(
-            &mut text,
-            &format!("  not held on this host: {}", names.join(", ")),
-        );
+        let names: Vec<&str> = findings.not_enforced.iter().map(|wall| wall.name()).collect();
+        line_to(&mut text, &format!("  not held on this host: {}", names.join(", ")));
     }
     line_to(&mut text, &format!("\n{}", stages_section(findings)));
     line_to(&mut text, &format!("\n{}", walls_section(findings)));
@@ -44,11 +34,7 @@ pub(crate) fn render(findings: &Findings) -> String {
 }
 
 fn title(comparison: &Comparison) -> String {
-    let mut title = format!(
-        "{}, {}",
-        comparison.payload.name(),
-        comparison.pacing.name()
-    );
+    let mut title = format!("{}, {}", comparison.payload.name(), comparison.pacing.name());
     if let Some(bare) = comparison.series_of(Way::Bare) {
         let summary = bare.summary();
         let spread = ratio(summary.p95, summary.median);
@@ -59,15 +45,7 @@ fn title(comparison: &Comparison) -> String {
 }
 
 fn comparison_table(comparison: &Comparison) -> String {
-    let heads = [
-        "ms",
-        "runs",
-        "median",
-        "p95",
-        "p99",
-        "× bare",
-        "× bare by round",
-    ];
+    let heads = ["ms", "runs", "median", "p95", "p99", "× bare", "× bare by round"];
     let bare = comparison.series_of(Way::Bare);
     let rows = comparison.series.iter().map(|(way, series)| {
         let summary = series.summary();
@@ -87,14 +65,7 @@ fn comparison_table(comparison: &Comparison) -> String {
 }
 
 fn stages_section(findings: &Findings) -> String {
-    let heads = [
-        "µs, medians",
-        "prepare",
-        "between",
-        "program",
-        "collect",
-        "total",
-    ];
+    let heads = ["µs, medians", "prepare", "between", "program", "collect", "total"];
     let mut rows = Vec::new();
     for comparison in &findings.comparisons {
         for way in [Way::Ours, Way::OursUnprepared] {
@@ -133,41 +104,25 @@ fn stage_medians(series: &Series) -> Vec<String> {
 fn walls_section(findings: &Findings) -> String {
     let heads = ["µs", "ours", "nothing prepared"];
     let rows = findings.walls.iter().map(|cost| {
-        vec![
-            cost.wall.name().to_owned(),
-            format!("{:+.0}", cost.prepared),
-            format!("{:+.0}", cost.unprepared),
-        ]
+        vec![cost.wall.name().to_owned(), difference(cost.prepared), difference(cost.unprepared)]
     });
     format!(
         "Where our time goes, by wall: what {} takes longer with it than without it \
-         (median over rounds)\n{}",
+         (median over rounds,\nwith the standard error of that median: less than twice \
+         the error is noise)\n{}",
         Payload::True.name(),
         grid(&heads, rows)
     )
 }
 
 fn verdict(findings: &Findings) -> String {
-    let failed: Vec<String> = findings
-        .comparisons
-        .iter()
-        .filter(|comparison| !comparison.is_ours_cheaper())
-        .map(|comparison| {
-            format!(
-                "{}, {}",
-                comparison.payload.name(),
-                comparison.pacing.name()
-            )
-        })
-        .collect();
-    if failed.is_empty() {
-        "\nOurs costs less than bubblewrap in every pacing.".to_owned()
-    } else {
-        format!(
-            "\nOurs does NOT cost less than bubblewrap: {}.",
-            failed.join("; ")
-        )
+    let broken = findings.broken_promises();
+    let program = Payload::True.name();
+    if broken.is_empty() {
+        return format!("\n{program}: ours costs less than bubblewrap in every pacing.");
     }
+    let names: Vec<&str> = broken.iter().map(|pacing| pacing.name()).collect();
+    format!("\n{program}: ours does NOT cost less than bubblewrap {}.", names.join("; "))
 }
 
 /// Names to the left, figures to the right, no lines.
@@ -182,6 +137,10 @@ fn grid(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()
+}
+
+fn difference(difference: Difference) -> String {
+    format!("{:+.0} ± {:.0}", difference.micros, difference.uncertainty)
 }
 
 fn line_to(text: &mut String, line: &str) {

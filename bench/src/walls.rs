@@ -6,7 +6,7 @@ use sandbox_backends::native::{NativeBackend, NativeOptions};
 use sandbox_core::Protection;
 
 use crate::cases::{Case, Payload, Way, start_backend_without};
-use crate::measure::{Pacing, Series, measure};
+use crate::measure::{Difference, Pacing, Series, measure};
 
 /// Walls that can be left out and that cost something while a sandbox is built.
 const WALLS: &[Protection] = &[
@@ -24,13 +24,16 @@ const WALLS: &[Protection] = &[
     Protection::Session,
 ];
 
-/// What one wall adds to a run, in microseconds.
+/// Slots of the run before are not prepared again while the next one is measured.
+const PACING: Pacing = Pacing::Refilled;
+
+/// What one wall adds to a run.
 pub(crate) struct WallCost {
     pub(crate) wall: Protection,
     /// With spare slots, as by default.
-    pub(crate) prepared: f64,
+    pub(crate) prepared: Difference,
     /// With nothing prepared.
-    pub(crate) unprepared: f64,
+    pub(crate) unprepared: Difference,
 }
 
 /// Measures every wall against the run with all of them.
@@ -39,29 +42,23 @@ pub(crate) fn costs(rounds: usize) -> anyhow::Result<Vec<WallCost>> {
     let unprepared = costs_with(0, Way::OursUnprepared, rounds)?;
     let costs = WALLS.iter().zip(prepared.into_iter().zip(unprepared));
     Ok(costs
-        .map(|(wall, (prepared, unprepared))| WallCost {
-            wall: *wall,
-            prepared,
-            unprepared,
-        })
+        .map(|(wall, (prepared, unprepared))| WallCost { wall: *wall, prepared, unprepared })
         .collect())
 }
 
-fn costs_with(spare_slots: usize, way: Way, rounds: usize) -> anyhow::Result<Vec<f64>> {
+fn costs_with(spare_slots: usize, way: Way, rounds: usize) -> anyhow::Result<Vec<Difference>> {
     let none = std::iter::once(BTreeSet::new());
     let each = WALLS.iter().map(|wall| BTreeSet::from([*wall]));
     let backends: Vec<NativeBackend> = none
         .chain(each)
         .map(|without| start_backend_without(spare_slots, without))
         .collect::<Result<_, _>>()?;
-    let cases: Vec<Case<'_>> = backends
-        .iter()
-        .map(|backend| Case::ours(Payload::True, way, backend))
-        .collect();
-    let series = measure(&cases, Payload::True, Pacing::Turns, rounds)?;
+    let cases: Vec<Case<'_>> =
+        backends.iter().map(|backend| Case::ours(Payload::True, way, backend)).collect();
+    let series = measure(&cases, Payload::True, PACING, PACING.rounds(rounds))?;
     let Some((whole, without_one)) = series.split_first() else {
         return Ok(Vec::new());
     };
-    let cost = |without: &Series| whole.micros_over_by_round(without);
+    let cost = |without: &Series| whole.difference_by_round(without);
     Ok(without_one.iter().map(cost).collect())
 }

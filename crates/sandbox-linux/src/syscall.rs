@@ -255,12 +255,23 @@ fn set_signal_mask(set: &libc::sigset_t) -> Result<(), Errno> {
 }
 
 /// Sets every signal back to what it does by default: dispositions other than "ignore" are reset by
-/// exec, but "ignore" is inherited.
+/// exec, but "ignore" is inherited. The C library keeps two signals to itself and would refuse them.
 pub(crate) fn reset_signal_actions() {
-    for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: signal takes a number and a disposition; the default one runs no code of ours. It
-        // fails for SIGKILL, SIGSTOP and the C library's own two, which need no reset.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    /// The kernel's `struct sigaction`: handler, flags, restorer, mask. All zero is the default.
+    const DEFAULT: [u64; 4] = [0; 4];
+    const MASK_SIZE: usize = 8;
+    for signal in 1..=64 {
+        // SAFETY: rt_sigaction demands a sigaction of the kernel's layout and the size of its mask, and
+        // allows no place for the old one. It fails for SIGKILL and SIGSTOP, which need no reset.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                DEFAULT.as_ptr(),
+                std::ptr::null_mut::<u64>(),
+                MASK_SIZE,
+            )
+        };
     }
 }
 

@@ -78,7 +78,8 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     let copies = read_copies();
     let links = read_links(SYSTEM);
 
-    mount("tmpfs", STAGE, "tmpfs", MountFlags::NOSUID, Some(c"size=16m,nr_inodes=4k,mode=755"))
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", STAGE, "tmpfs", flags, Some(c"size=16m,nr_inodes=4k,mode=755"))
         .at("mount the root's tmpfs")?;
     rustix::process::chdir(STAGE).at("enter the new root")?;
     for directory in MOUNT_POINTS {

@@ -49,15 +49,25 @@ pub(crate) fn open(
     }
     syscall::change_mount(tree.as_fd(), &attributes, true).at(&step("restrict"))?;
     if let Some((outside, inside)) = owner {
-        let namespace = user_namespace_mapping(outside, inside)?;
-        let mapped = MountAttributes {
-            set: syscall::MOUNT_ID_MAPPED,
-            user_namespace: namespace.as_raw_fd() as u64,
-            ..MountAttributes::default()
-        };
-        syscall::change_mount(tree.as_fd(), &mapped, false).at(&step("map the owner of"))?;
+        match map_owner(&tree, outside, inside) {
+            Ok(()) => {}
+            // Some file systems cannot be mapped. Reading then follows the permissions as they are;
+            // writing would leave files that belong to nobody.
+            Err(error) if error.cause == Errno::INVAL && !writable => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(tree)
+}
+
+fn map_owner(tree: &OwnedFd, outside: u32, inside: u32) -> Result<(), StepError> {
+    let namespace = user_namespace_mapping(outside, inside)?;
+    let mapped = MountAttributes {
+        set: syscall::MOUNT_ID_MAPPED,
+        user_namespace: namespace.as_raw_fd() as u64,
+        ..MountAttributes::default()
+    };
+    syscall::change_mount(tree.as_fd(), &mapped, false).at("map the owner of a volume")
 }
 
 /// A user namespace in which the id on disk is the sandbox's id; a mount takes its mapping from it.

@@ -77,10 +77,7 @@ impl Backend for NativeBackend {
         let slot = self.slots.claim()?;
         let running = order::send(&self.host, &self.slots, slot, plan)?;
         let ended = supervise::watch(&self.host, running, plan, observer, cancel, begun)?;
-        let (outcome, slot) = verdict::conclude(&self.host, ended, plan)?;
-        // What is left to do is taking down, and proving it: not on the path of the answer.
-        self.slots.retire(slot);
-        Ok(outcome)
+        verdict::conclude(&self.host, ended, plan)
     }
 }
 

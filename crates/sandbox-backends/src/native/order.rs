@@ -11,23 +11,23 @@ use sandbox_linux::{Order, OrderFile, OrderVolume, rlimits};
 use super::failed;
 use super::host::Host;
 use super::output::Streams;
-use super::slots::{ReadySlot, Slots};
+use super::slots::{Lease, Slots};
 use super::stdin;
 
 /// A slot that has its order.
-pub(crate) struct Running {
-    pub(crate) slot: ReadySlot,
+pub(crate) struct Running<'a> {
+    pub(crate) slot: Lease<'a>,
     pub(crate) streams: Streams,
     pub(crate) oom: Option<OomWatch>,
 }
 
 /// Sets the limits, makes the streams and sends the order.
-pub(crate) fn send(
+pub(crate) fn send<'a>(
     host: &Host,
     slots: &Slots,
-    slot: ReadySlot,
+    slot: Lease<'a>,
     plan: &StagePlan,
-) -> Result<Running, BackendError> {
+) -> Result<Running<'a>, BackendError> {
     let limits = host.cgroup_limits(&plan.limits);
     if limits != slot.limits {
         let set = slot.slot.cgroup.set_limits(&limits);
@@ -105,8 +105,10 @@ fn open_volumes(
                 return Err(BackendError::Refused("a volume's place is not plain text".into()));
             }
             let writable = volume.access() == VolumeAccess::ReadWrite;
-            // What the program writes belongs to the owner of the directory outside.
-            let mapping = (host.is_root && writable)
+            // The owner of the directory outside is the program's user inside, for reading what is
+            // there and for what it writes.
+            let mapping = host
+                .is_root
                 .then(|| std::fs::metadata(volume.host()).ok())
                 .flatten()
                 .map(|metadata| (std::os::unix::fs::MetadataExt::uid(&metadata), owner));

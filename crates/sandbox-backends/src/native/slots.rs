@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{BackendError, Limits};
 use sandbox_linux::cgroup::{CgroupLimits, Usage};
 use sandbox_linux::{Config, LaunchError, Launcher, Slot};
@@ -33,6 +34,12 @@ pub(crate) struct ReadySlot {
     pub(crate) before: Usage,
 }
 
+/// A slot in use. However its use ends, it is then taken down.
+pub(crate) struct Lease<'a> {
+    ready: Option<ReadySlot>,
+    slots: &'a Slots,
+}
+
 pub(crate) struct Slots {
     shared: Arc<Shared>,
     preparing: Option<JoinHandle<()>>,
@@ -42,7 +49,8 @@ pub(crate) struct Slots {
 
 struct Shared {
     host: Arc<Host>,
-    launcher: Launcher,
+    /// Replaced by a new one if it should ever die.
+    launcher: Mutex<Arc<Launcher>>,
     spare: usize,
     state: Mutex<State>,
     wanted: Condvar,
@@ -58,18 +66,15 @@ struct State {
 
 impl Slots {
     pub(crate) fn start(host: Arc<Host>, spare: usize) -> Result<Self, BackendError> {
-        let config = Config {
-            walls: host.walls,
-            visible: vec!["/usr".to_owned()],
-            filter: host.filter.as_bytes().to_vec(),
-            filter_notifies: true,
-            disk_bytes: Limits::run().disk().as_u64(),
-            disk_inodes: Limits::run().inodes(),
-        };
-        let launcher =
-            Launcher::start(&config).map_err(|error| failed("start the launcher", error))?;
-        let state = Mutex::new(State::default());
-        let shared = Arc::new(Shared { host, launcher, spare, state, wanted: Condvar::new() });
+        let launcher = Launcher::start(&launcher_config(&host))
+            .map_err(|error| failed("start the launcher", error))?;
+        let shared = Arc::new(Shared {
+            host,
+            launcher: Mutex::new(Arc::new(launcher)),
+            spare,
+            state: Mutex::new(State::default()),
+            wanted: Condvar::new(),
+        });
         let (retire, to_retire) = sync_channel(MOST_RETIRING);
         let preparing = (spare > 0).then(|| {
             let shared = Arc::clone(&shared);
@@ -85,22 +90,30 @@ impl Slots {
     }
 
     /// A slot for one execution: a spare one, or one made for it.
-    pub(crate) fn claim(&self) -> Result<ReadySlot, BackendError> {
-        let spare = {
-            let mut state = self.shared.lock();
-            let spare = state.ready.pop_front();
-            state.stalled = false;
-            spare
-        };
-        self.shared.wanted.notify_one();
-        match spare {
-            Some(slot) => Ok(slot),
-            None => self.shared.prepare().map_err(|error| failed("prepare a sandbox", error)),
+    pub(crate) fn claim(&self) -> Result<Lease<'_>, BackendError> {
+        loop {
+            let spare = {
+                let mut state = self.shared.lock();
+                state.stalled = false;
+                state.ready.pop_front()
+            };
+            self.shared.wanted.notify_one();
+            let ready = match spare {
+                // Its processes may have been killed while it waited.
+                Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
+                    self.retire(ready.slot);
+                    continue;
+                }
+                Some(ready) => ready,
+                None => {
+                    self.shared.prepare().map_err(|error| failed("prepare a sandbox", error))?
+                }
+            };
+            return Ok(Lease { ready: Some(ready), slots: self });
         }
     }
 
-    /// Hands a used slot over to be taken down.
-    pub(crate) fn retire(&self, slot: Slot) {
+    fn retire(&self, slot: Slot) {
         if let Some(retire) = &self.retire {
             // The receiver lives as long as this sender does.
             let _ = retire.send(slot);
@@ -114,7 +127,7 @@ impl Slots {
         writable: bool,
         owner: Option<(u32, u32)>,
     ) -> Result<OwnedFd, LaunchError> {
-        self.shared.launcher.open_volume(path, writable, owner)
+        self.shared.launcher().open_volume(path, writable, owner)
     }
 }
 
@@ -123,12 +136,36 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn launcher(&self) -> Arc<Launcher> {
+        Arc::clone(&self.launcher.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn prepare(&self) -> Result<ReadySlot, LaunchError> {
+        let launcher = self.launcher();
+        match self.prepare_with(&launcher) {
+            Err(LaunchError::Gone) => {
+                self.replace(&launcher)?;
+                self.prepare_with(&self.launcher())
+            }
+            prepared => prepared,
+        }
+    }
+
+    /// Starts a new launcher, unless someone else was quicker.
+    fn replace(&self, dead: &Arc<Launcher>) -> Result<(), LaunchError> {
+        let mut current = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&current, dead) {
+            *current = Arc::new(Launcher::start(&launcher_config(&self.host))?);
+        }
+        Ok(())
+    }
+
+    fn prepare_with(&self, launcher: &Launcher) -> Result<ReadySlot, LaunchError> {
         let cgroup = self.host.hierarchy.create()?;
         // The default limits are set now; most executions then need no write at all.
         let limits = self.host.cgroup_limits(&Limits::run());
         cgroup.set_limits(&limits)?;
-        let slot = self.launcher.prepare_slot(cgroup)?;
+        let slot = launcher.prepare_slot(cgroup)?;
         slot.cgroup.reset_peak()?;
         let before = slot.cgroup.usage()?;
         Ok(ReadySlot { slot, limits, before })
@@ -174,17 +211,31 @@ impl Drop for Slots {
     }
 }
 
+impl std::ops::Deref for Lease<'_> {
+    type Target = ReadySlot;
+
+    fn deref(&self) -> &ReadySlot {
+        self.ready.as_ref().expect("only dropping takes it")
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        // What is left to do is taking down, and proving it: not on the path of the answer.
+        if let Some(ready) = self.ready.take() {
+            self.slots.retire(ready.slot);
+        }
+    }
+}
+
 /// Takes used slots down, one after the other.
 fn take_down(to_retire: &Receiver<Slot>) {
     while let Ok(slot) = to_retire.recv() {
-        let Slot { socket, cgroup, init, work, .. } = slot;
-        drop((init, work));
-        // An unused slot ends when its socket closes; a used one ends by itself. Either way it is out
-        // of the cgroup a moment later, which removal waits for.
-        let deadline = Instant::now() + TAKE_DOWN_TIME;
-        let _ = rustix::net::shutdown(&socket, rustix::net::Shutdown::Write);
-        wait_until_closed(&socket, deadline);
-        drop(socket);
+        let Slot { socket, cgroup, init, .. } = slot;
+        // Init may wait for an order that will not come, or be left over from a failure of ours; one
+        // that has ended by itself does not mind.
+        let _ = pidfd_send_signal(&init, Signal::KILL);
+        is_closed(&socket, TAKE_DOWN_TIME);
         if cgroup.remove().is_err() {
             // Something is still in there that should not be.
             let _ = cgroup.kill();
@@ -193,7 +244,9 @@ fn take_down(to_retire: &Receiver<Slot>) {
     }
 }
 
-fn wait_until_closed(socket: &OwnedFd, deadline: Instant) {
+/// Whether the other side is closed, or is so within this time.
+fn is_closed(socket: &OwnedFd, patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
     loop {
         let left = deadline.saturating_duration_since(Instant::now());
         let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
@@ -201,8 +254,20 @@ fn wait_until_closed(socket: &OwnedFd, deadline: Instant) {
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         match poll(&mut watched, Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => {}
-            _ => return,
+            polled => return polled.is_ok_and(|count| count > 0),
         }
+    }
+}
+
+fn launcher_config(host: &Host) -> Config {
+    let usual = Limits::run();
+    Config {
+        walls: host.walls,
+        visible: vec!["/usr".to_owned()],
+        filter: host.filter.as_bytes().to_vec(),
+        filter_notifies: true,
+        disk_bytes: usual.disk().as_u64(),
+        disk_inodes: usual.inodes(),
     }
 }
 

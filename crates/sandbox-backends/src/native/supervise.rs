@@ -50,8 +50,8 @@ enum Step {
 }
 
 /// What the loop saw.
-pub(crate) struct Ended {
-    pub(crate) running: Running,
+pub(crate) struct Ended<'a> {
+    pub(crate) running: Running<'a>,
     pub(crate) exit: Option<ExitNotice>,
     pub(crate) cause: Option<Cause>,
     pub(crate) kept: Kept,
@@ -65,7 +65,7 @@ struct Watch<'a> {
     host: &'a Host,
     plan: &'a StagePlan,
     observer: &'a mut dyn Observer,
-    running: Running,
+    running: Running<'a>,
     cancelled: OwnedFd,
     notifications: Option<Notifications>,
     kept: Kept,
@@ -83,14 +83,14 @@ struct Watch<'a> {
 }
 
 /// Watches until the program and everything it started has ended.
-pub(crate) fn watch(
-    host: &Host,
-    running: Running,
-    plan: &StagePlan,
-    observer: &mut dyn Observer,
+pub(crate) fn watch<'a>(
+    host: &'a Host,
+    running: Running<'a>,
+    plan: &'a StagePlan,
+    observer: &'a mut dyn Observer,
     cancel: &CancelToken,
     begun: Instant,
-) -> Result<Ended, BackendError> {
+) -> Result<Ended<'a>, BackendError> {
     let cancelled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| failed("make a way to cancel", error))?;
     let waker = cancelled.try_clone().map_err(|error| failed("make a way to cancel", error))?;
@@ -135,7 +135,7 @@ struct Ready {
     memory: bool,
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
     fn turn(&mut self) -> Result<(), BackendError> {
         let ready = self.wait()?;
         if ready.output {
@@ -316,7 +316,11 @@ impl Watch<'_> {
             Some(started) if now >= started + self.wall_limit() => {
                 self.end(Cause::Time(TimeKind::Wall));
             }
-            None if now >= self.begun + BUILD_TIME => self.end(Cause::Cancelled),
+            None if now >= self.begun + BUILD_TIME => {
+                let step = "start the program in time".to_owned();
+                self.failure = Some(StepError { step, cause: Errno::TIMEDOUT });
+                self.end(Cause::Cancelled);
+            }
             _ => {}
         }
         if let (Some(at), Some(limit)) = (self.next_cpu_check, self.plan.limits.cpu_time())
@@ -371,7 +375,7 @@ impl Watch<'_> {
         };
     }
 
-    fn finish(mut self) -> Result<Ended, BackendError> {
+    fn finish(mut self) -> Result<Ended<'a>, BackendError> {
         let ended_at = Instant::now();
         self.running.streams.drain(&mut self.kept, self.observer);
         while self.notifications.is_some() && self.notification_waits() {

@@ -7,18 +7,18 @@ use sandbox_core::{
     BackendError, Ending, Protection, StageFigures, StageOutcome, StagePlan, TimeKind, Violation,
 };
 use sandbox_linux::cgroup::Usage;
-use sandbox_linux::{ExitNotice, Slot, collect};
+use sandbox_linux::{ExitNotice, collect};
 
 use super::failed;
 use super::host::{Host, OWN_PROCESSES};
 use super::supervise::{Cause, Ended};
 
-/// Judges, collects, and gives the slot back to be taken down.
+/// Judges and collects. The slot is taken down afterwards.
 pub(crate) fn conclude(
     host: &Host,
-    ended: Ended,
+    ended: Ended<'_>,
     plan: &StagePlan,
-) -> Result<(StageOutcome, Slot), BackendError> {
+) -> Result<StageOutcome, BackendError> {
     let slot = ended.running.slot;
     let after = slot.slot.cgroup.usage();
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
@@ -32,7 +32,7 @@ pub(crate) fn conclude(
         Ending::Exited(_) | Ending::Signaled(_) if found.over_limit => Ending::TooManyFiles,
         ending => ending,
     };
-    let outcome = StageOutcome {
+    Ok(StageOutcome {
         ending,
         figures,
         stdout: ended.kept.stdout,
@@ -50,8 +50,7 @@ pub(crate) fn conclude(
             .collect(),
         prepare_time: ended.prepare_time,
         collect_time: Instant::now() - ended.ended_at,
-    };
-    Ok((outcome, slot.slot))
+    })
 }
 
 /// The kernel's counters speak first, then our own acts, then what the program did itself.

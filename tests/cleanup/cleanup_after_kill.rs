@@ -1,0 +1,159 @@
+//! A supervisor that is killed takes everything with it.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::rand::{GetRandomFlags, getrandom};
+use sandbox::Sandbox;
+use sandbox_tests::process::{Process, adopt_orphans, descendants, wait_for_no_descendants};
+use sandbox_tests::residue::{Residue, cgroups_of};
+use sandbox_tests::wait::{wait_for, wait_until_empty};
+
+const KINDS: &[&str] = &["busy", "sleeping", "stopped", "forking", "deaf", "writing", "brief"];
+const ROUNDS: usize = 50;
+/// Everything of a dead supervisor is gone by then, on a machine with other things to do.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A supervisor and what it does.
+struct Doomed {
+    process: Child,
+    story: String,
+}
+
+impl Doomed {
+    fn start(kind: &str, parallel: usize) -> Self {
+        let process = Command::new(env!("CARGO_BIN_EXE_doomed-supervisor"))
+            .args([kind, &parallel.to_string()])
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the supervisor can be started");
+        let story = format!("{parallel} {kind}");
+        Self { process, story }
+    }
+
+    /// Waits until its sandbox stands.
+    fn wait_until_ready(&mut self) {
+        let output = self.process.stdout.take().expect("its output is a pipe");
+        let mut line = String::new();
+        let read = BufReader::new(output).read_line(&mut line);
+        read.expect("the supervisor's output can be read");
+        assert_eq!(line, "ready\n", "{}", self.story);
+    }
+
+    /// Kills it without warning and gives back the cgroups it had named after itself.
+    fn kill(mut self) -> u32 {
+        let id = self.process.id();
+        self.process.kill().expect("a child can be killed");
+        self.process.wait().expect("a child can be waited for");
+        id
+    }
+}
+
+/// A whole number of microseconds up to 60 milliseconds.
+fn random_pause() -> Duration {
+    let mut bytes = [0; 4];
+    getrandom(&mut bytes, GetRandomFlags::empty()).expect("the kernel has random numbers");
+    Duration::from_micros(u64::from(u32::from_ne_bytes(bytes) % 60_000))
+}
+
+/// No process of the dead one is left, and nobody is in any cgroup of its.
+fn assert_no_process_left(story: &str) {
+    let left = wait_for_no_descendants(SOON);
+    assert!(left.is_empty(), "{story}: {left:#?}");
+}
+
+fn wait_until_gone(id: u32) -> Vec<PathBuf> {
+    wait_until_empty(SOON, || cgroups_of(id))
+}
+
+/// The moment of death is random from the very start of the process, or from the moment its sandbox
+/// stands. A supervisor that dies between making a cgroup and telling its launcher of it leaves an empty
+/// one behind, which the next start removes; nothing else may be left, and that neither for long.
+#[test]
+fn cleanup_after_supervisors_killed_at_random_moments() {
+    adopt_orphans();
+    let before = Residue::count();
+    let mut swept = 0;
+    for round in 0..ROUNDS {
+        let kind = KINDS[round % KINDS.len()];
+        let mut doomed = Doomed::start(kind, 1 + round % 3);
+        if round % 2 == 0 {
+            doomed.wait_until_ready();
+        }
+        let pause = random_pause();
+        let story = format!("round {round}, {}, killed after {pause:?}", doomed.story);
+        std::thread::sleep(pause);
+        let id = doomed.kill();
+        assert_no_process_left(&story);
+        let left = cgroups_of(id);
+        if !left.is_empty() {
+            swept += 1;
+            drop(Sandbox::new().expect("a sandbox can be started"));
+            let left = wait_until_gone(id);
+            assert!(left.is_empty(), "{story}: {left:#?}");
+        }
+    }
+    before.assert_returns("fifty dead supervisors");
+    // Most deaths find the launcher knowing of every cgroup.
+    assert!(swept < ROUNDS / 2, "{swept} of {ROUNDS} supervisors left a cgroup behind");
+}
+
+/// While a program runs and nothing else goes on, the launcher knows of everything: it removes it all,
+/// with no help from a later start.
+#[test]
+fn cleanup_after_a_supervisor_killed_at_rest_needs_no_later_start() {
+    adopt_orphans();
+    for kind in ["busy", "sleeping", "stopped", "deaf"] {
+        let mut doomed = Doomed::start(kind, 2);
+        doomed.wait_until_ready();
+        let id = doomed.process.id();
+        wait_until_at_rest(id);
+        doomed.kill();
+        assert_no_process_left(kind);
+        let left = wait_until_gone(id);
+        assert!(left.is_empty(), "{kind}: {left:#?}");
+    }
+}
+
+/// With both dead there is nobody left to remove a cgroup; the kernel ends the processes all the same, and
+/// the next start removes the rest.
+#[test]
+fn cleanup_after_supervisor_and_launcher_are_killed_together() {
+    adopt_orphans();
+    for kind in KINDS {
+        let mut doomed = Doomed::start(kind, 2);
+        doomed.wait_until_ready();
+        let id = doomed.process.id();
+        wait_until_at_rest(id);
+        let launcher = launcher_of(id);
+        launcher.kill();
+        doomed.kill();
+        assert_no_process_left(kind);
+        drop(Sandbox::new().expect("a sandbox can be started"));
+        let left = wait_until_gone(id);
+        assert!(left.is_empty(), "{kind}: {left:#?}");
+    }
+}
+
+fn launcher_of(supervisor: u32) -> Process {
+    let supervisor = i32::try_from(supervisor).expect("process ids are small");
+    let mut children = descendants().into_iter().filter(|process| process.parent == supervisor);
+    children.next().expect("a supervisor has a launcher")
+}
+
+/// Its programs run, its spare slots are made. Those that never rest are taken as they are.
+fn wait_until_at_rest(supervisor: u32) {
+    let mut seen = Vec::new();
+    let mut times = 0;
+    wait_for(Duration::from_secs(2), || {
+        let now = cgroups_of(supervisor);
+        times = if now == seen && !now.is_empty() { times + 1 } else { 0 };
+        seen = now;
+        (times >= 50).then_some(())
+    });
+    assert!(!seen.is_empty() || !rustix::process::geteuid().is_root(), "there are no cgroups");
+}

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail, ensure};
-use sandbox_backends::native::{NativeBackend, NativeOptions};
+use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 use sandbox_core::{
     Backend, CancelToken, CollectRule, Ending, Limits, NetworkPolicy, Observer, Protection, Stage,
     StageOutcome, StagePlan, Stdin, StreamKind, UsageSample,
@@ -142,16 +142,16 @@ impl Way {
 }
 
 /// Our backend with every wall.
-pub(crate) fn start_backend(spare_slots: usize) -> anyhow::Result<NativeBackend> {
-    start_backend_without(spare_slots, BTreeSet::new())
+pub(crate) fn start_backend(spare: Spare) -> anyhow::Result<NativeBackend> {
+    start_backend_without(spare, BTreeSet::new())
 }
 
 /// Our backend with some walls left out.
 pub(crate) fn start_backend_without(
-    spare_slots: usize,
+    spare: Spare,
     without: BTreeSet<Protection>,
 ) -> anyhow::Result<NativeBackend> {
-    let options = NativeOptions { without, spare_slots, ..NativeOptions::default() };
+    let options = NativeOptions { without, spare, ..NativeOptions::default() };
     NativeBackend::start(&options).context("start the native backend")
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use sandbox_backends::native::NativeOptions;
+use sandbox_backends::native::{NativeOptions, Spare};
 use sandbox_core::Protection;
 
 use crate::cases::{Case, Payload, Way, start_backend};
@@ -57,8 +57,8 @@ impl Comparison {
 
 /// Measures, prints, writes the results, and ends with 1 if a promise was not kept.
 pub(crate) fn run(rounds: usize, results: &Path) -> anyhow::Result<ExitCode> {
-    let prepared = start_backend(NativeOptions::default().spare_slots)?;
-    let unprepared = start_backend(0)?;
+    let prepared = start_backend(NativeOptions::default().spare)?;
+    let unprepared = start_backend(Spare::Keep(0))?;
     let host = HostFacts::gather(&prepared.describe_cgroups());
     let mut comparisons = Vec::new();
     let mut not_enforced = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use sandbox_backends::native::{NativeBackend, NativeOptions};
+use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 use sandbox_core::Protection;
 
 use crate::cases::{Case, Payload, Way, start_backend_without};
@@ -38,20 +38,20 @@ pub(crate) struct WallCost {
 
 /// Measures every wall against the run with all of them.
 pub(crate) fn costs(rounds: usize) -> anyhow::Result<Vec<WallCost>> {
-    let prepared = costs_with(NativeOptions::default().spare_slots, Way::Ours, rounds)?;
-    let unprepared = costs_with(0, Way::OursUnprepared, rounds)?;
+    let prepared = costs_with(NativeOptions::default().spare, Way::Ours, rounds)?;
+    let unprepared = costs_with(Spare::Keep(0), Way::OursUnprepared, rounds)?;
     let costs = WALLS.iter().zip(prepared.into_iter().zip(unprepared));
     Ok(costs
         .map(|(wall, (prepared, unprepared))| WallCost { wall: *wall, prepared, unprepared })
         .collect())
 }
 
-fn costs_with(spare_slots: usize, way: Way, rounds: usize) -> anyhow::Result<Vec<Difference>> {
+fn costs_with(spare: Spare, way: Way, rounds: usize) -> anyhow::Result<Vec<Difference>> {
     let none = std::iter::once(BTreeSet::new());
     let each = WALLS.iter().map(|wall| BTreeSet::from([*wall]));
     let backends: Vec<NativeBackend> = none
         .chain(each)
-        .map(|without| start_backend_without(spare_slots, without))
+        .map(|without| start_backend_without(spare, without))
         .collect::<Result<_, _>>()?;
     let cases: Vec<Case<'_>> =
         backends.iter().map(|backend| Case::ours(Payload::True, way, backend)).collect();

@@ -90,8 +90,7 @@ pub(crate) struct CompletionsArgs {
 impl Cli {
     /// The command, with `run` where none was named.
     pub(crate) fn into_command(self) -> Command {
-        self.command
-            .unwrap_or_else(|| Command::Run(Box::new(self.run)))
+        self.command.unwrap_or_else(|| Command::Run(Box::new(self.run)))
     }
 }
 
@@ -116,9 +115,7 @@ mod tests {
             &["--lang", "python", "a.py", "--", "-x"][..],
             &["run", "a.py", "--lang", "python", "--", "-x"],
         ] {
-            let Command::Run(args) = parse(line) else {
-                panic!("{line:?} is another command")
-            };
+            let Command::Run(args) = parse(line) else { panic!("{line:?} is another command") };
             assert_eq!(args.lang.as_deref(), Some("python"));
             assert_eq!(args.sources(), [std::path::Path::new("a.py")]);
             assert_eq!(args.args, ["-x"]);
@@ -137,10 +134,7 @@ mod tests {
             let id = option.get_id();
             assert!(option.get_help().is_some(), "{id} has no help");
             let bare = ["help", "version"].contains(&id.as_str());
-            assert!(
-                bare || option.get_help_heading().is_some(),
-                "{id} has no heading"
-            );
+            assert!(bare || option.get_help_heading().is_some(), "{id} has no heading");
         }
     }
 

@@ -89,11 +89,7 @@ fn describe(findings: &Findings, paint: Paint) -> String {
     }
     text.push('\n');
     if let Some(error) = &findings.error {
-        let _ = writeln!(
-            text,
-            "{}\n  {error}",
-            paint.bad("✗ no sandbox can be started here")
-        );
+        let _ = writeln!(text, "{}\n  {error}", paint.bad("✗ no sandbox can be started here"));
         return text;
     }
     for finding in &findings.protections {
@@ -101,10 +97,7 @@ fn describe(findings: &Findings, paint: Paint) -> String {
             let _ = writeln!(text, "{} {}", paint.good("✓"), finding.name);
             continue;
         }
-        let reason = finding
-            .reason
-            .as_deref()
-            .unwrap_or("the backend does not offer it");
+        let reason = finding.reason.as_deref().unwrap_or("the backend does not offer it");
         let _ = writeln!(text, "{} {}: {reason}", paint.bad("✗"), finding.name);
         if let Some(remedy) = &finding.remedy {
             let _ = writeln!(text, "  {}", paint.dim(&format!("→ {remedy}")));
@@ -140,9 +133,7 @@ mod tests {
 
     fn all_but(missing: Vec<MissingProtection>) -> Capabilities {
         let stands = |protection: &&Protection| {
-            !missing
-                .iter()
-                .any(|missing| missing.protection == **protection)
+            !missing.iter().any(|missing| missing.protection == **protection)
         };
         Capabilities {
             enforceable: Protection::ALL.iter().filter(stands).copied().collect(),
@@ -168,10 +159,7 @@ mod tests {
         let findings = findings(host(), &all_but(vec![missing]), None);
         assert!(!findings.ok);
         let text = describe(&findings, Paint::none());
-        assert!(
-            text.contains("✗ memory: no cgroup was delegated\n  → run under"),
-            "{text}"
-        );
+        assert!(text.contains("✗ memory: no cgroup was delegated\n  → run under"), "{text}");
         assert!(text.contains("1 of "), "{text}");
         let json = serde_json::to_value(&findings).unwrap();
         assert_eq!(json["ok"], false);
@@ -183,11 +171,7 @@ mod tests {
 
     #[test]
     fn a_host_without_sandboxes_is_told_as_such() {
-        let findings = findings(
-            host(),
-            &Capabilities::default(),
-            Some("no namespaces".into()),
-        );
+        let findings = findings(host(), &Capabilities::default(), Some("no namespaces".into()));
         assert!(!findings.ok);
         assert!(describe(&findings, Paint::none()).contains("no namespaces"));
     }

@@ -96,10 +96,7 @@ mod tests {
     fn causes_are_told_once_each() {
         let error = Outer(io::Error::other("inner"));
         assert_eq!(chain(&error), "outer: inner");
-        assert_eq!(
-            Failure::usage(&error).message().unwrap(),
-            "sandbox-run: outer: inner"
-        );
+        assert_eq!(Failure::usage(&error).message().unwrap(), "sandbox-run: outer: inner");
     }
 
     #[test]

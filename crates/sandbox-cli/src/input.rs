@@ -109,10 +109,7 @@ pub(crate) fn gather(
 /// The process's own standard input.
 pub(crate) fn own_stdin(reader: &mut io::Stdin) -> OwnStdin<'_> {
     let is_terminal = reader.is_terminal();
-    OwnStdin {
-        reader,
-        is_terminal,
-    }
+    OwnStdin { reader, is_terminal }
 }
 
 fn from_stdin(args: &RunArgs, stdin: OwnStdin<'_>) -> Result<Gathered, Failure> {
@@ -130,9 +127,7 @@ fn from_stdin(args: &RunArgs, stdin: OwnStdin<'_>) -> Result<Gathered, Failure> 
     }
     let code = Budget::new().read(stdin.reader, "standard input")?;
     if code.is_empty() {
-        return Err(Failure::Usage(format!(
-            "standard input is empty, and {NO_CODE}"
-        )));
+        return Err(Failure::Usage(format!("standard input is empty, and {NO_CODE}")));
     }
     let code = String::from_utf8(code).map_err(|_| {
         Failure::Usage("the code on standard input is not UTF-8 text: give it as a file".to_owned())
@@ -151,10 +146,7 @@ fn project(
         Some(entry) => entry::put_first(&mut files, entry, Some(directory))?,
         None => entry::find(&mut files, directory, args.lang.as_deref(), languages)?,
     }
-    Ok(Gathered {
-        program: Program::Files(files),
-        notes: walked.notes,
-    })
+    Ok(Gathered { program: Program::Files(files), notes: walked.notes })
 }
 
 fn named_files(sources: &[&Path]) -> Result<Vec<SourceFile>, Failure> {
@@ -208,10 +200,7 @@ pub(crate) fn first_line(contents: &[u8]) -> String {
 
 impl From<Program> for Gathered {
     fn from(program: Program) -> Self {
-        Self {
-            program,
-            notes: Vec::new(),
-        }
+        Self { program, notes: Vec::new() }
     }
 }
 
@@ -221,14 +210,8 @@ mod tests {
     use std::fs;
 
     fn gathered(args: &RunArgs, stdin: &str, is_terminal: bool) -> Result<Program, Failure> {
-        let own = OwnStdin {
-            reader: &mut stdin.as_bytes(),
-            is_terminal,
-        };
-        let languages = Languages {
-            of_file: &|_, _| None,
-            named: &|name| Ok(name.to_owned()),
-        };
+        let own = OwnStdin { reader: &mut stdin.as_bytes(), is_terminal };
+        let languages = Languages { of_file: &|_, _| None, named: &|name| Ok(name.to_owned()) };
         gather(args, true, languages, own).map(|gathered| gathered.program)
     }
 
@@ -243,32 +226,17 @@ mod tests {
         fs::write(&path, "file").unwrap();
         let flag = RunArgs::typed(&["--code", "flag"]);
         let file = RunArgs::typed(&[path.to_str().unwrap()]);
-        assert_eq!(
-            gathered(&flag, "stdin", false).unwrap(),
-            Program::Text("flag".into())
-        );
-        let files = vec![SourceFile {
-            path: "a.py".into(),
-            contents: b"file".to_vec(),
-        }];
-        assert_eq!(
-            gathered(&file, "stdin", false).unwrap(),
-            Program::Files(files)
-        );
+        assert_eq!(gathered(&flag, "stdin", false).unwrap(), Program::Text("flag".into()));
+        let files = vec![SourceFile { path: "a.py".into(), contents: b"file".to_vec() }];
+        assert_eq!(gathered(&file, "stdin", false).unwrap(), Program::Files(files));
         let nothing = RunArgs::typed(&[]);
-        assert_eq!(
-            gathered(&nothing, "stdin", false).unwrap(),
-            Program::Text("stdin".into())
-        );
+        assert_eq!(gathered(&nothing, "stdin", false).unwrap(), Program::Text("stdin".into()));
     }
 
     #[test]
     fn a_terminal_is_not_waited_for() {
         let message = message(gathered(&RunArgs::typed(&[]), "", true));
-        assert!(
-            message.contains("--code") && message.contains("such as"),
-            "{message}"
-        );
+        assert!(message.contains("--code") && message.contains("such as"), "{message}");
     }
 
     #[test]

@@ -183,10 +183,7 @@ fn program_stdin(path: &Path) -> Result<Stdin, Failure> {
         return Ok(Stdin::from_reader(io::stdin()));
     }
     let cannot = |reason: String| {
-        Failure::Usage(format!(
-            "cannot read '{}' for --stdin: {reason}",
-            path.display()
-        ))
+        Failure::Usage(format!("cannot read '{}' for --stdin: {reason}", path.display()))
     };
     let file = File::open(path).map_err(|error| cannot(error.to_string()))?;
     if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
@@ -232,12 +229,7 @@ pub(crate) fn template_wants_code(template: &str) -> bool {
         .split("{{")
         .skip(1)
         .filter_map(|part| part.split("}}").next())
-        .chain(
-            template
-                .split("{%")
-                .skip(1)
-                .filter_map(|part| part.split("%}").next()),
-        )
+        .chain(template.split("{%").skip(1).filter_map(|part| part.split("%}").next()))
         .any(|expression| {
             expression
                 .split(|letter: char| !letter.is_alphanumeric() && letter != '_')
@@ -259,10 +251,7 @@ mod tests {
     fn prepared(line: &[&str], program: Program) -> Result<Request, String> {
         let args = RunArgs::typed(line);
         let template = args.template.as_ref().map(|path| path.to_str().unwrap());
-        let languages = Languages {
-            of_file: &by_extension,
-            named: &|name| Ok(name.to_owned()),
-        };
+        let languages = Languages { of_file: &by_extension, named: &|name| Ok(name.to_owned()) };
         prepare(&args, program, template, Vec::new(), languages)
             .map(|prepared| prepared.request)
             .map_err(|failure| failure.message().unwrap())
@@ -274,16 +263,7 @@ mod tests {
 
     #[test]
     fn flags_become_limits_and_only_those_typed_count_as_asked_for() {
-        let line = [
-            "-l",
-            "py",
-            "-m",
-            "64M",
-            "--cpus",
-            "0.5",
-            "--compile-memory",
-            "2G",
-        ];
+        let line = ["-l", "py", "-m", "64M", "--cpus", "0.5", "--compile-memory", "2G"];
         let request = prepared(&line, text("1")).unwrap();
         let limits = request.run_limits();
         assert_eq!(limits.memory(), ByteSize::mib(64));
@@ -311,15 +291,9 @@ mod tests {
         };
         let name =
             |result: Result<Request, String>| result.map(|request| request.language().to_string());
-        assert_eq!(
-            name(prepared(&["-l", "c@12"], file("a.py"))).unwrap(),
-            "c@12"
-        );
+        assert_eq!(name(prepared(&["-l", "c@12"], file("a.py"))).unwrap(), "c@12");
         assert_eq!(name(prepared(&[], file("a.py"))).unwrap(), "python");
-        assert_eq!(
-            name(prepared(&[], text("#!/usr/bin/python3\n1"))).unwrap(),
-            "python"
-        );
+        assert_eq!(name(prepared(&[], text("#!/usr/bin/python3\n1"))).unwrap(), "python");
         let line = ["--template", "x.py.j2"];
         assert_eq!(name(prepared(&line, text("1"))).unwrap(), "python");
         for program in [file("a.xyz"), text("1")] {
@@ -337,10 +311,7 @@ mod tests {
         };
         assert_eq!(globs(&["-l", "py"]), [""; 0]);
         assert_eq!(globs(&["-l", "py", "-o", "d"]), ["**"]);
-        assert_eq!(
-            globs(&["-l", "py", "-o", "d", "--collect", "*.txt"]),
-            ["*.txt"]
-        );
+        assert_eq!(globs(&["-l", "py", "-o", "d", "--collect", "*.txt"]), ["*.txt"]);
     }
 
     #[test]
@@ -354,9 +325,7 @@ mod tests {
     #[test]
     fn code_is_wanted_only_by_templates_that_mention_it() {
         assert!(template_wants_code("def f():\n{{ code | indent }}"));
-        assert!(template_wants_code(
-            "{% if code %}x{% endif %} {{ encoder }}"
-        ));
+        assert!(template_wants_code("{% if code %}x{% endif %} {{ encoder }}"));
         assert!(!template_wants_code("code = {{ name }} # code"));
     }
 }

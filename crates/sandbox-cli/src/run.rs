@@ -59,11 +59,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let started = signals::forward(to_main.clone(), || Message::Stop)
         .and_then(|()| {
             let (to_printer, news) = mpsc::channel();
-            let printer = Printer {
-                presenter,
-                directory,
-                cancel: cancel.clone(),
-            };
+            let printer = Printer { presenter, directory, cancel: cancel.clone() };
             spawn("print", move || {
                 let _ = to_main.send(Message::Done(printer.print(&news)));
             })?;
@@ -99,10 +95,7 @@ fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
         let choice = name.parse().map_err(|error| Failure::usage(&error))?;
         named(runtimes, &choice)
     };
-    let languages = Languages {
-        of_file: &of_file,
-        named: &named,
-    };
+    let languages = Languages { of_file: &of_file, named: &named };
     let template = args.template.as_deref().map(read_text).transpose()?;
     let template = template.as_deref();
     let wants_code = template.is_none_or(template_wants_code);
@@ -120,7 +113,8 @@ fn named(runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure
 fn start(isolation: IsolationChoice) -> Result<Sandbox, Failure> {
     match isolation {
         IsolationChoice::Auto | IsolationChoice::Native => {
-            Sandbox::new().map_err(|error| Failure::ours(&error))
+            let sandbox = Sandbox::builder().for_one_execution().build();
+            sandbox.map_err(|error| Failure::ours(&error))
         }
     }
 }
@@ -224,11 +218,8 @@ mod tests {
     #[test]
     fn a_reader_that_has_gone_cancels_the_execution_quietly() {
         let cancel = CancelToken::new();
-        let printer = Printer {
-            presenter: Box::new(Closed),
-            directory: None,
-            cancel: cancel.clone(),
-        };
+        let printer =
+            Printer { presenter: Box::new(Closed), directory: None, cancel: cancel.clone() };
         let (sender, news) = mpsc::channel();
         for _ in 0..2 {
             let kind = sandbox::EventKind::Queued;

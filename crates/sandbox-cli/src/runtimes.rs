@@ -45,10 +45,7 @@ fn entry(status: &RuntimeStatus) -> Entry<'_> {
         extensions: &status.extensions,
         available: status.missing.is_none(),
         version: status.version.as_deref(),
-        program: status
-            .program
-            .as_ref()
-            .map(|path| path.display().to_string()),
+        program: status.program.as_ref().map(|path| path.display().to_string()),
         missing: status.missing.as_deref(),
         install: status.install.as_deref(),
     }
@@ -75,10 +72,7 @@ fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
             (Some(program), None) => program.display().to_string(),
             (None, None) => String::new(),
         };
-        let version = status
-            .version
-            .clone()
-            .unwrap_or_else(|| "missing".to_owned());
+        let version = status.version.clone().unwrap_or_else(|| "missing".to_owned());
         table.add_row([
             status.name.clone(),
             version,
@@ -120,19 +114,10 @@ mod tests {
     fn the_table_tells_what_is_there_and_how_to_get_what_is_not() {
         let text = table(&statuses(), None);
         let lines: Vec<_> = text.lines().collect();
-        assert!(
-            lines[1].contains("3.11.2") && lines[1].contains("/usr/bin/python3"),
-            "{text}"
-        );
+        assert!(lines[1].contains("3.11.2") && lines[1].contains("/usr/bin/python3"), "{text}");
         assert!(!lines[1].contains("apt-get"), "{text}");
-        assert!(
-            lines[2].contains(".c .h") && lines[2].contains("missing"),
-            "{text}"
-        );
-        assert!(
-            lines[2].ends_with("there is no gcc; get it: apt-get install gcc"),
-            "{text}"
-        );
+        assert!(lines[2].contains(".c .h") && lines[2].contains("missing"), "{text}");
+        assert!(lines[2].ends_with("there is no gcc; get it: apt-get install gcc"), "{text}");
     }
 
     #[test]

@@ -25,9 +25,7 @@ pub(crate) fn forward<T: Send + 'static>(
             }
         }
     };
-    thread::Builder::new()
-        .name("signals".into())
-        .spawn(listen)?;
+    thread::Builder::new().name("signals".into()).spawn(listen)?;
     Ok(())
 }
 

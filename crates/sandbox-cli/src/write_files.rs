@@ -25,10 +25,7 @@ impl OutputDirectory {
     /// Makes the directory if need be. The person named it, so links on the way to it are followed.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let cannot = |error: io::Error| {
-            Failure::Usage(format!(
-                "cannot use '{}' as output directory: {error}",
-                path.display()
-            ))
+            Failure::Usage(format!("cannot use '{}' as output directory: {error}", path.display()))
         };
         fs::create_dir_all(path).map_err(cannot)?;
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -118,12 +115,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn file(path: &str, encoding: FileEncoding, content: &str) -> OutputFile {
-        OutputFile {
-            path: path.into(),
-            size: 0,
-            encoding,
-            content: content.into(),
-        }
+        OutputFile { path: path.into(), size: 0, encoding, content: content.into() }
     }
 
     fn text(path: &str, content: &str) -> OutputFile {

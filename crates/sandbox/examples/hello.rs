@@ -11,10 +11,7 @@ use sandbox::{Request, Sandbox};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let language = std::env::args().nth(1).unwrap_or("python".to_owned());
     let sandbox = Sandbox::new()?;
-    let hello = sandbox
-        .runtimes()
-        .hello(&language)
-        .ok_or("this language is not known")?;
+    let hello = sandbox.runtimes().hello(&language).ok_or("this language is not known")?;
 
     let request = Request::builder(&language).code(&hello.code).build()?;
     let report = sandbox.execute(request)?;

@@ -11,10 +11,7 @@ use sandbox::{ByteSize, Limits, Request, Sandbox};
 /// What each program wants, and the program.
 const GREEDY: &[(&str, &str)] = &[
     ("time", "while True: pass"),
-    (
-        "memory",
-        "hoard = []\nwhile True: hoard.append('x' * 1000000)",
-    ),
+    ("memory", "hoard = []\nwhile True: hoard.append('x' * 1000000)"),
     ("output", "while True: print('x' * 1000)"),
     ("nothing", "print('content')"),
 ];
@@ -27,10 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .with_output(ByteSize::kib(64))?;
 
     for (want, code) in GREEDY {
-        let request = Request::builder("python")
-            .code(*code)
-            .limits(limits.clone())
-            .build()?;
+        let request = Request::builder("python").code(*code).limits(limits.clone()).build()?;
         let report = sandbox.execute(request)?;
         println!(
             "wants {want}: {} ({})",

@@ -17,10 +17,8 @@ for number in range(5):
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sandbox = Sandbox::new()?;
-    let request = Request::builder("python")
-        .code(CODE)
-        .usage_interval(Duration::from_millis(300))
-        .build()?;
+    let request =
+        Request::builder("python").code(CODE).usage_interval(Duration::from_millis(300)).build()?;
 
     let mut execution = sandbox.start(request)?;
     for event in execution.events() {

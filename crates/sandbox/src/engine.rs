@@ -47,11 +47,7 @@ impl Engine {
         }
         let runtime = self.runtimes.resolve(request.language())?;
         plan::check(&runtime, &request)?;
-        Ok(Job {
-            request,
-            runtime,
-            created_at: Utc::now(),
-        })
+        Ok(Job { request, runtime, created_at: Utc::now() })
     }
 
     /// Carries out what was accepted.
@@ -115,8 +111,7 @@ impl Engine {
     ) -> Result<StageResult, Stop> {
         let stage = plan.stage;
         for hook in &self.hooks {
-            hook.before_stage(job.id(), &plan)
-                .map_err(|refusal| Stop::Refused(refusal.into()))?;
+            hook.before_stage(job.id(), &plan).map_err(|refusal| Stop::Refused(refusal.into()))?;
         }
         if cancel.is_cancelled() {
             return Err(Stop::Interrupted(stage, Interruption::Cancelled));
@@ -157,10 +152,7 @@ fn refuse_empty(artefacts: &[CollectedFile], skipped: &[SkippedFile]) -> Result<
         Some(file) => format!("compiling left '{}', which is {}", file.path, file.reason),
         None => "compiling left nothing to run".to_owned(),
     };
-    Err(Stop::Interrupted(
-        Stage::Compile,
-        Interruption::NothingToRun(reason),
-    ))
+    Err(Stop::Interrupted(Stage::Compile, Interruption::NothingToRun(reason)))
 }
 
 #[cfg(test)]
@@ -225,14 +217,8 @@ mod tests {
         let (events, report) = execute(&scripted.engine(Vec::new()), "script");
         let report = report.unwrap();
         assert_eq!((report.status, report.stages.len()), (Status::Completed, 1));
-        assert_eq!(
-            (report.language.as_str(), report.version.as_str()),
-            ("script", "7.8")
-        );
-        assert_eq!(
-            names(&events),
-            ["queued", "stage", "stdout", "usage", "stderr", "report"]
-        );
+        assert_eq!((report.language.as_str(), report.version.as_str()), ("script", "7.8"));
+        assert_eq!(names(&events), ["queued", "stage", "stdout", "usage", "stderr", "report"]);
         let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
         let EventKind::Report(told) = &events[5].kind else {
@@ -243,21 +229,16 @@ mod tests {
 
     #[test]
     fn artefacts_are_handed_to_the_run_stage_and_not_to_the_report() {
-        let scripted = Scripted::new()
-            .then_ends(leaving("out"))
-            .then(|plan, _, _| {
-                let out = plan.files.last().unwrap();
-                assert_eq!((out.path.as_str(), out.executable), ("out", true));
-                assert_eq!(out.contents, b"machine code");
-                assert_eq!(plan.command, ["./out"]);
-                Ok(exited(3))
-            });
+        let scripted = Scripted::new().then_ends(leaving("out")).then(|plan, _, _| {
+            let out = plan.files.last().unwrap();
+            assert_eq!((out.path.as_str(), out.executable), ("out", true));
+            assert_eq!(out.contents, b"machine code");
+            assert_eq!(plan.command, ["./out"]);
+            Ok(exited(3))
+        });
         let (events, report) = execute(&scripted.engine(Vec::new()), "made");
         let report = report.unwrap();
-        assert_eq!(
-            (report.status, report.stage),
-            (Status::RuntimeError, Stage::Run)
-        );
+        assert_eq!((report.status, report.stage), (Status::RuntimeError, Stage::Run));
         assert_eq!(report.stages.len(), 2);
         assert!(report.output_files.is_empty());
         assert_eq!(names(&events), ["queued", "stage", "stage", "report"]);
@@ -265,14 +246,11 @@ mod tests {
 
     #[test]
     fn a_compiler_that_says_no_is_the_end() {
-        for (ending, status) in [
-            (Ending::Exited(1), Status::CompileError),
-            (Ending::OutOfMemory, Status::MemoryLimit),
-        ] {
-            let scripted = Scripted::new().then_ends(StageOutcome {
-                stderr: b"main.made:1: no".to_vec(),
-                ..outcome(ending)
-            });
+        for (ending, status) in
+            [(Ending::Exited(1), Status::CompileError), (Ending::OutOfMemory, Status::MemoryLimit)]
+        {
+            let scripted = Scripted::new()
+                .then_ends(StageOutcome { stderr: b"main.made:1: no".to_vec(), ..outcome(ending) });
             let played = scripted.played();
             let (_, report) = execute(&scripted.engine(Vec::new()), "made");
             let report = report.unwrap();
@@ -284,25 +262,16 @@ mod tests {
 
     #[test]
     fn a_compiler_that_leaves_nothing_is_told_as_such() {
-        let skipped = vec![SkippedFile {
-            path: "out".into(),
-            reason: "a symbolic link".into(),
-        }];
+        let skipped = vec![SkippedFile { path: "out".into(), reason: "a symbolic link".into() }];
         for (skipped, error) in [
             (Vec::new(), "compiling left nothing to run"),
             (skipped, "compiling left 'out', which is a symbolic link"),
         ] {
-            let left = StageOutcome {
-                skipped,
-                ..exited(0)
-            };
+            let left = StageOutcome { skipped, ..exited(0) };
             let scripted = Scripted::new().then_ends(left);
             let (_, report) = execute(&scripted.engine(Vec::new()), "made");
             let report = report.unwrap();
-            assert_eq!(
-                (report.status, report.stage),
-                (Status::CompileError, Stage::Compile)
-            );
+            assert_eq!((report.status, report.stage), (Status::CompileError, Stage::Compile));
             assert_eq!(report.error.as_deref(), Some(error));
         }
     }
@@ -358,10 +327,7 @@ mod tests {
         let played = scripted.played();
         let (events, report) = execute_under(&scripted.engine(Vec::new()), "made", &cancel);
         let report = report.unwrap();
-        assert_eq!(
-            (report.status, report.stage),
-            (Status::Cancelled, Stage::Run)
-        );
+        assert_eq!((report.status, report.stage), (Status::Cancelled, Stage::Run));
         assert_eq!(*played.lock().unwrap(), [Stage::Compile]);
         assert_eq!(names(&events), ["queued", "stage", "report"]);
     }
@@ -403,18 +369,13 @@ mod tests {
 
     fn watched(scripted: Scripted, refuses: &'static str) -> (Engine, Arc<Mutex<Vec<String>>>) {
         let lines = Arc::default();
-        let diary = Diary {
-            lines: Arc::clone(&lines),
-            refuses,
-        };
+        let diary = Diary { lines: Arc::clone(&lines), refuses };
         (scripted.engine(vec![Box::new(diary)]), lines)
     }
 
     #[test]
     fn hooks_see_every_step_in_order() {
-        let scripted = Scripted::new()
-            .then_ends(leaving("out"))
-            .then_ends(exited(1));
+        let scripted = Scripted::new().then_ends(leaving("out")).then_ends(exited(1));
         let (engine, lines) = watched(scripted, "nothing");
         execute(&engine, "made").1.unwrap();
         assert_eq!(

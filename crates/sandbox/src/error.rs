@@ -51,10 +51,7 @@ pub enum ExecuteError {
 }
 
 fn endings(extensions: &[String]) -> String {
-    let endings: Vec<String> = extensions
-        .iter()
-        .map(|extension| format!(".{extension}"))
-        .collect();
+    let endings: Vec<String> = extensions.iter().map(|extension| format!(".{extension}")).collect();
     endings.join(" or ")
 }
 
@@ -87,10 +84,8 @@ mod tests {
     #[test]
     fn the_whole_chain_is_told_once() {
         let cause = io::Error::other("no space left");
-        let error = BackendError::Failed {
-            step: "cannot write the cgroup".into(),
-            cause: Box::new(cause),
-        };
+        let error =
+            BackendError::Failed { step: "cannot write the cgroup".into(), cause: Box::new(cause) };
         assert_eq!(
             with_causes(&StartError::Backend(error)),
             "the backend cannot be started: cannot write the cgroup: no space left"

@@ -17,12 +17,7 @@ pub(crate) struct Events<'a> {
 
 impl<'a> Events<'a> {
     pub(crate) fn new(listener: Option<Listener<'a>>) -> Self {
-        Self {
-            listener,
-            told: 0,
-            held_stdout: Vec::new(),
-            held_stderr: Vec::new(),
-        }
+        Self { listener, told: 0, held_stdout: Vec::new(), held_stderr: Vec::new() }
     }
 
     pub(crate) fn queued(&mut self) {
@@ -60,10 +55,7 @@ impl<'a> Events<'a> {
 
     fn tell(&mut self, kind: EventKind) -> EventKind {
         self.told += 1;
-        let event = Event {
-            seq: self.told,
-            kind,
-        };
+        let event = Event { seq: self.told, kind };
         if let Some(listener) = &mut self.listener {
             listener(&event);
         }
@@ -96,10 +88,7 @@ fn finished_length(bytes: &[u8]) -> usize {
     // A character has at most four bytes, so a begun one has at most three.
     let tail = bytes.len().saturating_sub(3);
     let is_continuation = |byte: &u8| (0x80..0xc0).contains(byte);
-    let Some(last_start) = bytes[tail..]
-        .iter()
-        .rposition(|byte| !is_continuation(byte))
-    else {
+    let Some(last_start) = bytes[tail..].iter().rposition(|byte| !is_continuation(byte)) else {
         return bytes.len();
     };
     let start = tail + last_start;
@@ -150,13 +139,7 @@ mod tests {
 
     #[test]
     fn bytes_that_can_be_no_character_are_not_held() {
-        for bytes in [
-            &b"\xff"[..],
-            b"\x80\x80\x80\x80",
-            b"\xc0",
-            b"\xe2\x28",
-            b"\xf5",
-        ] {
+        for bytes in [&b"\xff"[..], b"\x80\x80\x80\x80", b"\xc0", b"\xe2\x28", b"\xf5"] {
             assert_eq!(finished_length(bytes), bytes.len(), "{bytes:?}");
         }
     }
@@ -179,9 +162,6 @@ mod tests {
         events.output(StreamKind::Stdout, b"\xac");
         events.stage_ended();
         drop(events);
-        assert_eq!(
-            heard,
-            [(1, "queued"), (2, "stage"), (3, "stderr"), (4, "stdout")]
-        );
+        assert_eq!(heard, [(1, "queued"), (2, "stage"), (3, "stderr"), (4, "stdout")]);
     }
 }

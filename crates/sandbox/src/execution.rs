@@ -39,12 +39,7 @@ impl Execution {
                 engine.carry_out(&job, &mut Events::new(Some(&mut listener)), &token)
             })
             .map_err(ExecuteError::Thread)?;
-        Ok(Self {
-            id,
-            cancel,
-            events: Some(receiver),
-            thread: Some(thread),
-        })
+        Ok(Self { id, cancel, events: Some(receiver), thread: Some(thread) })
     }
 
     /// The name of this execution.
@@ -116,9 +111,7 @@ mod tests {
             let _registration = cancel.on_cancel(move || {
                 let _ = sender.send(());
             });
-            receiver
-                .recv_timeout(Duration::from_secs(30))
-                .expect("nobody cancelled");
+            receiver.recv_timeout(Duration::from_secs(30)).expect("nobody cancelled");
             ended.store(true, Ordering::SeqCst);
             Ok(outcome(Ending::Cancelled))
         })

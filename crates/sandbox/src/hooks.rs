@@ -36,9 +36,7 @@ pub struct Refusal {
 impl Refusal {
     /// Refuses, with a reason that the requester is told.
     pub fn new(reason: impl Into<String>) -> Self {
-        Self {
-            reason: reason.into(),
-        }
+        Self { reason: reason.into() }
     }
 
     /// The reason.

@@ -15,11 +15,8 @@ use crate::runtime::{Compile, Recipe, Runtime, Values};
 const WORK_DIRECTORY: &str = "/work";
 /// The environment every program starts from. Home is not the work directory, so that what tools
 /// leave there does not appear among collected files.
-const BASE_ENVIRONMENT: &[(&str, &str)] = &[
-    ("HOME", "/tmp"),
-    ("LANG", "C.UTF-8"),
-    ("PATH", "/usr/local/bin:/usr/bin:/bin"),
-];
+const BASE_ENVIRONMENT: &[(&str, &str)] =
+    &[("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("PATH", "/usr/local/bin:/usr/bin:/bin")];
 /// More files than a person or a report wants to see.
 const MOST_COLLECTED: usize = 1000;
 /// A compiler may leave a file for each class of a large project.
@@ -112,9 +109,7 @@ pub(crate) fn run(
         command,
         env,
         files: with_artefacts(files, artefacts),
-        directory: request
-            .workdir()
-            .map_or_else(String::new, ToString::to_string),
+        directory: request.workdir().map_or_else(String::new, ToString::to_string),
         stdin: take_stdin(request),
         network: request.network(),
         volumes: request.volumes().to_vec(),
@@ -140,9 +135,7 @@ fn input_files(recipe: &Recipe, request: &Request) -> Vec<InputFile> {
         contents: code.as_bytes().to_vec(),
         executable: false,
     });
-    code.into_iter()
-        .chain(request.files().iter().cloned())
-        .collect()
+    code.into_iter().chain(request.files().iter().cloned()).collect()
 }
 
 /// The code text gets a name from the recipe, which no file may have, nor be in, nor hold.
@@ -207,32 +200,20 @@ fn as_argument(path: &RelativePath, directory: Option<&RelativePath>) -> String 
     let mut names: Vec<&str> = path.components().collect();
     if let Some(directory) = directory {
         let directory: Vec<&str> = directory.components().collect();
-        let shared = names
-            .iter()
-            .zip(&directory)
-            .take_while(|(left, right)| left == right)
-            .count();
+        let shared = names.iter().zip(&directory).take_while(|(left, right)| left == right).count();
         // The file cannot be the directory itself, but its name may run along with it.
         let shared = shared.min(names.len() - 1);
         let upwards = std::iter::repeat_n("..", directory.len() - shared);
         names = upwards.chain(names[shared..].iter().copied()).collect();
     }
     let text = names.join("/");
-    if text.starts_with(['-', '@']) {
-        format!("./{text}")
-    } else {
-        text
-    }
+    if text.starts_with(['-', '@']) { format!("./{text}") } else { text }
 }
 
 fn environment(recipe: &Recipe, values: &Values<'_>) -> BTreeMap<String, String> {
-    let base = BASE_ENVIRONMENT
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let own = recipe
-        .environment
-        .iter()
-        .map(|(name, value)| (name.0.clone(), value.expand(values)));
+    let base =
+        BASE_ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let own = recipe.environment.iter().map(|(name, value)| (name.0.clone(), value.expand(values)));
     base.chain(own).collect()
 }
 
@@ -255,11 +236,7 @@ fn collected(request: &Request, limits: &Limits) -> CollectRule {
     if request.collect().is_empty() {
         return CollectRule::nothing();
     }
-    CollectRule {
-        globs: request.collect().to_vec(),
-        total: limits.output(),
-        count: MOST_COLLECTED,
-    }
+    CollectRule { globs: request.collect().to_vec(), total: limits.output(), count: MOST_COLLECTED }
 }
 
 /// An artefact takes the place of a file of the same name, as it did in the compile stage.
@@ -328,32 +305,16 @@ mod tests {
 
     #[test]
     fn without_code_text_the_first_file_is_the_entry() {
-        let builder = Request::builder("python")
-            .file("app/start.py", "")
-            .file("a.py", "");
-        let request = build(
-            builder
-                .args(["-x", "y"])
-                .env("LANG", "C")
-                .env("MINE", "{entry}"),
-        );
+        let builder = Request::builder("python").file("app/start.py", "").file("a.py", "");
+        let request = build(builder.args(["-x", "y"]).env("LANG", "C").env("MINE", "{entry}"));
         let plan = run(&unprobed("python"), &request, Vec::new());
-        assert_eq!(
-            plan.command,
-            ["/usr/bin/the-python", "app/start.py", "-x", "y"]
-        );
-        assert_eq!(
-            (plan.env["LANG"].as_str(), plan.env["MINE"].as_str()),
-            ("C", "{entry}")
-        );
+        assert_eq!(plan.command, ["/usr/bin/the-python", "app/start.py", "-x", "y"]);
+        assert_eq!((plan.env["LANG"].as_str(), plan.env["MINE"].as_str()), ("C", "{entry}"));
     }
 
     #[test]
     fn every_source_is_compiled_and_headers_are_only_there() {
-        let builder = Request::builder("c")
-            .code("")
-            .file("lib/a.c", "")
-            .file("a.h", "");
+        let builder = Request::builder("c").code("").file("lib/a.c", "").file("a.h", "");
         let request = build(builder.file("-o.c", "").file("@x.c", ""));
         let plan = compile(&unprobed("c"), &request).unwrap();
         #[rustfmt::skip]
@@ -368,15 +329,8 @@ mod tests {
     #[test]
     fn a_compiler_gets_nothing_that_is_meant_for_the_program() {
         let volume: Volume = "/srv:/data".parse().unwrap();
-        let builder = Request::builder("c")
-            .code("")
-            .stdin("in")
-            .env("A", "b")
-            .args(["x"]);
-        let builder = builder
-            .network(NetworkPolicy::Localhost)
-            .volume(volume)
-            .workdir("sub");
+        let builder = Request::builder("c").code("").stdin("in").env("A", "b").args(["x"]);
+        let builder = builder.network(NetworkPolicy::Localhost).volume(volume).workdir("sub");
         let builder = builder.usage_interval(Duration::from_millis(10));
         let request = build(builder.allow_missing(Protection::Landlock).collect("*"));
         let plan = compile(&unprobed("c"), &request).unwrap();
@@ -398,11 +352,8 @@ mod tests {
     #[test]
     fn artefacts_join_the_files_and_keep_their_mode() {
         let request = build(Request::builder("c").code("").file("program", "old"));
-        let artefact = CollectedFile {
-            path: "program".into(),
-            contents: b"new".to_vec(),
-            executable: true,
-        };
+        let artefact =
+            CollectedFile { path: "program".into(), contents: b"new".to_vec(), executable: true };
         let plan = run(&unprobed("c"), &request, vec![artefact]);
         assert_eq!(plan.command, ["./program"]);
         assert_eq!(paths(&plan), ["main.c", "program"]);
@@ -457,20 +408,12 @@ mod tests {
         assert!(check(&runtime, &build(builder().limits(disk(68)))).is_ok());
         let builder = Request::builder("c").file("a.c", vec![0; 65_537]);
         let error = check(&unprobed("c"), &build(builder.compile_limits(disk(64)))).unwrap_err();
-        assert!(
-            error.to_string().ends_with("of the compile stage"),
-            "{error}"
-        );
+        assert!(error.to_string().ends_with("of the compile stage"), "{error}");
         let many = (0..65).fold(Request::builder("python"), |builder, number| {
             builder.file(number.to_string(), "")
         });
         let error = check(&runtime, &build(many.limits(disk(64)))).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("65 files are more than the 64"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("65 files are more than the 64"), "{error}");
     }
 
     #[test]

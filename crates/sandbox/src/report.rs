@@ -72,11 +72,8 @@ pub(crate) fn assemble(
     let ending = outcome.map(|outcome| outcome.ending);
     let run = results.iter().find(|result| result.stage == Stage::Run);
     let run_figures = run.map(|run| run.outcome.figures).unwrap_or_default();
-    let memory_used_kb = results
-        .iter()
-        .map(|result| result.outcome.figures.memory_peak_kb)
-        .max()
-        .unwrap_or(0);
+    let memory_used_kb =
+        results.iter().map(|result| result.outcome.figures.memory_peak_kb).max().unwrap_or(0);
     let (enforced, missing) = protections(results);
     Report {
         id: header.id,
@@ -101,9 +98,8 @@ pub(crate) fn assemble(
         memory_used_kb,
         memory_used_mb: memory_used_kb.div_ceil(1024),
         stages: results.iter().map(StageResult::report).collect(),
-        output_files: run.map_or_else(Vec::new, |run| {
-            run.outcome.files.iter().map(OutputFile::from).collect()
-        }),
+        output_files: run
+            .map_or_else(Vec::new, |run| run.outcome.files.iter().map(OutputFile::from).collect()),
         skipped_files: run.map_or_else(Vec::new, |run| run.outcome.skipped.clone()),
         enforced,
         missing,
@@ -154,10 +150,9 @@ impl StageResult {
             Ending::Exited(0) => return None,
             Ending::Exited(code) => format!("exited with code {code}"),
             Ending::Signaled(number) => format!("ended by signal {}", signal_name(number)),
-            Ending::TimedOut(TimeKind::Wall) => format!(
-                "wall time limit of {} reached",
-                format_duration(limits.wall_time())
-            ),
+            Ending::TimedOut(TimeKind::Wall) => {
+                format!("wall time limit of {} reached", format_duration(limits.wall_time()))
+            }
             Ending::TimedOut(TimeKind::Cpu) => match limits.cpu_time() {
                 Some(time) => format!("CPU time limit of {} reached", format_duration(time)),
                 None => "CPU time limit reached".to_owned(),
@@ -220,10 +215,7 @@ fn protections(results: &[StageResult]) -> (Vec<Protection>, Vec<Protection>) {
 fn violations(results: &[StageResult]) -> Vec<Violation> {
     let mut together: Vec<Violation> = Vec::new();
     for violation in results.iter().flat_map(|result| &result.outcome.violations) {
-        match together
-            .iter_mut()
-            .find(|known| known.syscall == violation.syscall)
-        {
+        match together.iter_mut().find(|known| known.syscall == violation.syscall) {
             Some(known) => known.count += violation.count,
             None => together.push(violation.clone()),
         }
@@ -276,11 +268,7 @@ mod tests {
         StageResult {
             stage,
             limits: limits(),
-            collect: CollectRule {
-                total: ByteSize::mib(8),
-                count: 1000,
-                ..CollectRule::nothing()
-            },
+            collect: CollectRule { total: ByteSize::mib(8), count: 1000, ..CollectRule::nothing() },
             outcome,
         }
     }
@@ -304,24 +292,12 @@ mod tests {
         ];
         for (ending, status, code, signal, sentence) in table {
             let report = assemble(header(), &[result(Stage::Run, outcome(ending))], None);
-            assert_eq!(
-                (report.status, report.stage),
-                (status, Stage::Run),
-                "{ending:?}"
-            );
+            assert_eq!((report.status, report.stage), (status, Stage::Run), "{ending:?}");
             assert_eq!(report.success, status == Status::Completed, "{ending:?}");
-            assert_eq!(
-                (report.exit_code, report.signal.as_deref()),
-                (code, signal),
-                "{ending:?}"
-            );
+            assert_eq!((report.exit_code, report.signal.as_deref()), (code, signal), "{ending:?}");
             assert_eq!(report.error.as_deref(), sentence, "{ending:?}");
             let stage = &report.stages[0];
-            assert_eq!(
-                (stage.status, stage.exit_code),
-                (status, code),
-                "{ending:?}"
-            );
+            assert_eq!((stage.status, stage.exit_code), (status, code), "{ending:?}");
             assert_eq!(stage.signal.as_deref(), signal, "{ending:?}");
 
             let report = assemble(header(), &[result(Stage::Compile, outcome(ending))], None);
@@ -350,29 +326,17 @@ mod tests {
             ..exited(code)
         };
         let refused = assemble(header(), &[result(Stage::Compile, compiler(1))], None);
-        assert_eq!(
-            (refused.stderr.as_str(), refused.output.as_str()),
-            ("a word", "a word")
-        );
+        assert_eq!((refused.stderr.as_str(), refused.output.as_str()), ("a word", "a word"));
         let stages = [
             result(Stage::Compile, compiler(0)),
-            result(
-                Stage::Run,
-                StageOutcome {
-                    stdout: b"hi".to_vec(),
-                    ..exited(0)
-                },
-            ),
+            result(Stage::Run, StageOutcome { stdout: b"hi".to_vec(), ..exited(0) }),
         ];
         let report = assemble(header(), &stages, None);
         assert_eq!((report.stdout.as_str(), report.stderr.as_str()), ("hi", ""));
         let failed = Some((Stage::Run, Interruption::Failed("no room".into())));
         let report = assemble(header(), &stages[..1], failed);
         assert_eq!((report.status, report.exit_code), (Status::Error, -1));
-        assert_eq!(
-            (report.stderr.as_str(), report.error.as_deref()),
-            ("", Some("no room"))
-        );
+        assert_eq!((report.stderr.as_str(), report.error.as_deref()), ("", Some("no room")));
         assert_eq!(report.stages.len(), 1);
     }
 
@@ -389,10 +353,7 @@ mod tests {
             figures,
             prepare_time: Duration::from_millis(3),
             collect_time: Duration::from_micros(1500),
-            violations: vec![Violation {
-                syscall: "ptrace".into(),
-                count: 2,
-            }],
+            violations: vec![Violation { syscall: "ptrace".into(), count: 2 }],
             ..exited(0)
         };
         let compile = result(Stage::Compile, with(figures(100, 5000)));
@@ -406,13 +367,7 @@ mod tests {
         close(report.timings_ms.compile, 100.0);
         close(report.timings_ms.run, 20.0);
         close(report.timings_ms.collect, 3.0);
-        assert_eq!(
-            report.violations,
-            [Violation {
-                syscall: "ptrace".into(),
-                count: 4
-            }]
-        );
+        assert_eq!(report.violations, [Violation { syscall: "ptrace".into(), count: 4 }]);
         let report = assemble(header(), &stages[..1], None);
         close(report.execution_time_ms, 0.0);
         close(report.cpu_time_ms, 0.0);
@@ -422,15 +377,11 @@ mod tests {
     fn a_protection_counts_only_if_every_stage_that_wants_it_has_it() {
         let everything = || Protection::ALL.iter().rev().copied();
         let enforcing = |without: &[Protection]| StageOutcome {
-            enforced: everything()
-                .filter(|protection| !without.contains(protection))
-                .collect(),
+            enforced: everything().filter(|protection| !without.contains(protection)).collect(),
             ..exited(0)
         };
-        let mut compile = result(
-            Stage::Compile,
-            enforcing(&[Protection::CpuTime, Protection::Landlock]),
-        );
+        let mut compile =
+            result(Stage::Compile, enforcing(&[Protection::CpuTime, Protection::Landlock]));
         compile.limits = Limits::compile();
         let run = result(Stage::Run, enforcing(&[Protection::Cpu]));
         let report = assemble(header(), &[compile, run], None);
@@ -459,10 +410,7 @@ mod tests {
                 contents: b"hello".to_vec(),
                 executable: false,
             }],
-            skipped: vec![SkippedFile {
-                path: "link".into(),
-                reason: "a link".into(),
-            }],
+            skipped: vec![SkippedFile { path: "link".into(), reason: "a link".into() }],
             ..exited(0)
         };
         let report = assemble(header(), &[result(Stage::Run, run)], None);
@@ -498,18 +446,8 @@ mod tests {
         }
         assert_eq!(json["status"], "completed");
         assert_eq!(json["error"], serde_json::Value::Null);
-        for field in [
-            "name",
-            "status",
-            "exit_code",
-            "wall_time_ms",
-            "io_read_bytes",
-            "cached",
-        ] {
-            assert!(
-                json["stages"][0].get(field).is_some(),
-                "{field} is not in {json}"
-            );
+        for field in ["name", "status", "exit_code", "wall_time_ms", "io_read_bytes", "cached"] {
+            assert!(json["stages"][0].get(field).is_some(), "{field} is not in {json}");
         }
     }
 }

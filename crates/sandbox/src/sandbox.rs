@@ -2,7 +2,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sandbox_backends::native::{NativeBackend, NativeOptions};
+use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 use sandbox_core::{Backend, CancelToken, Capabilities, Event, Protection, Report, Request};
 
 use crate::engine::Engine;
@@ -85,8 +85,7 @@ impl Sandbox {
         cancel: &CancelToken,
     ) -> Result<Report, ExecuteError> {
         let job = self.engine.accept(request)?;
-        self.engine
-            .carry_out(&job, &mut Events::new(listener), cancel)
+        self.engine.carry_out(&job, &mut Events::new(listener), cancel)
     }
 }
 
@@ -106,7 +105,20 @@ impl SandboxBuilder {
 
     /// How many prepared sandboxes to keep ready.
     pub fn spare_slots(mut self, slots: usize) -> Self {
-        self.native.spare_slots = slots;
+        self.native.spare = Spare::Keep(slots);
+        self
+    }
+
+    /// Prepares one sandbox at the start and keeps none ready after, for a process that will run one
+    /// program and end.
+    pub fn for_one_execution(mut self) -> Self {
+        self.native.spare = Spare::Once(1);
+        self
+    }
+
+    /// Uses no cgroups even where there are some, as on a host that gives us none.
+    pub fn without_cgroups(mut self) -> Self {
+        self.native.no_cgroups = true;
         self
     }
 
@@ -129,13 +141,7 @@ impl SandboxBuilder {
             Some(backend) => backend,
             None => Box::new(NativeBackend::start(&self.native)?),
         };
-        Ok(Sandbox {
-            engine: Arc::new(Engine {
-                backend,
-                runtimes,
-                hooks: self.hooks,
-            }),
-        })
+        Ok(Sandbox { engine: Arc::new(Engine { backend, runtimes, hooks: self.hooks }) })
     }
 }
 
@@ -167,9 +173,7 @@ mod tests {
     use std::thread;
 
     fn sandbox(scripted: Scripted) -> Sandbox {
-        Sandbox {
-            engine: Arc::new(scripted.engine(Vec::new())),
-        }
+        Sandbox { engine: Arc::new(scripted.engine(Vec::new())) }
     }
 
     fn request() -> Request {
@@ -209,9 +213,6 @@ mod tests {
             Err(ExecuteError::Language(_))
         ));
         assert_eq!(heard, 0);
-        assert!(matches!(
-            sandbox.start(unknown()),
-            Err(ExecuteError::Language(_))
-        ));
+        assert!(matches!(sandbox.start(unknown()), Err(ExecuteError::Language(_))));
     }
 }

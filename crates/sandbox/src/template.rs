@@ -50,19 +50,16 @@ pub fn render(
     code: Option<&str>,
     values: &BTreeMap<String, String>,
 ) -> Result<String, TemplateError> {
-    let mut context: BTreeMap<&str, &str> = values
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect();
+    let mut context: BTreeMap<&str, &str> =
+        values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     if let Some(code) = code
         && context.insert("code", code).is_some()
     {
         return Err(TemplateError::CodeTwice);
     }
     let environment = environment();
-    let compiled = environment
-        .template_from_named_str(NAME, template)
-        .map_err(|error| mistake(&error))?;
+    let compiled =
+        environment.template_from_named_str(NAME, template).map_err(|error| mistake(&error))?;
     let mut result = Bounded(Vec::new());
     let pairs = context.iter().map(|(name, value)| (*name, *value));
     let rendered = compiled.render_captured_to(Value::from_pairs(pairs), &mut result);
@@ -136,12 +133,8 @@ fn missing_name(
         .collect();
     missing.sort();
     let text = template.lines().nth(line - 1).unwrap_or_default();
-    let words: Vec<&str> = text
-        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
-        .collect();
-    let first_on_line = words
-        .iter()
-        .find(|word| missing.iter().any(|name| name == *word));
+    let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).collect();
+    let first_on_line = words.iter().find(|word| missing.iter().any(|name| name == *word));
     match first_on_line {
         Some(name) => Some((*name).to_owned()),
         None => missing.into_iter().next(),
@@ -179,20 +172,13 @@ mod tests {
     use super::*;
 
     fn with(values: &[(&str, &str)]) -> BTreeMap<String, String> {
-        values
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect()
+        values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     }
 
     #[test]
     fn code_and_values_are_filled_in_as_they_are() {
         let template = "# {{ who }}\n{{ code }}\n";
-        let rendered = render(
-            template,
-            Some("a < b && '\"'"),
-            &with(&[("who", "{{ me }}")]),
-        );
+        let rendered = render(template, Some("a < b && '\"'"), &with(&[("who", "{{ me }}")]));
         assert_eq!(rendered.unwrap(), "# {{ me }}\na < b && '\"'\n");
     }
 
@@ -201,15 +187,10 @@ mod tests {
         let missing = |template: &str| render(template, Some("x"), &with(&[("given", "1")]));
         assert_eq!(
             missing("{{ code }}\n{{ given }} {{ wanted }}\n").unwrap_err(),
-            TemplateError::Missing {
-                name: "wanted".into(),
-                line: 2
-            }
+            TemplateError::Missing { name: "wanted".into(), line: 2 }
         );
         assert_eq!(
-            missing("{{ first }}\n{{ another }}")
-                .unwrap_err()
-                .to_string(),
+            missing("{{ first }}\n{{ another }}").unwrap_err().to_string(),
             "line 1 of the template needs a value for 'first', which was not given"
         );
         let no_code = render("\n{{ code }}", None, &BTreeMap::new()).unwrap_err();
@@ -231,11 +212,7 @@ mod tests {
 
     #[test]
     fn a_mistake_is_told_with_its_line() {
-        for (template, line) in [
-            ("ok\n{{ code", 2),
-            ("{% if %}", 1),
-            ("\n{{ code | magic }}", 2),
-        ] {
+        for (template, line) in [("ok\n{{ code", 2), ("{% if %}", 1), ("\n{{ code | magic }}", 2)] {
             match render(template, Some("x"), &BTreeMap::new()) {
                 Err(TemplateError::Mistake { line: told, .. }) => {
                     assert_eq!(told, line, "{template}");
@@ -248,10 +225,7 @@ mod tests {
     #[test]
     fn files_cannot_be_included() {
         for template in ["{% include '/etc/passwd' %}", "{% extends 'x' %}"] {
-            assert!(
-                render(template, None, &BTreeMap::new()).is_err(),
-                "{template}"
-            );
+            assert!(render(template, None, &BTreeMap::new()).is_err(), "{template}");
         }
     }
 
@@ -273,9 +247,6 @@ mod tests {
     fn code_given_twice_is_refused() {
         let error = render("{{ code }}", Some("a"), &with(&[("code", "b")])).unwrap_err();
         assert_eq!(error, TemplateError::CodeTwice);
-        assert_eq!(
-            render("{{ code }}", None, &with(&[("code", "b")])).unwrap(),
-            "b"
-        );
+        assert_eq!(render("{{ code }}", None, &with(&[("code", "b")])).unwrap(), "b");
     }
 }

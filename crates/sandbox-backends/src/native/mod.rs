@@ -31,10 +31,19 @@ pub struct NativeOptions {
     /// Walls to leave out. Only tests and `doctor --attack` have a reason to name any: they show that
     /// an attack succeeds without the wall that stops it.
     pub without: BTreeSet<Protection>,
-    /// How many prepared slots to keep ready.
-    pub spare_slots: usize,
+    /// What is prepared ahead of executions.
+    pub spare: Spare,
     /// Use no cgroups even where the host has them, as on a host that gives us none.
     pub no_cgroups: bool,
+}
+
+/// Slots prepared before they are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spare {
+    /// So many are kept ready.
+    Keep(usize),
+    /// So many are made at the start and none after, for a process that knows how few it will need.
+    Once(usize),
 }
 
 /// The native backend.
@@ -47,7 +56,7 @@ impl NativeBackend {
     /// Probes the host, clears what an earlier crash left, and starts the launcher.
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
         let host = Arc::new(Host::probe(options)?);
-        let slots = Slots::start(Arc::clone(&host), options.spare_slots)?;
+        let slots = Slots::start(Arc::clone(&host), options.spare)?;
         Ok(Self { host, slots })
     }
 
@@ -83,7 +92,7 @@ impl Backend for NativeBackend {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self { without: BTreeSet::new(), spare_slots: 2, no_cgroups: false }
+        Self { without: BTreeSet::new(), spare: Spare::Keep(2), no_cgroups: false }
     }
 }
 

@@ -19,8 +19,8 @@ use sandbox_core::{BackendError, Limits};
 use sandbox_linux::cgroup::{CgroupLimits, Usage};
 use sandbox_linux::{Config, LaunchError, Launcher, Slot};
 
-use super::failed;
 use super::host::Host;
+use super::{Spare, failed};
 
 /// Used slots that may wait to be taken down before executions have to wait for that.
 const MOST_RETIRING: usize = 64;
@@ -51,21 +51,27 @@ struct Shared {
     host: Arc<Host>,
     /// Replaced by a new one if it should ever die.
     launcher: Mutex<Arc<Launcher>>,
-    spare: usize,
+    spare: Spare,
     state: Mutex<State>,
     wanted: Condvar,
+    /// What was underway is there, or failed.
+    made: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     ready: VecDeque<ReadySlot>,
     closing: bool,
+    /// One is being prepared.
+    underway: bool,
+    /// Someone waits for it.
+    awaited: bool,
     /// A claim that fails tells its caller; the preparing thread stops trying until then.
     stalled: bool,
 }
 
 impl Slots {
-    pub(crate) fn start(host: Arc<Host>, spare: usize) -> Result<Self, BackendError> {
+    pub(crate) fn start(host: Arc<Host>, spare: Spare) -> Result<Self, BackendError> {
         let launcher = Launcher::start(&launcher_config(&host))
             .map_err(|error| failed("start the launcher", error))?;
         let shared = Arc::new(Shared {
@@ -74,9 +80,12 @@ impl Slots {
             spare,
             state: Mutex::new(State::default()),
             wanted: Condvar::new(),
+            made: Condvar::new(),
         });
         let (retire, to_retire) = sync_channel(MOST_RETIRING);
-        let preparing = (spare > 0).then(|| {
+        let preparing = (!matches!(spare, Spare::Keep(0) | Spare::Once(0))).then(|| {
+            // Whoever claims at once finds it underway.
+            shared.lock().underway = true;
             let shared = Arc::clone(&shared);
             spawn("sandbox-prepare", move || shared.keep_ready())
         });
@@ -89,16 +98,10 @@ impl Slots {
         })
     }
 
-    /// A slot for one execution: a spare one, or one made for it.
+    /// A slot for one execution: a spare one, the one that is nearly there, or one made for it.
     pub(crate) fn claim(&self) -> Result<Lease<'_>, BackendError> {
         loop {
-            let spare = {
-                let mut state = self.shared.lock();
-                state.stalled = false;
-                state.ready.pop_front()
-            };
-            self.shared.wanted.notify_one();
-            let ready = match spare {
+            let ready = match self.shared.take_ready() {
                 // Its processes may have been killed while it waited.
                 Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
                     self.retire(ready.slot);
@@ -171,20 +174,46 @@ impl Shared {
         Ok(ReadySlot { slot, limits, before })
     }
 
-    fn keep_ready(&self) {
+    /// A spare slot. If one is being made and nobody else waits for it, it is sooner there than a new
+    /// one would be.
+    fn take_ready(&self) -> Option<ReadySlot> {
         let mut state = self.lock();
-        while !state.closing {
-            if state.stalled || state.ready.len() >= self.spare {
+        state.stalled = false;
+        self.wanted.notify_one();
+        if state.ready.is_empty() && state.underway && !state.awaited {
+            state.awaited = true;
+            while state.ready.is_empty() && state.underway {
+                state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
+            }
+            state.awaited = false;
+        }
+        let ready = state.ready.pop_front();
+        self.wanted.notify_one();
+        ready
+    }
+
+    fn keep_ready(&self) {
+        let (wanted, mut left) = match self.spare {
+            Spare::Keep(count) => (count, usize::MAX),
+            Spare::Once(count) => (count, count),
+        };
+        let mut state = self.lock();
+        while !state.closing && left > 0 {
+            if state.stalled || state.ready.len() >= wanted {
                 state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
+            state.underway = true;
             drop(state);
             let prepared = self.prepare();
+            left -= 1;
             state = self.lock();
+            state.underway = false;
             match prepared {
                 Ok(slot) => state.ready.push_back(slot),
                 Err(_) => state.stalled = true,
             }
+            self.made.notify_all();
         }
     }
 }

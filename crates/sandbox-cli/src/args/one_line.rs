@@ -37,20 +37,14 @@ mod tests {
     fn a_mistyped_flag_is_one_line_with_the_right_one() {
         let message = message(&["--lnag", "python"]);
         assert_eq!(message.lines().count(), 1);
-        assert!(
-            message.contains("'--lnag'") && message.contains("'--lang'"),
-            "{message}"
-        );
+        assert!(message.contains("'--lnag'") && message.contains("'--lang'"), "{message}");
         assert!(!message.contains("Usage"), "{message}");
     }
 
     #[test]
     fn a_bad_value_names_the_flag_and_what_is_right() {
         let message = message(&["--timeout", "10"]);
-        assert!(
-            message.contains("--timeout") && message.contains("500ms"),
-            "{message}"
-        );
+        assert!(message.contains("--timeout") && message.contains("500ms"), "{message}");
         assert!(!message.starts_with("error"), "{message}");
     }
 

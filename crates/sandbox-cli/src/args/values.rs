@@ -17,10 +17,9 @@ pub(crate) enum IsolationChoice {
 /// Reads `KEY=VALUE`; the value may be empty and may contain `=`.
 pub(super) fn parse_pair(text: &str) -> Result<Pair, String> {
     match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok(Pair {
-            key: key.to_owned(),
-            value: value.to_owned(),
-        }),
+        Some((key, value)) if !key.is_empty() => {
+            Ok(Pair { key: key.to_owned(), value: value.to_owned() })
+        }
         _ => Err("write it as KEY=VALUE".to_owned()),
     }
 }

@@ -45,9 +45,7 @@ impl Host {
 impl Cgroups {
     /// Reads `/proc/self/mountinfo`, where the type of a file system follows a lone dash.
     fn from_mounts(mounts: &str) -> Self {
-        let kinds = mounts
-            .lines()
-            .filter_map(|line| line.split_once(" - ")?.1.split(' ').next());
+        let kinds = mounts.lines().filter_map(|line| line.split_once(" - ")?.1.split(' ').next());
         let (mut first, mut second) = (false, false);
         for kind in kinds {
             first |= kind == "cgroup";
@@ -82,10 +80,7 @@ mod tests {
         let other = "22 1 8:1 / / rw - ext4 /dev/cgroup2 rw\n";
         assert_eq!(Cgroups::from_mounts(v1), Cgroups::V1);
         assert_eq!(Cgroups::from_mounts(v2), Cgroups::V2);
-        assert_eq!(
-            Cgroups::from_mounts(&format!("{other}{v1}{v2}")),
-            Cgroups::Hybrid
-        );
+        assert_eq!(Cgroups::from_mounts(&format!("{other}{v1}{v2}")), Cgroups::Hybrid);
         assert_eq!(Cgroups::from_mounts(other), Cgroups::None);
     }
 }

@@ -32,10 +32,7 @@ pub(super) fn find(
     languages: Languages<'_>,
 ) -> Result<(), Failure> {
     if files.is_empty() {
-        return Err(Failure::Usage(format!(
-            "'{}' has no files",
-            directory.display()
-        )));
+        return Err(Failure::Usage(format!("'{}' has no files", directory.display())));
     }
     if files.len() == 1 {
         return Ok(());
@@ -52,11 +49,7 @@ pub(super) fn find(
         .filter(|index| is_main(&files[*index].path) && fits(&files[*index]))
         .collect();
     let [position] = mains[..] else {
-        let problem = if mains.is_empty() {
-            "has no main file"
-        } else {
-            "has several main files"
-        };
+        let problem = if mains.is_empty() { "has no main file" } else { "has several main files" };
         return Err(Failure::Usage(format!(
             "'{}' {problem}: say where the program starts with --entry PATH",
             directory.display()
@@ -67,8 +60,7 @@ pub(super) fn find(
 }
 
 fn is_main(path: &str) -> bool {
-    path.split_once('.')
-        .is_some_and(|(stem, extension)| stem == "main" && !extension.contains('/'))
+    path.split_once('.').is_some_and(|(stem, extension)| stem == "main" && !extension.contains('/'))
 }
 
 #[cfg(test)]
@@ -96,38 +88,21 @@ mod tests {
     }
 
     fn files(paths: &[&str]) -> Vec<SourceFile> {
-        let file = |path: &&str| SourceFile {
-            path: (*path).to_owned(),
-            contents: Vec::new(),
-        };
+        let file = |path: &&str| SourceFile { path: (*path).to_owned(), contents: Vec::new() };
         paths.iter().map(file).collect()
     }
 
     #[test]
     fn a_project_starts_at_its_main_file_or_its_only_one() {
-        assert_eq!(
-            first(&["lib/a.py", "main.py", "z.txt"], None).unwrap(),
-            "main.py"
-        );
+        assert_eq!(first(&["lib/a.py", "main.py", "z.txt"], None).unwrap(), "main.py");
         assert_eq!(first(&["odd.txt"], None).unwrap(), "odd.txt");
-        assert_eq!(
-            first(&["main.c", "main.py"], Some("py")).unwrap(),
-            "main.py"
-        );
-        assert_eq!(
-            first(&["a.py", "main.md", "main.py"], None).unwrap(),
-            "main.py"
-        );
+        assert_eq!(first(&["main.c", "main.py"], Some("py")).unwrap(), "main.py");
+        assert_eq!(first(&["a.py", "main.md", "main.py"], None).unwrap(), "main.py");
     }
 
     #[test]
     fn without_a_convention_to_follow_the_entry_is_asked_for() {
-        for paths in [
-            &["a.py", "b.py"][..],
-            &["main.c", "main.py"],
-            &["x/main.py", "b.py"],
-            &[],
-        ] {
+        for paths in [&["a.py", "b.py"][..], &["main.c", "main.py"], &["x/main.py", "b.py"], &[]] {
             let message = first(paths, None).unwrap_err();
             assert!(message.contains("--entry") || paths.is_empty(), "{message}");
         }
@@ -136,12 +111,7 @@ mod tests {
     #[test]
     fn the_named_entry_comes_first_and_the_rest_keep_their_order() {
         let mut files = files(&["a.py", "b.py", "src/c.py", "d.py"]);
-        put_first(
-            &mut files,
-            "project/./src/c.py",
-            Some(Path::new("project/")),
-        )
-        .unwrap();
+        put_first(&mut files, "project/./src/c.py", Some(Path::new("project/"))).unwrap();
         let paths: Vec<_> = files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, ["src/c.py", "a.py", "b.py", "d.py"]);
         let failure = put_first(&mut files, "no.py", None).unwrap_err();

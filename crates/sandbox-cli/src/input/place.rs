@@ -5,10 +5,7 @@ use crate::errors::Failure;
 /// Where named files go: below the directory they share, so that `src/main.py src/lib/util.py` keep
 /// their places towards each other and a single file keeps only its name.
 pub(super) fn below_common_directory(sources: &[&Path]) -> Result<Vec<String>, Failure> {
-    let sources = sources
-        .iter()
-        .map(|source| absolute(source))
-        .collect::<Result<Vec<_>, _>>()?;
+    let sources = sources.iter().map(|source| absolute(source)).collect::<Result<Vec<_>, _>>()?;
     let mut common = sources.first().and_then(|first| first.parent());
     while let Some(directory) = common {
         if sources.iter().all(|source| source.starts_with(directory)) {
@@ -20,10 +17,7 @@ pub(super) fn below_common_directory(sources: &[&Path]) -> Result<Vec<String>, F
     let inside = |source: &PathBuf| {
         let path = source.strip_prefix(common).unwrap_or(source);
         path.to_str().map(ToOwned::to_owned).ok_or_else(|| {
-            Failure::Usage(format!(
-                "the name of '{}' is not UTF-8 text",
-                source.display()
-            ))
+            Failure::Usage(format!("the name of '{}' is not UTF-8 text", source.display()))
         })
     };
     sources.iter().map(inside).collect()

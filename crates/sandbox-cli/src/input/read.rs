@@ -74,27 +74,16 @@ pub(crate) fn is_stream(path: &Path) -> bool {
 /// Everything below a directory, in order of name. Links are not followed, because a project that
 /// comes from elsewhere could lead to files that were never meant to go in.
 pub(crate) fn directory(root: &Path, budget: &mut Budget) -> Result<Walked, Failure> {
-    let mut walk = Walk {
-        files: Vec::new(),
-        left_out: 0,
-        budget,
-    };
+    let mut walk = Walk { files: Vec::new(), left_out: 0, budget };
     walk.enter(root, "", 0)?;
     let notes = match walk.left_out {
         0 => Vec::new(),
-        1 => vec![format!(
-            "1 link or special file in '{}' was left out",
-            root.display()
-        )],
-        count => vec![format!(
-            "{count} links and special files in '{}' were left out",
-            root.display()
-        )],
+        1 => vec![format!("1 link or special file in '{}' was left out", root.display())],
+        count => {
+            vec![format!("{count} links and special files in '{}' were left out", root.display())]
+        }
     };
-    Ok(Walked {
-        files: walk.files,
-        notes,
-    })
+    Ok(Walked { files: walk.files, notes })
 }
 
 struct Walk<'a> {
@@ -154,10 +143,7 @@ impl Walk<'_> {
             .open(path)
             .map_err(|error| cannot_read(&name, &error))?;
         let contents = self.budget.read(file, &name)?;
-        self.files.push(SourceFile {
-            path: inside,
-            contents,
-        });
+        self.files.push(SourceFile { path: inside, contents });
         Ok(())
     }
 }

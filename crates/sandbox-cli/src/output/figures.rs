@@ -10,19 +10,12 @@ pub(super) fn time(millis: f64) -> String {
         format!("{:.2} s", millis / 1000.0)
     } else {
         let seconds = (millis / 1000.0).round();
-        format!(
-            "{:.0} min {:.0} s",
-            (seconds / 60.0).floor(),
-            seconds % 60.0
-        )
+        format!("{:.0} min {:.0} s", (seconds / 60.0).floor(), seconds % 60.0)
     }
 }
 
 /// An amount of bytes: `5 B`, `1.5 KiB`, `8.2 MiB`.
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "one digit after the point is shown"
-)]
+#[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
 pub(super) fn size(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");

@@ -13,11 +13,7 @@ pub(super) struct Ndjson<O> {
 
 impl<O: Write> Ndjson<O> {
     pub(super) fn new(stdout: O) -> Self {
-        Self {
-            stdout,
-            last_seq: 0,
-            reported: false,
-        }
+        Self { stdout, last_seq: 0, reported: false }
     }
 }
 
@@ -70,13 +66,7 @@ mod tests {
                 .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
                 .map(|value| (value["seq"].as_u64(), value["type"].to_string()))
                 .collect();
-            assert_eq!(
-                types,
-                [
-                    (Some(1), "\"queued\"".into()),
-                    (Some(2), "\"report\"".into())
-                ]
-            );
+            assert_eq!(types, [(Some(1), "\"queued\"".into()), (Some(2), "\"report\"".into())]);
         }
     }
 }

@@ -10,9 +10,7 @@ pub(crate) struct Paint {
 impl Paint {
     /// What suits a stream.
     pub(crate) fn for_stream<S: anstream::stream::RawStream>(stream: &S) -> Self {
-        Self {
-            colour: AutoStream::choice(stream) != ColorChoice::Never,
-        }
+        Self { colour: AutoStream::choice(stream) != ColorChoice::Never }
     }
 
     /// No colours at all.
@@ -48,10 +46,6 @@ impl Paint {
     }
 
     fn with(self, style: Style, text: &str) -> String {
-        if self.colour {
-            format!("{style}{text}{style:#}")
-        } else {
-            text.to_owned()
-        }
+        if self.colour { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 }

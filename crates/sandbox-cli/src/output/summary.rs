@@ -123,10 +123,7 @@ mod tests {
         let mut report = samples::report();
         report.status = Status::Timeout;
         report.error = Some("the wall time of 1s ran out".into());
-        report.violations = vec![Violation {
-            syscall: "ptrace".into(),
-            count: 2,
-        }];
+        report.violations = vec![Violation { syscall: "ptrace".into(), count: 2 }];
         report.missing = vec![Protection::Memory, Protection::Pids];
         report.output_files = (0..12)
             .map(|number| OutputFile {

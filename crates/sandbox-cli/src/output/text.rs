@@ -130,10 +130,7 @@ mod tests {
         let run = EventKind::Stage(Stage::Run);
         let events = vec![compile, out(b"warning\n"), run, out(b"42\n")];
         let (stdout, stderr) = shown(true, false, events);
-        assert_eq!(
-            (stdout.as_slice(), stderr.as_str()),
-            (&b"42\n"[..], "warning\n")
-        );
+        assert_eq!((stdout.as_slice(), stderr.as_str()), (&b"42\n"[..], "warning\n"));
     }
 
     #[test]

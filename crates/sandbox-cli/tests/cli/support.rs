@@ -55,11 +55,7 @@ pub(crate) fn call(args: &[&str]) -> Answer {
 /// Calls the command with this on standard input.
 pub(crate) fn call_with_stdin(args: &[&str], stdin: &str) -> Answer {
     let mut command = Command::new(BINARY);
-    let output = command
-        .args(args)
-        .write_stdin(stdin)
-        .timeout(PATIENCE)
-        .output();
+    let output = command.args(args).write_stdin(stdin).timeout(PATIENCE).output();
     output.unwrap().into()
 }
 
@@ -116,10 +112,8 @@ pub(crate) fn wait_until_gone(family: &BTreeSet<u32>) {
         });
         groups.map(|name| name.to_string_lossy().into_owned())
     };
-    let prefixes: Vec<String> = family
-        .iter()
-        .map(|process| format!("sandbox-run.{process}."))
-        .collect();
+    let prefixes: Vec<String> =
+        family.iter().map(|process| format!("sandbox-run.{process}.")).collect();
     wait_until("the cgroups to go", || {
         !groups().any(|name| prefixes.iter().any(|prefix| name.starts_with(prefix)))
     });

@@ -24,17 +24,11 @@ fn python_computes_and_is_reported_as_json() {
     assert_eq!(report["stdout"], "42\n");
     assert_eq!(report["exit_code"], 0);
     assert_eq!(report["isolation"], "native");
-    assert!(
-        report["execution_time_ms"].as_f64().unwrap() > 0.0,
-        "{report}"
-    );
+    assert!(report["execution_time_ms"].as_f64().unwrap() > 0.0, "{report}");
     assert!(report["memory_used_kb"].as_u64().unwrap() > 0, "{report}");
     let enforced: Vec<_> = report["enforced"].as_array().unwrap().iter().collect();
     for wall in ["user-namespace", "pid-namespace", "seccomp"] {
-        assert!(
-            enforced.iter().any(|name| *name == wall),
-            "no {wall}: {report}"
-        );
+        assert!(enforced.iter().any(|name| *name == wall), "no {wall}: {report}");
     }
 }
 
@@ -44,17 +38,10 @@ fn an_endless_loop_in_c_runs_out_of_time_on_time() {
     let answer = call_with_stdin(&["--lang", "c", "--timeout", "1s", "--json"], ENDLESS_C);
     assert_eq!(answer.code, Some(124), "{answer:?}");
     let report = answer.json();
-    assert_eq!(
-        (&report["status"], &report["stage"]),
-        (&"timeout".into(), &"run".into())
-    );
+    assert_eq!((&report["status"], &report["stage"]), (&"timeout".into(), &"run".into()));
     let ran = report["execution_time_ms"].as_f64().unwrap();
     assert!((1000.0..1500.0).contains(&ran), "{report}");
-    assert!(
-        start.elapsed() < Duration::from_secs(5),
-        "{:?}",
-        start.elapsed()
-    );
+    assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
 }
 
 #[test]
@@ -67,15 +54,7 @@ fn an_allocation_loop_runs_out_of_memory() {
 
 #[test]
 fn endless_output_is_cut_and_its_beginning_kept() {
-    let args = [
-        "-l",
-        "python",
-        "-c",
-        ENDLESS_OUTPUT,
-        "--output-limit",
-        "8K",
-        "--json",
-    ];
+    let args = ["-l", "python", "-c", ENDLESS_OUTPUT, "--output-limit", "8K", "--json"];
     let answer = call(&args);
     assert_eq!(answer.code, Some(153), "{answer:?}");
     let report = answer.json();
@@ -91,10 +70,7 @@ fn the_programs_exit_code_is_ours() {
     let answer = call(&["-l", "bash", "-c", "exit 3", "--json"]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
     let report = answer.json();
-    assert_eq!(
-        (&report["status"], &report["exit_code"]),
-        (&"runtime_error".into(), &3.into())
-    );
+    assert_eq!((&report["status"], &report["exit_code"]), (&"runtime_error".into(), &3.into()));
 }
 
 #[test]
@@ -110,10 +86,7 @@ fn what_does_not_compile_is_told_in_the_compilers_words() {
     assert_eq!(answer.code, Some(65), "{answer:?}");
     let report = answer.json();
     assert_eq!(report["status"], "compile_error");
-    assert!(
-        report["stderr"].as_str().unwrap().contains("error"),
-        "{report}"
-    );
+    assert!(report["stderr"].as_str().unwrap().contains("error"), "{report}");
 
     let answer = call_with_stdin(&["--lang", "c"], "int main( { return 0; }");
     assert!(answer.stderr.contains("error") && answer.stderr.contains("✗ compile error"));
@@ -126,67 +99,36 @@ fn text_goes_to_its_own_streams_and_a_summary_follows() {
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(4), "out\n"));
     let summary = answer.stderr.strip_prefix("err\n").unwrap();
     assert!(summary.starts_with("✗ exit code 4 in "), "{summary}");
-    assert!(
-        !summary.contains('\u{1b}'),
-        "colours in a pipe: {summary:?}"
-    );
+    assert!(!summary.contains('\u{1b}'), "colours in a pipe: {summary:?}");
 
     let answer = call(&["-q", "-l", "bash", "-c", code]);
-    assert_eq!(
-        (answer.stdout.as_str(), answer.stderr.as_str()),
-        ("out\n", "err\n")
-    );
+    assert_eq!((answer.stdout.as_str(), answer.stderr.as_str()), ("out\n", "err\n"));
 }
 
 #[test]
 fn every_byte_of_the_output_arrives() {
     let code = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 1000)";
     let mut command = assert_cmd::Command::new(BINARY);
-    let output = command
-        .args(["-q", "-l", "python", "-c", code])
-        .output()
-        .unwrap();
+    let output = command.args(["-q", "-l", "python", "-c", code]).output().unwrap();
     let wanted: Vec<u8> = (0..=255).cycle().take(256_000).collect();
-    assert!(
-        output.stdout == wanted,
-        "{} bytes differ",
-        output.stdout.len()
-    );
+    assert!(output.stdout == wanted, "{} bytes differ", output.stdout.len());
 }
 
 #[test]
 fn events_are_lines_in_order_with_the_report_last() {
     let code = "import time\nfor i in range(3): print(i, flush=True); time.sleep(0.05)";
-    let args = [
-        "-l",
-        "python",
-        "-c",
-        code,
-        "--format",
-        "ndjson",
-        "--usage-interval",
-        "20ms",
-    ];
+    let args = ["-l", "python", "-c", code, "--format", "ndjson", "--usage-interval", "20ms"];
     let answer = call(&args);
-    let events: Vec<serde_json::Value> = answer
-        .stdout
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let seqs: Vec<_> = events
-        .iter()
-        .map(|event| event["seq"].as_u64().unwrap())
-        .collect();
+    let events: Vec<serde_json::Value> =
+        answer.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let seqs: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
     let wanted: Vec<_> = (1..=events.len() as u64).collect();
     assert_eq!(seqs, wanted);
     let of_type = |name: &str| events.iter().filter(|event| event["type"] == name).count();
     assert_eq!(events.last().unwrap()["type"], "report");
     assert_eq!(of_type("report"), 1);
     assert!(of_type("usage") > 0, "{answer:?}");
-    let data: Vec<_> = events
-        .iter()
-        .filter_map(|event| event["data"].as_str())
-        .collect();
+    let data: Vec<_> = events.iter().filter_map(|event| event["data"].as_str()).collect();
     assert_eq!(data.concat(), "0\n1\n2\n");
 }
 
@@ -201,10 +143,7 @@ fn arguments_variables_and_standard_input_reach_the_program() {
         let args = [&common[..], &["--stdin", stdin, "--", "-one"]].concat();
         call_with_stdin(&args, text)
     };
-    assert_eq!(
-        with(input.to_str().unwrap(), "").stdout,
-        "-one|hi\nfrom a file\n"
-    );
+    assert_eq!(with(input.to_str().unwrap(), "").stdout, "-one|hi\nfrom a file\n");
     assert_eq!(with("-", "from here\n").stdout, "-one|hi\nfrom here\n");
 }
 
@@ -231,10 +170,7 @@ fn files_keep_their_places_and_results_come_home() {
     ];
     let answer = call(&args);
     assert_eq!(answer.code, Some(0), "{answer:?}");
-    assert_eq!(
-        fs::read_to_string(results.join("out/deep/a.txt")).unwrap(),
-        "hello123"
-    );
+    assert_eq!(fs::read_to_string(results.join("out/deep/a.txt")).unwrap(), "hello123");
     assert!(answer.stderr.contains("out/deep/a.txt (8 B)"), "{answer:?}");
 }
 
@@ -261,16 +197,7 @@ fn an_ordinary_user_can_run_code_too() {
     let run = ["--lang", "python", "--code", code, "--json"];
     let mut command = if rustix::process::geteuid().is_root() {
         let mut command = assert_cmd::Command::new("setpriv");
-        command
-            .args([
-                "--reuid",
-                "65534",
-                "--regid",
-                "65534",
-                "--clear-groups",
-                "--",
-            ])
-            .arg(&copy);
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]).arg(&copy);
         command
     } else {
         assert_cmd::Command::new(&copy)
@@ -321,12 +248,7 @@ fn signals_end_the_program_and_the_report_is_still_printed() {
         assert_eq!(end(&mut child).code(), Some(130), "{signal:?}");
         let (mut rest, mut stderr) = (String::new(), String::new());
         stdout.read_to_string(&mut rest).unwrap();
-        child
-            .stderr
-            .take()
-            .unwrap()
-            .read_to_string(&mut stderr)
-            .unwrap();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
         assert_eq!(rest, "");
         assert!(stderr.contains("cancelled"), "{signal:?}: {stderr}");
         wait_until_gone(&family);
@@ -359,12 +281,7 @@ fn a_reader_that_leaves_ends_the_program_quietly() {
     drop(stdout);
     assert_eq!(end(&mut child).code(), Some(141));
     let mut stderr = String::new();
-    child
-        .stderr
-        .take()
-        .unwrap()
-        .read_to_string(&mut stderr)
-        .unwrap();
+    child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
     assert_eq!(stderr, "");
     wait_until_gone(&family);
 }
@@ -378,9 +295,7 @@ fn a_reader_that_does_not_read_does_not_stop_the_clock() {
     let started = Instant::now();
     let before = family(child.id());
     wait_until("the program to be ended", || {
-        before
-            .iter()
-            .any(|process| !fs::exists(format!("/proc/{process}")).unwrap())
+        before.iter().any(|process| !fs::exists(format!("/proc/{process}")).unwrap())
     });
     assert!(started.elapsed() < Duration::from_secs(10));
     let mut rest = String::new();
@@ -415,8 +330,5 @@ fn the_doctor_tells_of_every_protection() {
     assert_eq!(answer.code, Some(expected), "{findings}");
     let list = call(&["doctor"]);
     assert_eq!(list.code, Some(expected));
-    assert!(
-        list.stdout.contains("seccomp") && list.stdout.contains("kernel"),
-        "{list:?}"
-    );
+    assert!(list.stdout.contains("seccomp") && list.stdout.contains("kernel"), "{list:?}");
 }

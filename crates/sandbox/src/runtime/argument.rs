@@ -143,9 +143,7 @@ mod tests {
             memory_mb: 64,
         };
         let mut command = Vec::new();
-        Argument::try_from(text.to_owned())
-            .unwrap()
-            .expand_into(&values, &mut command);
+        Argument::try_from(text.to_owned()).unwrap().expand_into(&values, &mut command);
         command
     }
 
@@ -170,20 +168,13 @@ mod tests {
     #[test]
     fn unknown_and_misplaced_placeholders_are_refused() {
         for text in ["{progam}", "{", "}", "x{entry", "a{sources}", "{}", "a\0b"] {
-            assert!(
-                Argument::try_from(text.to_owned()).is_err(),
-                "{text:?} was taken"
-            );
+            assert!(Argument::try_from(text.to_owned()).is_err(), "{text:?} was taken");
         }
     }
 
     #[test]
     fn only_a_path_or_the_toolchain_can_be_started() {
-        let can = |text: &str| {
-            Argument::try_from(text.to_owned())
-                .unwrap()
-                .can_be_started()
-        };
+        let can = |text: &str| Argument::try_from(text.to_owned()).unwrap().can_be_started();
         assert!(can("{program}") && can("./program") && can("/usr/bin/x"));
         assert!(!can("program") && !can("{sources}") && !can("{entry}") && !can(""));
     }

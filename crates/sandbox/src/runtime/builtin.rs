@@ -34,11 +34,8 @@ macro_rules! built_in {
 }
 
 /// Every built-in recipe. A new language is a directory in `runtimes` and a line here.
-const TABLE: &[BuiltIn] = &[
-    built_in!("bash", "hello.sh"),
-    built_in!("c", "hello.c"),
-    built_in!("python", "hello.py"),
-];
+const TABLE: &[BuiltIn] =
+    &[built_in!("bash", "hello.sh"), built_in!("c", "hello.c"), built_in!("python", "hello.py")];
 
 /// Reads the table.
 pub(crate) fn recipes() -> Result<Vec<Recipe>, RecipeError> {
@@ -66,12 +63,7 @@ mod tests {
         let recipes = recipes().unwrap();
         assert_eq!(recipes.len(), TABLE.len());
         for recipe in recipes {
-            assert_eq!(
-                recipe.hello().expected,
-                "Hello, World!\n",
-                "{}",
-                recipe.name()
-            );
+            assert_eq!(recipe.hello().expected, "Hello, World!\n", "{}", recipe.name());
             assert!(recipe.toolchain.install.is_some(), "{}", recipe.name());
         }
     }
@@ -85,10 +77,8 @@ mod tests {
             .filter(|name| Path::new(tree).join(name).is_dir())
             .collect();
         names.sort();
-        let table: Vec<String> = TABLE
-            .iter()
-            .map(|entry| entry.file.split('/').nth(1).unwrap().to_owned())
-            .collect();
+        let table: Vec<String> =
+            TABLE.iter().map(|entry| entry.file.split('/').nth(1).unwrap().to_owned()).collect();
         assert_eq!(names, table);
     }
 }

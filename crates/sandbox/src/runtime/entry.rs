@@ -38,10 +38,7 @@ pub struct RuntimeStatus {
 impl Entry {
     pub(crate) fn new(recipe: Recipe) -> Self {
         let probed = recipe.toolchain.programs.0.iter().map(|_| OnceLock::new());
-        Self {
-            probed: probed.collect(),
-            recipe: Arc::new(recipe),
-        }
+        Self { probed: probed.collect(), recipe: Arc::new(recipe) }
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -51,28 +48,19 @@ impl Entry {
     /// Each program of the recipe with what became of it, looked at only as far as the caller goes.
     fn candidates(&self) -> impl Iterator<Item = (&str, &Result<Found, Absent>)> {
         let toolchain = &self.recipe.toolchain;
-        toolchain
-            .programs
-            .0
-            .iter()
-            .zip(&self.probed)
-            .map(|(program, slot)| {
-                let result = slot.get_or_init(|| probe::probe(program, &toolchain.version));
-                (program.as_str(), result)
-            })
+        toolchain.programs.0.iter().zip(&self.probed).map(|(program, slot)| {
+            let result = slot.get_or_init(|| probe::probe(program, &toolchain.version));
+            (program.as_str(), result)
+        })
     }
 
     pub(crate) fn first(&self) -> Option<&Found> {
-        self.candidates()
-            .find_map(|(_, result)| result.as_ref().ok())
+        self.candidates().find_map(|(_, result)| result.as_ref().ok())
     }
 
     pub(crate) fn version(&self, wanted: &str) -> Result<&Found, ResolveError> {
         let mut others = Vec::new();
-        for found in self
-            .candidates()
-            .filter_map(|(_, result)| result.as_ref().ok())
-        {
+        for found in self.candidates().filter_map(|(_, result)| result.as_ref().ok()) {
             if version::satisfies(&found.version, wanted) {
                 return Ok(found);
             }

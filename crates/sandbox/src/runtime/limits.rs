@@ -44,9 +44,7 @@ struct Size(ByteSize);
 impl LimitDefaults {
     /// The limits with every value that the request left open replaced by the recipe's.
     pub(crate) fn fill(&self, limits: &Limits) -> Limits {
-        self.0
-            .fill(limits)
-            .expect("the values were tried when the recipe was read")
+        self.0.fill(limits).expect("the values were tried when the recipe was read")
     }
 }
 
@@ -126,17 +124,10 @@ mod tests {
 
     #[test]
     fn impossible_limits_are_refused_when_read() {
-        for text in [
-            "memory = \"1\"",
-            "pids = 0",
-            "wall_time = \"soon\"",
-            "cpus = -1.0",
-            "colour = 1",
-        ] {
-            assert!(
-                toml::from_str::<LimitDefaults>(text).is_err(),
-                "{text} was taken"
-            );
+        for text in
+            ["memory = \"1\"", "pids = 0", "wall_time = \"soon\"", "cpus = -1.0", "colour = 1"]
+        {
+            assert!(toml::from_str::<LimitDefaults>(text).is_err(), "{text} was taken");
         }
     }
 }

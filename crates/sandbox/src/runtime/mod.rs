@@ -33,11 +33,7 @@ pub struct Runtime {
 
 impl Runtime {
     pub(crate) fn new(recipe: Arc<Recipe>, program: PathBuf, version: String) -> Self {
-        Self {
-            recipe,
-            program,
-            version,
-        }
+        Self { recipe, program, version }
     }
 
     /// The language, by its own name and not by an alias.
@@ -71,11 +67,8 @@ pub(crate) mod tests {
 
     /// A runtime of a built-in recipe that did not look at this host.
     pub(crate) fn unprobed(name: &str) -> Runtime {
-        let recipe = builtin::recipes()
-            .unwrap()
-            .into_iter()
-            .find(|recipe| recipe.name() == name)
-            .unwrap();
+        let recipe =
+            builtin::recipes().unwrap().into_iter().find(|recipe| recipe.name() == name).unwrap();
         of_recipe(recipe)
     }
 

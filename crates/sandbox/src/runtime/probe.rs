@@ -67,9 +67,7 @@ fn locate(candidate: &str) -> Result<PathBuf, Absent> {
 fn usable(path: &Path) -> Result<PathBuf, Absent> {
     let unusable = |reason: String| Absent::Unusable(format!("{}: {reason}", path.display()));
     if !path.is_absolute() {
-        return Err(unusable(
-            "it must be an absolute path or a bare name".into(),
-        ));
+        return Err(unusable("it must be an absolute path or a bare name".into()));
     }
     // A toolchain's links are the host's own: no sandboxed program can write them.
     let real = match path.canonicalize() {
@@ -83,19 +81,14 @@ fn usable(path: &Path) -> Result<PathBuf, Absent> {
             real.parent().unwrap_or(&real).display()
         )));
     }
-    let metadata = real
-        .metadata()
-        .map_err(|error| unusable(format!("cannot be looked at: {error}")))?;
+    let metadata =
+        real.metadata().map_err(|error| unusable(format!("cannot be looked at: {error}")))?;
     if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
         return Err(unusable("it is not an executable file".into()));
     }
     // A path within what is shown stays as it is written: some programs act by the name they are
     // called by. Another one, such as a link by way of /etc/alternatives, leads nowhere inside.
-    Ok(if leads_there_inside(path) {
-        path.to_owned()
-    } else {
-        real
-    })
+    Ok(if leads_there_inside(path) { path.to_owned() } else { real })
 }
 
 /// Whether a path, and every link on the way from it to its file, is there inside as well.
@@ -127,11 +120,7 @@ fn ask_version(program: &Path, rule: &VersionRule, patience: Duration) -> Result
         let first_line = message.lines().next().unwrap_or_default();
         format!(
             "it printed no version: '{}'",
-            first_line
-                .chars()
-                .take(80)
-                .collect::<String>()
-                .escape_debug()
+            first_line.chars().take(80).collect::<String>().escape_debug()
         )
     })
 }
@@ -198,10 +187,7 @@ mod tests {
     use super::*;
 
     fn rule(args: &[&str]) -> VersionRule {
-        VersionRule {
-            args: args.iter().map(ToString::to_string).collect(),
-            after: None,
-        }
+        VersionRule { args: args.iter().map(ToString::to_string).collect(), after: None }
     }
 
     fn shell(script: &str, patience: Duration) -> Result<String, String> {
@@ -230,10 +216,7 @@ mod tests {
         let hung = shell("exec sleep 1000", Duration::from_millis(100)).unwrap_err();
         assert!(hung.contains("did not end within 100ms"), "{hung}");
         // The same with both streams closed, which is not yet the end of a program.
-        let hung = shell(
-            "exec sleep 1000 >/dev/null 2>&1",
-            Duration::from_millis(100),
-        );
+        let hung = shell("exec sleep 1000 >/dev/null 2>&1", Duration::from_millis(100));
         assert!(hung.unwrap_err().contains("did not end"));
         assert!(started.elapsed() < Duration::from_mins(1));
     }
@@ -248,14 +231,8 @@ mod tests {
             matches!(&reason, Absent::Unusable(text) if text.contains("shows only /usr")),
             "{reason:?}"
         );
-        assert_eq!(
-            usable(Path::new("/usr/bin/no-such-tool")),
-            Err(Absent::NotFound)
-        );
-        assert!(matches!(
-            usable(Path::new("/usr")),
-            Err(Absent::Unusable(_))
-        ));
+        assert_eq!(usable(Path::new("/usr/bin/no-such-tool")), Err(Absent::NotFound));
+        assert!(matches!(usable(Path::new("/usr")), Err(Absent::Unusable(_))));
         assert!(matches!(usable(Path::new("a/b")), Err(Absent::Unusable(_))));
     }
 
@@ -265,10 +242,7 @@ mod tests {
         let link = directory.path().join("env");
         std::os::unix::fs::symlink("/usr/bin/env", &link).unwrap();
         assert_eq!(usable(&link), Ok(PathBuf::from("/usr/bin/env")));
-        assert_eq!(
-            usable(Path::new("/usr/bin/env")),
-            Ok(PathBuf::from("/usr/bin/env"))
-        );
+        assert_eq!(usable(Path::new("/usr/bin/env")), Ok(PathBuf::from("/usr/bin/env")));
     }
 
     #[test]

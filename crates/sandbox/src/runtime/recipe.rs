@@ -260,9 +260,7 @@ impl TryFrom<Vec<String>> for Artefacts {
             return Err("a compile stage needs at least one artefact".to_owned());
         }
         let globs: Result<_, _> = patterns.iter().map(|pattern| pattern.parse()).collect();
-        globs
-            .map(Self)
-            .map_err(|error: sandbox_core::InvalidGlob| error.to_string())
+        globs.map(Self).map_err(|error: sandbox_core::InvalidGlob| error.to_string())
     }
 }
 
@@ -290,9 +288,7 @@ expected = "hi\n"
 "#;
 
     pub(crate) fn parse(text: &str) -> Result<Recipe, RecipeError> {
-        Recipe::parse("toy/runtime.toml".as_ref(), text, |name| {
-            Err(format!("no {name} here"))
-        })
+        Recipe::parse("toy/runtime.toml".as_ref(), text, |name| Err(format!("no {name} here")))
     }
 
     #[test]
@@ -333,9 +329,7 @@ expected = "hi\n"
             assert!(error.reason.contains(reason), "{wrong}: {error}");
             assert!(!error.to_string().contains('\n'), "{error}");
             assert!(
-                error
-                    .to_string()
-                    .starts_with(&format!("toy/runtime.toml, line {line}: ")),
+                error.to_string().starts_with(&format!("toy/runtime.toml, line {line}: ")),
                 "{error}"
             );
         }

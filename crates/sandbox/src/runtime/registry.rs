@@ -85,9 +85,7 @@ impl Runtimes {
         }
         refuse_clashes(by_name.values())?;
         let entries = by_name.into_values().map(|(_, recipe)| Entry::new(recipe));
-        Ok(Self {
-            entries: entries.collect(),
-        })
+        Ok(Self { entries: entries.collect() })
     }
 
     /// Looks for every language on this host.
@@ -114,11 +112,7 @@ impl Runtimes {
             None => entry.first().ok_or_else(|| entry.toolchain_missing())?,
             Some(wanted) => entry.version(wanted)?,
         };
-        Ok(Runtime::new(
-            Arc::clone(&entry.recipe),
-            found.program.clone(),
-            found.version.clone(),
-        ))
+        Ok(Runtime::new(Arc::clone(&entry.recipe), found.program.clone(), found.version.clone()))
     }
 
     /// The language of a file, by its extension or by its first line if that is a `#!` line.
@@ -127,10 +121,7 @@ impl Runtimes {
         let extension = name.rsplit_once('.').map(|(_, extension)| extension);
         let interpreter = interpreter(first_line);
         let find = |fits: &dyn Fn(&Recipe) -> bool| {
-            self.entries
-                .iter()
-                .find(|entry| fits(&entry.recipe))
-                .map(|entry| entry.recipe.name())
+            self.entries.iter().find(|entry| fits(&entry.recipe)).map(|entry| entry.recipe.name())
         };
         extension
             .and_then(|extension| {
@@ -153,9 +144,7 @@ impl Runtimes {
     }
 
     fn find(&self, name: &str) -> Option<&Entry> {
-        self.entries
-            .iter()
-            .find(|entry| entry.names().any(|known| known == name))
+        self.entries.iter().find(|entry| entry.names().any(|known| known == name))
     }
 }
 
@@ -178,18 +167,8 @@ fn refuse_clashes<'a>(
         let names = std::iter::once(recipe.name()).chain(recipe.aliases());
         let claims = names
             .map(|name| ("name", name))
-            .chain(
-                recipe
-                    .extensions
-                    .iter()
-                    .map(|text| ("extension", text.as_str())),
-            )
-            .chain(
-                recipe
-                    .interpreters
-                    .iter()
-                    .map(|text| ("interpreter", text.as_str())),
-            );
+            .chain(recipe.extensions.iter().map(|text| ("extension", text.as_str())))
+            .chain(recipe.interpreters.iter().map(|text| ("interpreter", text.as_str())));
         for claim in claims {
             if let Some(owner) = owners.insert(claim, recipe.name()) {
                 let (kind, text) = claim;
@@ -229,12 +208,7 @@ mod tests {
 
     #[test]
     fn a_language_is_found_by_name_and_alias() {
-        let toy = recipe(
-            "toy",
-            "aliases = ['t']",
-            "['/bin/sh']",
-            "['-c', 'echo 1.2.3']",
-        );
+        let toy = recipe("toy", "aliases = ['t']", "['/bin/sh']", "['-c', 'echo 1.2.3']");
         let runtimes = Runtimes::from_recipes(vec![toy]).unwrap();
         for choice in ["toy", "t", "TOY", "toy@1.2", "t@1"] {
             let runtime = resolve(&runtimes, choice).unwrap();
@@ -266,14 +240,8 @@ mod tests {
             );
         }
         let status = &runtimes.probe_all()[0];
-        assert_eq!(
-            status.missing.as_deref(),
-            Some("there is no no-such-toy, nor-this")
-        );
-        assert_eq!(
-            (status.version.as_ref(), status.program.as_ref()),
-            (None, None)
-        );
+        assert_eq!(status.missing.as_deref(), Some("there is no no-such-toy, nor-this"));
+        assert_eq!((status.version.as_ref(), status.program.as_ref()), (None, None));
     }
 
     #[test]
@@ -338,10 +306,7 @@ mod tests {
         let runtimes = Runtimes::load(Some(directory.path())).unwrap();
         assert!(runtimes.find("our-shell").is_some() && runtimes.find("shell").is_none());
         assert_eq!(runtimes.hello("bash").unwrap().code, "echo ours");
-        assert_eq!(
-            runtimes.names().collect::<Vec<_>>(),
-            ["bash", "c", "python"]
-        );
+        assert_eq!(runtimes.names().collect::<Vec<_>>(), ["bash", "c", "python"]);
     }
 
     #[test]
@@ -351,12 +316,7 @@ mod tests {
             ("extensions = ['o']", "extension 'o'"),
             ("interpreters = ['i']", "interpreter 'i'"),
         ] {
-            let one = recipe(
-                "one",
-                "extensions = ['o']\ninterpreters = ['i']",
-                "['x']",
-                "[]",
-            );
+            let one = recipe("one", "extensions = ['o']\ninterpreters = ['i']", "['x']", "[]");
             let two = recipe("two", extras, "['x']", "[]");
             let error = Runtimes::from_recipes(vec![one, two]).unwrap_err();
             assert_eq!(
@@ -369,10 +329,6 @@ mod tests {
     #[test]
     fn a_directory_that_was_named_must_be_there() {
         let error = Runtimes::load(Some(Path::new("/nonexistent/runtimes"))).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .starts_with("/nonexistent/runtimes: cannot be read")
-        );
+        assert!(error.to_string().starts_with("/nonexistent/runtimes: cannot be read"));
     }
 }

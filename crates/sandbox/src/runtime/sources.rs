@@ -49,9 +49,7 @@ pub(crate) fn directory(directory: &Path) -> Result<Vec<(PathBuf, Recipe)>, Reci
 )]
 pub(crate) fn user_directory() -> Option<PathBuf> {
     let absolute = |variable: &str| {
-        std::env::var_os(variable)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
+        std::env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
     };
     let configuration =
         absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;

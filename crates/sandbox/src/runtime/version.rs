@@ -28,19 +28,11 @@ mod tests {
     fn versions_are_found_in_what_toolchains_print() {
         let cases = [
             ("Python 3.11.2\n", None, Some("3.11.2")),
-            (
-                "GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)",
-                None,
-                Some("5.2.15"),
-            ),
+            ("GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)", None, Some("5.2.15")),
             ("12.2.0\n", None, Some("12.2.0")),
             ("v20.11.1", None, Some("20.11.1")),
             ("gcc (Debian 12.2.0-14) 12.2.1", Some(") "), Some("12.2.1")),
-            (
-                "go version go1.22.1 linux",
-                Some("go version go"),
-                Some("1.22.1"),
-            ),
+            ("go version go1.22.1 linux", Some("go version go"), Some("1.22.1")),
             ("tool v2.", None, Some("2")),
             ("x86_64 only", None, None),
             ("3.1", Some("version "), None),

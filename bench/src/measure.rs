@@ -12,7 +12,7 @@ const BURST: usize = 10;
 /// Preparing a slot takes a few milliseconds, most of them waiting for the kernel.
 const REFILL: Duration = Duration::from_millis(10);
 /// Rounds at the start that are not counted: files are read for the first time.
-const WARM_UP: usize = 1;
+const WARM_UP: usize = 2;
 
 /// How runs follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

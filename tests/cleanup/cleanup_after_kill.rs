@@ -10,6 +10,7 @@ use sandbox::Sandbox;
 use sandbox_tests::process::{Process, adopt_orphans, descendants, wait_for_no_descendants};
 use sandbox_tests::residue::{Residue, cgroups_of};
 use sandbox_tests::wait::{wait_for, wait_until_empty};
+use tempfile::TempDir;
 
 const KINDS: &[&str] = &["busy", "sleeping", "stopped", "forking", "deaf", "writing", "brief"];
 const ROUNDS: usize = 50;
@@ -19,20 +20,28 @@ const SOON: Duration = Duration::from_secs(5);
 /// A supervisor and what it does.
 struct Doomed {
     process: Child,
+    /// Whatever it puts into files of its own goes here.
+    temporary: TempDir,
     story: String,
 }
 
 impl Doomed {
     fn start(kind: &str, parallel: usize) -> Self {
+        let temporary = tempfile::tempdir().expect("there is room for temporary files");
         let process = Command::new(env!("CARGO_BIN_EXE_doomed-supervisor"))
             .args([kind, &parallel.to_string()])
+            .env("TMPDIR", temporary.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .expect("the supervisor can be started");
         let story = format!("{parallel} {kind}");
-        Self { process, story }
+        Self {
+            process,
+            temporary,
+            story,
+        }
     }
 
     /// Waits until its sandbox stands.
@@ -49,6 +58,8 @@ impl Doomed {
         let id = self.process.id();
         self.process.kill().expect("a child can be killed");
         self.process.wait().expect("a child can be waited for");
+        let files = std::fs::read_dir(self.temporary.path()).expect("the directory is still there");
+        assert_eq!(files.count(), 0, "{} left temporary files", self.story);
         id
     }
 }

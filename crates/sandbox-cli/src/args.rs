@@ -70,8 +70,13 @@ pub(crate) struct RuntimesArgs {
 
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit code: 0 if every protection can be enforced here, 1 if one cannot.")]
+#[command(after_help = "\
+Exit code: 0 if every protection can be enforced here, 1 if one cannot.
+With --attack: 0 if every attack that could be tried was contained, 1 if one was not.")]
 pub(crate) struct DoctorArgs {
+    /// Prove it: try the attacks that come with this program and show what stopped each
+    #[arg(long)]
+    pub(crate) attack: bool,
     /// Print JSON instead of a list [default: a list]
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,5 +1,6 @@
 //! `sandbox-run doctor`: what this host can enforce, what it cannot, and what to do about it.
 
+mod attack;
 mod host;
 
 use std::fmt::Write as _;
@@ -36,6 +37,9 @@ struct Finding {
 }
 
 pub(crate) fn examine(args: &DoctorArgs) -> Result<u8, Failure> {
+    if args.attack {
+        return attack::try_all(args.json);
+    }
     let host = Host::look();
     let findings = match Sandbox::new() {
         Ok(sandbox) => findings(host, sandbox.capabilities(), None),

@@ -33,7 +33,7 @@ pub struct InvalidLimit {
     range: String,
 }
 
-const TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(24 * 3600);
+const TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(24);
 /// Less than a megabyte does not hold a dynamic loader and its library.
 const MEMORY: RangeInclusive<ByteSize> = ByteSize::mib(1)..=ByteSize::mib(1 << 20);
 const CPUS: RangeInclusive<f64> = 0.01..=1024.0;

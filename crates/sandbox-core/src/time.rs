@@ -29,9 +29,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
 /// Writes a duration the way [`parse_duration`] reads it, with the unit that fits.
 pub fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
-    if millis < 1000 || millis % 100 != 0 {
+    if millis < 1000 || !millis.is_multiple_of(100) {
         format!("{millis}ms")
-    } else if millis % 1000 != 0 {
+    } else if !millis.is_multiple_of(1000) {
         format!("{}.{}s", millis / 1000, (millis % 1000) / 100)
     } else {
         format!("{}s", millis / 1000)
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1500)));
-        assert_eq!(parse_duration("1m"), Ok(Duration::from_secs(60)));
+        assert_eq!(parse_duration("1m"), Ok(Duration::from_mins(1)));
     }
 
     #[test]

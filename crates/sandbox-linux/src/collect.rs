@@ -44,7 +44,7 @@ pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule, placed: &[InputFile]) -
         match open_beneath(work, c".", OFlags::RDONLY | OFlags::DIRECTORY) {
             Ok(top) => walk.directory(&top, "", 0),
             Err(error) => {
-                walk.skip("", &format!("the work directory could not be opened: {error}"))
+                walk.skip("", &format!("the work directory could not be opened: {error}"));
             }
         }
     }
@@ -96,7 +96,7 @@ impl Walk<'_> {
                     {
                         Ok(below) => self.directory(&below, &format!("{printable}/"), depth + 1),
                         Err(error) => {
-                            self.skip(&printable, &format!("it could not be opened: {error}"))
+                            self.skip(&printable, &format!("it could not be opened: {error}"));
                         }
                     }
                 }

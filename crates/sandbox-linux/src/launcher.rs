@@ -78,13 +78,8 @@ impl Launcher {
     }
 
     fn serve(mut self) {
-        loop {
-            match self.wait() {
-                Ok(true) => {}
-                // The supervisor is gone, or we can no longer hear it: both mean the same.
-                Ok(false) | Err(_) => break,
-            }
-        }
+        // False: the supervisor is gone. An error: we can no longer hear it, which is the same.
+        while let Ok(true) = self.wait() {}
         self.end_all();
     }
 

@@ -10,10 +10,11 @@ pub(crate) fn bring_up() -> Result<(), Errno> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: all-zero is a valid ifreq: a name of no characters and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (slot, byte) in request.ifr_name.iter_mut().zip(b"lo") {
-        *slot = *byte as libc::c_char;
+    for (slot, letter) in request.ifr_name.iter_mut().zip(c"lo".to_bytes()) {
+        *slot = libc::c_char::try_from(*letter).unwrap_or_default();
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    let flags = libc::IFF_UP | libc::IFF_RUNNING;
+    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or_default();
     // SAFETY: SIOCSIFFLAGS demands a socket and a pointer to an ifreq with a terminated name, which
     // is read only.
     let result = unsafe {

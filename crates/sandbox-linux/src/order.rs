@@ -273,13 +273,14 @@ impl Notice {
             Self::Cloned => writer.number(1),
             Self::Ready { owner } => writer.number(2).number((*owner).into()),
             Self::Starting => writer.number(3),
-            Self::Failed(error) => {
-                writer.number(5).text(&error.step).number(error.cause.raw_os_error() as u64)
-            }
+            Self::Failed(error) => writer
+                .number(5)
+                .text(&error.step)
+                .number(error.cause.raw_os_error().unsigned_abs().into()),
             Self::Exited(exit) => {
                 writer.number(6);
                 for value in [exit.code, exit.signal] {
-                    writer.flag(value.is_some()).number(value.unwrap_or(0) as u64);
+                    writer.flag(value.is_some()).number(value.unwrap_or(0).unsigned_abs().into());
                 }
                 for value in [
                     exit.wall_nanos,

@@ -44,13 +44,12 @@ pub(crate) struct Program {
 
 /// Becomes the program. Returns only with the step that failed.
 pub(crate) fn become_program(mut program: Program, supervisor: BorrowedFd<'_>) -> StepError {
-    match confine(&mut program, supervisor) {
-        Err(error) => error,
-        Ok(()) => {
-            program.started.get().store(clock::monotonic_nanos(), Ordering::Relaxed);
-            let cause = syscall::execute(&program.path, &program.argv, &program.envp);
-            StepError { step: format!("start {}", program.path.to_string_lossy()), cause }
-        }
+    if let Err(error) = confine(&mut program, supervisor) {
+        error
+    } else {
+        program.started.get().store(clock::monotonic_nanos(), Ordering::Relaxed);
+        let cause = syscall::execute(&program.path, &program.argv, &program.envp);
+        StepError { step: format!("start {}", program.path.to_string_lossy()), cause }
     }
 }
 
@@ -122,15 +121,15 @@ fn become_user(program: &Program) -> Result<(), StepError> {
 }
 
 fn install_filter(program: &Program, supervisor: BorrowedFd<'_>) -> Result<(), StepError> {
-    let listener = if !program.walls.has(Protection::Seccomp) {
-        None
-    } else {
+    let listener = if program.walls.has(Protection::Seccomp) {
         let wanted = if program.filter_notifies {
             seccomp::Listener::Wanted
         } else {
             seccomp::Listener::Unwanted
         };
         seccomp::install(&program.filter, wanted).at("install the system-call filter")?
+    } else {
+        None
     };
     let listener: Option<BorrowedFd<'_>> = listener.as_ref().map(AsFd::as_fd);
     socket::send(supervisor, &program.starting, listener.as_slice()).at("say that it starts")

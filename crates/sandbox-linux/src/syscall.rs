@@ -64,7 +64,7 @@ pub(crate) unsafe fn clone_process(
     };
     if let Some(cgroup) = cgroup {
         args.flags |= CLONE_INTO_CGROUP;
-        args.cgroup = cgroup.as_raw_fd() as u64;
+        args.cgroup = cgroup.as_raw_fd().unsigned_abs().into();
     }
     // SAFETY: clone3 demands a valid clone_args of the given size, whose pidfd points to writable
     // memory; both live on this stack frame. Without CLONE_VM the child gets a copy of the memory, and

@@ -64,7 +64,7 @@ fn map_owner(tree: &OwnedFd, outside: u32, inside: u32) -> Result<(), StepError>
     let namespace = user_namespace_mapping(outside, inside)?;
     let mapped = MountAttributes {
         set: syscall::MOUNT_ID_MAPPED,
-        user_namespace: namespace.as_raw_fd() as u64,
+        user_namespace: namespace.as_raw_fd().unsigned_abs().into(),
         ..MountAttributes::default()
     };
     syscall::change_mount(tree.as_fd(), &mapped, false).at("map the owner of a volume")

@@ -187,10 +187,10 @@ fn send_signal_at_every_write(reader: BorrowedFd<'_>) -> Result<(), Errno> {
     const F_SETSIG: libc::c_int = 10;
     let owner = Owner { kind: THREAD, id: rustix::thread::gettid().as_raw_nonzero().get() };
     // SAFETY: F_SETOWN_EX demands a pointer to an f_owner_ex, which is read only.
-    let owned = unsafe { libc::fcntl(reader.as_raw_fd(), F_SETOWN_EX, &raw const owner) };
+    let directed = unsafe { libc::fcntl(reader.as_raw_fd(), F_SETOWN_EX, &raw const owner) };
     // SAFETY: F_SETSIG takes a number.
     let chosen = unsafe { libc::fcntl(reader.as_raw_fd(), F_SETSIG, write_signal()) };
-    if owned == -1 || chosen == -1 {
+    if directed == -1 || chosen == -1 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
     }
     fcntl_setfl(reader, fcntl_getfl(reader)? | async_flag())

@@ -87,7 +87,7 @@ impl Host {
                 return Err(BackendError::CannotEnforce(missing.clone()));
             }
         }
-        let is_whole = plan.limits.cpu_millis() % 1000 == 0;
+        let is_whole = plan.limits.cpu_millis().is_multiple_of(1000);
         if !self.enforces.cpu_quota
             && plan.limits.is_asked(Protection::Cpu)
             && !is_whole

@@ -61,13 +61,22 @@ struct Shared {
 #[derive(Default)]
 struct State {
     ready: VecDeque<ReadySlot>,
+    supply: Supply,
     closing: bool,
-    /// One is being prepared.
-    underway: bool,
-    /// Someone waits for it.
-    awaited: bool,
-    /// A claim that fails tells its caller; the preparing thread stops trying until then.
-    stalled: bool,
+}
+
+/// What the preparing thread is at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Supply {
+    /// Nothing.
+    #[default]
+    Idle,
+    /// A slot.
+    Underway,
+    /// A slot that someone waits for.
+    Awaited,
+    /// The last one failed: it tries no more until someone asks, who then hears why.
+    Stalled,
 }
 
 impl Slots {
@@ -85,7 +94,7 @@ impl Slots {
         let (retire, to_retire) = sync_channel(MOST_RETIRING);
         let preparing = (!matches!(spare, Spare::Keep(0) | Spare::Once(0))).then(|| {
             // Whoever claims at once finds it underway.
-            shared.lock().underway = true;
+            shared.lock().supply = Supply::Underway;
             let shared = Arc::clone(&shared);
             spawn("sandbox-prepare", move || shared.keep_ready())
         });
@@ -178,14 +187,14 @@ impl Shared {
     /// one would be.
     fn take_ready(&self) -> Option<ReadySlot> {
         let mut state = self.lock();
-        state.stalled = false;
-        self.wanted.notify_one();
-        if state.ready.is_empty() && state.underway && !state.awaited {
-            state.awaited = true;
-            while state.ready.is_empty() && state.underway {
+        if state.supply == Supply::Stalled {
+            state.supply = Supply::Idle;
+        }
+        if state.ready.is_empty() && state.supply == Supply::Underway {
+            state.supply = Supply::Awaited;
+            while state.ready.is_empty() && state.supply == Supply::Awaited {
                 state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
-            state.awaited = false;
         }
         let ready = state.ready.pop_front();
         self.wanted.notify_one();
@@ -199,20 +208,22 @@ impl Shared {
         };
         let mut state = self.lock();
         while !state.closing && left > 0 {
-            if state.stalled || state.ready.len() >= wanted {
+            if state.supply == Supply::Stalled || state.ready.len() >= wanted {
                 state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            state.underway = true;
+            state.supply = Supply::Underway;
             drop(state);
             let prepared = self.prepare();
             left -= 1;
             state = self.lock();
-            state.underway = false;
-            match prepared {
-                Ok(slot) => state.ready.push_back(slot),
-                Err(_) => state.stalled = true,
-            }
+            state.supply = match prepared {
+                Ok(slot) => {
+                    state.ready.push_back(slot);
+                    Supply::Idle
+                }
+                Err(_) => Supply::Stalled,
+            };
             self.made.notify_all();
         }
     }

@@ -11,6 +11,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{BackendError, CancelToken, Observer, Protection, StagePlan, TimeKind};
+use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::{Arch, Notifications, Verdict};
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 
@@ -58,7 +59,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) violations: BTreeMap<String, u64>,
     pub(crate) prepare_time: Duration,
     pub(crate) run_time: Duration,
-    pub(crate) ended_at: Instant,
+    /// When the last process was known to be gone.
+    pub(crate) at: Instant,
 }
 
 struct Watch<'a> {
@@ -125,73 +127,72 @@ pub(crate) fn watch<'a>(
     watch.finish()
 }
 
-/// What a turn of the loop found ready.
-#[derive(Default)]
-struct Ready {
-    slot: bool,
-    output: bool,
-    notification: bool,
-    cancelled: bool,
-    memory: bool,
+/// What a turn of the loop listens to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Output,
+    DeniedCall,
+    Slot,
+    Memory,
+    Cancel,
 }
 
 impl<'a> Watch<'a> {
     fn turn(&mut self) -> Result<(), BackendError> {
-        let ready = self.wait()?;
-        if ready.output {
-            self.read();
-        }
-        if ready.notification {
-            self.answer_denied_call();
-        }
-        if ready.slot {
-            self.hear()?;
-        }
-        if ready.memory && self.running.oom.as_mut().is_some_and(|oom| oom.triggered()) {
-            self.end(Cause::Memory);
-        }
-        if ready.cancelled {
-            let _ = rustix::io::read(&self.cancelled, &mut [0; 8]);
-            self.cancel();
+        for source in self.wait()? {
+            match source {
+                Source::Output => self.read(),
+                Source::DeniedCall => self.answer_denied_call(),
+                Source::Slot => self.hear()?,
+                Source::Memory => self.look_at_memory(),
+                Source::Cancel => self.cancel(),
+            }
         }
         self.look_at_clocks();
         Ok(())
     }
 
-    fn wait(&self) -> Result<Ready, BackendError> {
-        let mut watched = Vec::with_capacity(6);
-        let mut kinds = Vec::with_capacity(6);
-        let mut add = |fd, kind: fn(&mut Ready) -> &mut bool, flags| {
+    /// Waits for the next thing to happen, and says what did.
+    fn wait(&self) -> Result<Vec<Source>, BackendError> {
+        let mut sources = Vec::with_capacity(8);
+        let mut watched = Vec::with_capacity(8);
+        let mut listen = |source, fd, flags| {
+            sources.push(source);
             watched.push(PollFd::from_borrowed_fd(fd, flags));
-            kinds.push(kind);
         };
-        add(self.running.slot.slot.socket.as_fd(), |ready| &mut ready.slot, PollFlags::IN);
         for stream in self.running.streams.watched() {
-            add(stream, |ready| &mut ready.output, PollFlags::IN);
+            listen(Source::Output, stream, PollFlags::IN);
         }
         if let Some(notifications) = &self.notifications {
-            add(notifications.as_fd(), |ready| &mut ready.notification, PollFlags::IN);
+            listen(Source::DeniedCall, notifications.as_fd(), PollFlags::IN);
         }
+        listen(Source::Slot, self.running.slot.slot.socket.as_fd(), PollFlags::IN);
         if self.cause.is_none() {
-            add(self.cancelled.as_fd(), |ready| &mut ready.cancelled, PollFlags::IN);
+            listen(Source::Cancel, self.cancelled.as_fd(), PollFlags::IN);
             if let Some(oom) = &self.running.oom {
-                let flags = PollFlags::IN | PollFlags::PRI;
-                add(oom.fd(), |ready| &mut ready.memory, flags);
+                listen(Source::Memory, oom.fd(), oom.events());
             }
         }
         let left = self.next_alarm().saturating_duration_since(Instant::now());
         let timeout =
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        let mut ready = Ready::default();
         match poll(&mut watched, Some(&timeout)) {
             Ok(_) => {}
-            Err(Errno::INTR) => return Ok(ready),
+            Err(Errno::INTR) => return Ok(Vec::new()),
             Err(error) => return Err(failed("wait for the sandbox", error)),
         }
-        for (fd, kind) in watched.iter().zip(kinds) {
-            *kind(&mut ready) |= !fd.revents().is_empty();
+        let ready = watched.iter().map(|fd| !fd.revents().is_empty());
+        Ok(sources
+            .into_iter()
+            .zip(ready)
+            .filter_map(|(source, ready)| ready.then_some(source))
+            .collect())
+    }
+
+    fn look_at_memory(&mut self) {
+        if self.running.oom.as_mut().is_some_and(OomWatch::triggered) {
+            self.end(Cause::Memory);
         }
-        Ok(ready)
     }
 
     fn next_alarm(&self) -> Instant {
@@ -214,7 +215,7 @@ impl<'a> Watch<'a> {
         if self.host.has(Protection::WallTime) {
             self.plan.limits.wall_time()
         } else {
-            Duration::from_secs(3600)
+            Duration::from_hours(1)
         }
     }
 
@@ -376,7 +377,7 @@ impl<'a> Watch<'a> {
     }
 
     fn finish(mut self) -> Result<Ended<'a>, BackendError> {
-        let ended_at = Instant::now();
+        let now = Instant::now();
         self.running.streams.drain(&mut self.kept, self.observer);
         while self.notifications.is_some() && self.notification_waits() {
             self.answer_denied_call();
@@ -387,7 +388,7 @@ impl<'a> Watch<'a> {
         if self.kept.is_over() {
             self.cause = self.cause.or(Some(Cause::Output));
         }
-        let started = self.started.unwrap_or(ended_at);
+        let started = self.started.unwrap_or(now);
         Ok(Ended {
             running: self.running,
             exit: self.exit,
@@ -395,8 +396,8 @@ impl<'a> Watch<'a> {
             kept: self.kept,
             violations: self.violations,
             prepare_time: started - self.begun,
-            run_time: ended_at - started,
-            ended_at,
+            run_time: now - started,
+            at: now,
         })
     }
 

@@ -1,7 +1,7 @@
 //! From what was seen to what is said: how the stage ended, what it used, which files it left.
 
 use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sandbox_core::{
     BackendError, Ending, Protection, StageFigures, StageOutcome, StagePlan, TimeKind, Violation,
@@ -49,7 +49,7 @@ pub(crate) fn conclude(
             .map(|(syscall, count)| Violation { syscall, count })
             .collect(),
         prepare_time: ended.prepare_time,
-        collect_time: Instant::now() - ended.ended_at,
+        collect_time: ended.at.elapsed(),
     })
 }
 

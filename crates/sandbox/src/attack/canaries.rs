@@ -201,7 +201,8 @@ fn text(path: &Path) -> String {
 fn random_word() -> io::Result<String> {
     let mut bytes = [0; size_of::<u128>()];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+    // It begins with a letter, so that every tool takes it for a word.
+    Ok(format!("w{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 #[cfg(test)]

@@ -176,6 +176,7 @@ mod other_abis {
     use super::*;
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "the child must die by the signal, not the test")]
     fn a_call_through_the_32_bit_gate_kills_the_process() {
         let program = program(DeniedAction::Errno);
         // SAFETY: between fork and _exit the child makes system calls and nothing else: no

@@ -1,6 +1,7 @@
 # title: Joins another group
 # how: Extra groups open files that are closed to the program's own user and group.
 # without: capabilities
+# root-only: yes
 # expect: held
 import os
 

@@ -2,6 +2,7 @@
 # how: With a capability left over, setuid(0) would give the program the sandbox's own root, and with it
 #   everything the init process may do.
 # without: capabilities
+# root-only: yes
 # expect: held
 import os
 

@@ -2,6 +2,7 @@
 # how: A program file owned by root with the set-user-id bit is a door to root; giving files away is the
 #   first half of making one.
 # without: capabilities
+# root-only: yes
 # expect: held
 import os
 

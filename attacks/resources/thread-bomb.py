@@ -1,10 +1,12 @@
 # title: Starts threads without end
-# how: Threads are processes to the kernel and cost the same numbers and memory. It stops at 100.
+# how: Threads are processes to the kernel and cost the same numbers and memory. They get small stacks,
+#   so that their number is what counts. It stops at 100.
 # without: pids
 # limits: pids=16
 # expect: held
 import threading
 
+threading.stack_size(256 * 1024)
 go = threading.Event()
 threads = []
 try:

@@ -76,13 +76,14 @@ pub(crate) struct Run {
 /// The stages of a run in our sandbox, as far as its report tells them apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stages {
-    /// From the request until the sandbox stands with its files in place.
+    /// From the request until we hear that the program, confined, is about to start. It does not wait
+    /// for that: what it does until we have heard is counted here and as its own time.
     pub(crate) prepare: Duration,
     /// From exec until init has seen the program's end.
     pub(crate) program: Duration,
     /// From that news until the answer is complete: counters read, files collected.
     pub(crate) collect: Duration,
-    /// What is left of the total: confinement before exec, and the news of the end on its way.
+    /// What is left of the total: the news of the end on its way to us.
     pub(crate) between: Duration,
 }
 

@@ -80,8 +80,8 @@ fn stages_section(findings: &Findings) -> String {
     }
     format!(
         "Where our time goes, by stage\n{}\n\
-         \x20 prepare: from the request until the sandbox stands, its files in place\n\
-         \x20 between: from there to exec (ids, limits, Landlock, filter), and the news of the end\n\
+         \x20 prepare: from the request until we hear that the program, inside every wall, starts\n\
+         \x20 between: what is left of the total: the news of the end on its way\n\
          \x20 program: from exec until init has seen the program's end\n\
          \x20 collect: counters read, files collected, the answer put together",
         grid(&heads, rows)

@@ -4,6 +4,8 @@
 use sandbox::attack::{self, Arena, Outcome};
 use sandbox_tests::skip::skip;
 
+mod ordinary_user;
+
 include!(concat!(env!("OUT_DIR"), "/attacks.rs"));
 
 fn pair(class: &str, name: &str) {

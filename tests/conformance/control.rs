@@ -43,8 +43,8 @@ fn a_token_ends_a_running_program() {
 fn a_cancelled_program_may_say_goodbye() {
     with_each_backend(|sandbox| {
         let code = "import signal, sys, time\n\
-                    def goodbye(*_):\n    print('goodbye')\n    sys.exit(0)\n\
-                    signal.signal(signal.SIGTERM, goodbye)\nprint('up')\n\
+                    def goodbye(*_):\n    sys.stdout.write('goodbye\\n')\n    sys.exit(0)\n\
+                    signal.signal(signal.SIGTERM, goodbye)\nsys.stdout.write('up\\n')\n\
                     while True: time.sleep(60)";
         let (report, _) = cancel_when_it_speaks(sandbox, python(code).build().unwrap());
         assert_eq!(report.stdout, "up\ngoodbye\n");

@@ -23,7 +23,7 @@ table! {
     };
     its_root_holds_these_names_only: python("import os\nprint(*sorted(os.listdir('/')))")
         => Completed, |report: &Report| {
-            let expected = ["bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "sbin", "tmp", "usr", "work"];
+            let expected = ["bin", "dev", "etc", "lib", "lib32", "lib64", "libx32", "mnt", "proc", "sbin", "tmp", "usr", "work"];
             for name in report.stdout.split_whitespace() {
                 assert!(expected.contains(&name), "/{name} should not be there");
             }
@@ -32,7 +32,8 @@ table! {
             }
         };
     nothing_of_the_hosts_other_directories_is_there:
-        bash("ls -d /sys /home /root /var /run /boot /mnt /media /opt /srv 2>/dev/null; echo end")
+        bash("ls -d /sys /home /root /var /run /boot /media /opt /srv 2>/dev/null; ls -A /mnt 2>/dev/null; \
+              touch /mnt/x 2>/dev/null && echo writable; echo end")
         => Completed, |report: &Report| assert_eq!(report.stdout, "end\n");
     its_users_are_made_up: bash("cut -d: -f1,3 /etc/passwd; cut -d: -f1,3 /etc/group") => Completed, |report: &Report| {
         assert_eq!(

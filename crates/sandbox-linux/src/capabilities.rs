@@ -9,8 +9,8 @@ use rustix::thread::{
 
 /// Makes sure no capability can come back: not by exec, not by changing ids.
 ///
-/// Runs before the ids change, because it needs the capability to change process capabilities itself.
-/// Does not allocate.
+/// What this process holds it keeps, among it the capability that this takes; its children cannot gain
+/// anything by exec.
 pub(crate) fn lock_out() -> Result<(), Errno> {
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {

@@ -107,6 +107,10 @@ fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
         // It begins at the cgroup this process is in by now.
         syscall::unshare(syscall::NEW_CGROUP).at("enter a cgroup namespace")?;
     }
+    if walls.has(Protection::Capabilities) {
+        // For the program, which inherits it; what init itself holds is not touched.
+        capabilities::lock_out().at("lock capabilities out")?;
+    }
     let counters = IoCounters::open();
     let rules = if walls.has(Protection::Landlock) { Some(rules()?) } else { None };
     // From here on a program could look at init: it finds nothing to hold on to.

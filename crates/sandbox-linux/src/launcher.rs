@@ -62,6 +62,8 @@ impl Launcher {
         // The first look at the clock finds the kernel's fast path to it with a call that the filter
         // refuses; every copy of this process then has it.
         clock::monotonic_nanos();
+        // Programs start with every signal as it is by default, whatever this process inherited.
+        syscall::reset_signal_actions();
         // Signals of the terminal are for the supervisor to act on.
         rustix::process::setsid().at("start the launcher's session")?;
         let message = socket::receive(supervisor).at("wait for the configuration")?;

@@ -59,7 +59,6 @@ fn confine(program: &mut Program, supervisor: BorrowedFd<'_>) -> Result<(), Step
     if walls.has(Protection::Session) {
         rustix::process::setsid().at("start a session")?;
     }
-    syscall::reset_signal_actions();
     syscall::unblock_all_signals().at("unblock signals")?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
     take_streams(program)?;
@@ -105,10 +104,7 @@ fn take_streams(program: &Program) -> Result<(), StepError> {
 }
 
 fn become_user(program: &Program) -> Result<(), StepError> {
-    let locks = program.walls.has(Protection::Capabilities);
-    if locks {
-        capabilities::lock_out().at("lock capabilities out")?;
-    } else {
+    if !program.walls.has(Protection::Capabilities) {
         rustix::thread::set_keep_capabilities(true).at("keep capabilities")?;
     }
     if !program.has_own_ids {

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use sandbox_core::{Protection, Report, Request};
+use sandbox_core::{Protection, Report, Request, Status};
 
 use super::canaries::{Canaries, CanaryError};
 use super::entries::HeaderError;
@@ -115,7 +115,11 @@ impl Arena {
         let mut reports = Vec::new();
         for program in std::iter::once(&attack.program).chain(&attack.then) {
             let request = self.request(sandbox, attack, program, &can_miss)?;
-            reports.push(sandbox.execute(request)?);
+            let report = sandbox.execute(request)?;
+            if let Some(reason) = cannot_enforce(attack, &report) {
+                return Err(NoReport::Skipped(reason));
+            }
+            reports.push(report);
         }
         Ok(reports)
     }
@@ -151,6 +155,17 @@ impl Arena {
         }
         request.build().map_err(|error| NoReport::Failed(error.to_string()))
     }
+}
+
+/// A limit may be beyond a host that has the wall otherwise, such as a part of a CPU. The report says
+/// so in the words of [`BackendError::CannotEnforce`], which is all that is left of it by then.
+///
+/// [`BackendError::CannotEnforce`]: sandbox_core::BackendError::CannotEnforce
+fn cannot_enforce(attack: &Attack, report: &Report) -> Option<String> {
+    let error = report.error.as_ref().filter(|_| report.status == Status::Error)?;
+    let refused =
+        |wall: &Protection| error.starts_with(&format!("this host cannot enforce '{wall}'"));
+    attack.walls().iter().any(refused).then(|| error.clone())
 }
 
 impl NoReport {

@@ -81,6 +81,12 @@ fn as_expected(header: &Header, report: &Report) -> Result<String, String> {
             Some(line) => Ok(line.trim_start_matches("HELD").trim().to_owned()),
             None => Err("the program did not say that it was held".into()),
         },
+        Expectation::Status(Status::CompileError) => {
+            // What the compiler says tells more than the code it ends with.
+            let complaint =
+                report.output.lines().find(|line| line.to_lowercase().contains("error"));
+            Ok(complaint.or(report.error.as_deref()).unwrap_or_default().to_owned())
+        }
         Expectation::Status(_) => Ok(report.error.clone().unwrap_or_default()),
     }
 }

@@ -16,13 +16,13 @@ fn main() -> io::Result<()> {
             continue;
         }
         for name in sorted(&attacks.join(&class))? {
-            let path = attacks.join(&class).join(&name);
+            let path = attacks.join(&class).join(&name).display().to_string();
             let _ = writeln!(table, "    (\"{class}\", \"{name}\", include_str!({path:?})),");
         }
     }
     table.push_str("]\n");
     // Cargo looks at everything below a directory that is named here.
-    say(&format!("cargo::rerun-if-changed={}", attacks.display()));
+    println!("cargo::rerun-if-changed={}", attacks.display());
     fs::write(out.join("attacks.rs"), table)
 }
 
@@ -37,9 +37,4 @@ fn sorted(directory: &Path) -> io::Result<Vec<String>> {
     }
     names.sort();
     Ok(names)
-}
-
-#[expect(clippy::print_stdout, reason = "this is how a build script talks to cargo")]
-fn say(line: &str) {
-    println!("{line}");
 }

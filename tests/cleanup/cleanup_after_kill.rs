@@ -37,11 +37,7 @@ impl Doomed {
             .spawn()
             .expect("the supervisor can be started");
         let story = format!("{parallel} {kind}");
-        Self {
-            process,
-            temporary,
-            story,
-        }
+        Self { process, temporary, story }
     }
 
     /// Waits until its sandbox stands.

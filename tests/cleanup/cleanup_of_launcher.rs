@@ -28,9 +28,7 @@ fn cleanup_after_the_launcher_is_killed() {
     let mut execution = sandbox
         .start(bash("echo up; (setsid sleep 60 &); while :; do :; done"))
         .expect("the request is taken");
-    let spoke = execution
-        .events()
-        .find(|event| matches!(event.kind, EventKind::Output(..)));
+    let spoke = execution.events().find(|event| matches!(event.kind, EventKind::Output(..)));
     assert!(spoke.is_some());
     launcher().kill();
     let report = execution.wait().expect("the request was taken");

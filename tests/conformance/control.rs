@@ -107,9 +107,7 @@ fn dropping_the_handle_ends_the_program_and_waits_for_that() {
         let script = "echo up; trap '' TERM; while :; do date +%N > /out/alive; done";
         let request = bash(script).volume(volume.parse().unwrap());
         let mut execution = sandbox.start(request.build().unwrap()).unwrap();
-        let spoke = execution
-            .events()
-            .find(|event| matches!(event.kind, EventKind::Output(..)));
+        let spoke = execution.events().find(|event| matches!(event.kind, EventKind::Output(..)));
         assert!(spoke.is_some());
         drop(execution);
         let busy: Vec<_> = descendants()
@@ -178,15 +176,20 @@ fn hooks_see_each_step_and_may_refuse_it() {
     };
     let (result, seen) = run(Refusing::default());
     assert!(result.unwrap().success);
-    let steps = ["request", "before compile", "after compile", "before run", "after run", "completed"];
+    let steps =
+        ["request", "before compile", "after compile", "before run", "after run", "completed"];
     assert_eq!(seen, steps);
 
     let (result, seen) = run(Refusing { request: true, ..Refusing::default() });
-    assert!(matches!(&result, Err(ExecuteError::Refused(refusal)) if refusal.reason() == "not from here"));
+    assert!(
+        matches!(&result, Err(ExecuteError::Refused(refusal)) if refusal.reason() == "not from here")
+    );
     assert_eq!(seen, steps[..1]);
 
     let (result, seen) = run(Refusing { stage: Some(Stage::Run), ..Refusing::default() });
-    assert!(matches!(&result, Err(ExecuteError::Refused(refusal)) if refusal.reason() == "not that stage"));
+    assert!(
+        matches!(&result, Err(ExecuteError::Refused(refusal)) if refusal.reason() == "not that stage")
+    );
     assert_eq!(seen, steps[..4]);
 }
 
@@ -228,7 +231,8 @@ fn one_that_misbehaves_does_not_disturb_its_neighbours() {
         let bad = [
             bash("while :; do :; done").limits(limits!(with_wall_time(millis(1500)))),
             python("kept = []\nwhile True: kept.append(bytearray(1 << 20))"),
-            bash("bomb() { bomb | bomb & }; bomb; sleep 60").limits(limits!(with_wall_time(millis(1500)))),
+            bash("bomb() { bomb | bomb & }; bomb; sleep 60")
+                .limits(limits!(with_wall_time(millis(1500)))),
             bash("yes"),
         ];
         let running: Vec<_> = bad

@@ -181,6 +181,8 @@ fn a_handle_gives_the_same_events_and_report() {
         assert_numbered(&events);
         let report = execution.wait().unwrap();
         assert_eq!(bytes(&events, None), report.output.as_bytes());
-        assert!(matches!(&events.last().unwrap().kind, EventKind::Report(told) if told.id == report.id));
+        assert!(
+            matches!(&events.last().unwrap().kind, EventKind::Report(told) if told.id == report.id)
+        );
     });
 }

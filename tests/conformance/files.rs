@@ -104,14 +104,9 @@ fn files(report: &Report) -> Vec<(&str, &str)> {
 #[test]
 fn more_files_than_the_disk_holds_are_a_bad_request() {
     with_each_backend(|sandbox| {
-        let request = bash("true")
-            .file("big", vec![0; 2 << 20])
-            .limits(limits!(with_disk(mib(1))));
+        let request = bash("true").file("big", vec![0; 2 << 20]).limits(limits!(with_disk(mib(1))));
         let error = sandbox.execute(request.build().unwrap()).unwrap_err();
-        assert!(
-            matches!(error, ExecuteError::Request(InvalidRequest::TooLarge(_))),
-            "{error}"
-        );
+        assert!(matches!(error, ExecuteError::Request(InvalidRequest::TooLarge(_))), "{error}");
     });
 }
 

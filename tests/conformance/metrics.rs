@@ -6,7 +6,7 @@
 
 use sandbox::{Report, StageFigures};
 
-use crate::table::{bash, c, millis, mib, python};
+use crate::table::{bash, c, mib, millis, python};
 
 table! {
     cpu_time_is_what_the_program_measured_children_included:
@@ -192,8 +192,5 @@ fn number(report: &Report) -> f64 {
 }
 
 fn assert_between(what: &str, value: f64, least: f64, most: f64) {
-    assert!(
-        (least..=most).contains(&value),
-        "{what} is {value}, not between {least} and {most}"
-    );
+    assert!((least..=most).contains(&value), "{what} is {value}, not between {least} and {most}");
 }

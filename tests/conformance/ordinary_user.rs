@@ -4,7 +4,7 @@ use sandbox::{Protection, Sandbox, Status};
 use sandbox_tests::backend::show;
 use sandbox_tests::user::as_ordinary_user;
 
-use crate::table::{assert_consistent, bash, c, millis, mib, python};
+use crate::table::{assert_consistent, bash, c, mib, millis, python};
 
 fn sandbox() -> Sandbox {
     Sandbox::new().expect("an ordinary user can start a sandbox")
@@ -35,25 +35,28 @@ fn an_ordinary_user_runs_programs_in_every_language() {
 
 #[test]
 fn an_ordinary_user_is_refused_a_limit_that_cannot_be_held() {
-    as_ordinary_user("ordinary_user::an_ordinary_user_is_refused_a_limit_that_cannot_be_held", || {
-        let sandbox = sandbox();
-        if has_memory_limits(&sandbox) {
-            return;
-        }
-        let request = || python("print('ran')").limits(limits!(with_memory(mib(64))));
-        let report = sandbox.execute(request().build().unwrap()).unwrap();
-        show(&report);
-        assert_eq!((report.status, report.stdout.as_str()), (Status::Error, ""));
-        assert_consistent(&report);
-        let error = report.error.unwrap();
-        assert!(error.contains("'memory'") && error.contains("root"), "{error}");
+    as_ordinary_user(
+        "ordinary_user::an_ordinary_user_is_refused_a_limit_that_cannot_be_held",
+        || {
+            let sandbox = sandbox();
+            if has_memory_limits(&sandbox) {
+                return;
+            }
+            let request = || python("print('ran')").limits(limits!(with_memory(mib(64))));
+            let report = sandbox.execute(request().build().unwrap()).unwrap();
+            show(&report);
+            assert_eq!((report.status, report.stdout.as_str()), (Status::Error, ""));
+            assert_consistent(&report);
+            let error = report.error.unwrap();
+            assert!(error.contains("'memory'") && error.contains("root"), "{error}");
 
-        let request = request().allow_missing(Protection::Memory);
-        let report = sandbox.execute(request.build().unwrap()).unwrap();
-        assert_eq!((report.status, report.stdout.as_str()), (Status::Completed, "ran\n"));
-        assert!(report.missing.contains(&Protection::Memory));
-        assert!(!report.enforced.contains(&Protection::Memory));
-    });
+            let request = request().allow_missing(Protection::Memory);
+            let report = sandbox.execute(request.build().unwrap()).unwrap();
+            assert_eq!((report.status, report.stdout.as_str()), (Status::Completed, "ran\n"));
+            assert!(report.missing.contains(&Protection::Memory));
+            assert!(!report.enforced.contains(&Protection::Memory));
+        },
+    );
 }
 
 #[test]
@@ -62,7 +65,10 @@ fn an_ordinary_user_has_the_other_limits() {
         let sandbox = sandbox();
         let cases = [
             (bash("sleep 60").limits(limits!(with_wall_time(millis(500)))), Status::Timeout),
-            (bash("while :; do :; done").limits(limits!(with_wall_time(millis(500)))), Status::Timeout),
+            (
+                bash("while :; do :; done").limits(limits!(with_wall_time(millis(500)))),
+                Status::Timeout,
+            ),
             (bash("kill -STOP $$").limits(limits!(with_wall_time(millis(500)))), Status::Timeout),
             (bash("yes"), Status::OutputLimit),
             (bash("exit 3"), Status::RuntimeError),

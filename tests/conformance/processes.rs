@@ -65,8 +65,9 @@ fn what_a_daemon_would_do_later_never_happens() {
     with_each_backend(|sandbox| {
         let place = tempfile::tempdir().unwrap();
         let volume = format!("{}:/out:rw", place.path().display());
-        let request = bash("(setsid bash -c 'sleep 1; echo late > /out/late' &) ; echo now > /out/now")
-            .volume(volume.parse().unwrap());
+        let request =
+            bash("(setsid bash -c 'sleep 1; echo late > /out/late' &) ; echo now > /out/now")
+                .volume(volume.parse().unwrap());
         let begun = Instant::now();
         let Some(report) = execute("what_a_daemon_would_do_later", sandbox, request) else {
             return;

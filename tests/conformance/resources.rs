@@ -4,7 +4,7 @@
 use sandbox::{ByteSize, Report, Status};
 use sandbox_tests::backend::{execute, with_each_backend};
 
-use crate::table::{assert_consistent, bash, millis, mib, python};
+use crate::table::{assert_consistent, bash, mib, millis, python};
 
 table! {
     processes_are_limited: python(FORK).limits(limits!(with_pids(8))) => Completed, |report: &Report| {

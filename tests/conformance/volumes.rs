@@ -67,10 +67,16 @@ fn what_is_written_to_a_volume_belongs_to_the_caller() {
 #[test]
 fn a_volume_may_lie_in_the_work_directory() {
     let script = "pwd; cat input/note; echo result > input/out";
-    with_volume("volume_in_work", script, "/work/input", VolumeAccess::ReadWrite, |report, place| {
-        assert_eq!(report.stdout, "/work\nfrom outside");
-        assert_eq!(std::fs::read_to_string(place.join("out")).unwrap(), "result\n");
-    });
+    with_volume(
+        "volume_in_work",
+        script,
+        "/work/input",
+        VolumeAccess::ReadWrite,
+        |report, place| {
+            assert_eq!(report.stdout, "/work\nfrom outside");
+            assert_eq!(std::fs::read_to_string(place.join("out")).unwrap(), "result\n");
+        },
+    );
 }
 
 #[test]
@@ -96,8 +102,11 @@ fn devices_and_set_user_id_programs_on_a_volume_are_inert() {
         let copy = place.path().join("id");
         std::fs::copy("/usr/bin/id", &copy).unwrap();
         std::fs::set_permissions(&copy, std::fs::Permissions::from_mode(0o4755)).unwrap();
-        let request = bash("/data/id -u; grep ' /data ' /proc/self/mountinfo")
-            .volume(volume(place.path(), "/data", VolumeAccess::ReadOnly));
+        let request = bash("/data/id -u; grep ' /data ' /proc/self/mountinfo").volume(volume(
+            place.path(),
+            "/data",
+            VolumeAccess::ReadOnly,
+        ));
         let Some(report) = execute("volume_nosuid", sandbox, request) else {
             return;
         };
@@ -129,7 +138,8 @@ fn a_single_file_can_be_shown_and_several_volumes_together() {
 fn a_volume_is_gone_in_the_next_execution() {
     with_each_backend(|sandbox| {
         let place = shown();
-        let with = bash("cat /data/note").volume(volume(place.path(), "/data", VolumeAccess::ReadOnly));
+        let with =
+            bash("cat /data/note").volume(volume(place.path(), "/data", VolumeAccess::ReadOnly));
         let Some(report) = execute("volume_gone", sandbox, with) else {
             return;
         };

@@ -13,10 +13,8 @@ pub struct BackendUnderTest {
 }
 
 /// Every backend there is. Another one is plugged in by a line here.
-pub const BACKENDS: &[BackendUnderTest] = &[BackendUnderTest {
-    name: "native",
-    start: Sandbox::new,
-}];
+pub const BACKENDS: &[BackendUnderTest] =
+    &[BackendUnderTest { name: "native", start: Sandbox::new }];
 
 /// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.
 pub fn with_each_backend(test: impl Fn(&Sandbox)) {
@@ -50,13 +48,7 @@ pub fn execute(name: &str, sandbox: &Sandbox, request: RequestBuilder) -> Option
 #[expect(clippy::print_stdout, reason = "shown only when a test fails")]
 pub fn show(report: &Report) {
     let mut json = serde_json::to_value(report).expect("a report can be written as JSON");
-    for stream in [
-        "stdout",
-        "stderr",
-        "output",
-        "stdout_base64",
-        "stderr_base64",
-    ] {
+    for stream in ["stdout", "stderr", "output", "stdout_base64", "stderr_base64"] {
         let Some(text) = json[stream].as_str() else {
             continue;
         };

@@ -55,9 +55,7 @@ pub fn descendants() -> Vec<Process> {
 pub fn descendants_of(ancestor: i32) -> Vec<Process> {
     let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
     let entries = std::fs::read_dir("/proc").expect("/proc can be listed");
-    let ids = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     for process in ids.filter_map(Process::read) {
         children.entry(process.parent).or_default().push(process);
     }

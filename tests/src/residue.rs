@@ -65,15 +65,12 @@ impl Residue {
 
     /// The same counts, and no temporary file that was not there; others may remove theirs meanwhile.
     fn is_no_more_than(&self, before: &Self) -> bool {
-        let with_same_files = Self {
-            temporary: before.temporary.clone(),
-            ..self.clone()
-        };
+        let with_same_files = Self { temporary: before.temporary.clone(), ..self.clone() };
         with_same_files == *before && self.temporary.is_subset(&before.temporary)
     }
 
-    /// Waits until the counts are again what they were, and fails naming both if they never are.
-    pub fn assert_returns(&self, after: &str) {
+    /// Waits until the counts are again what they were, and tells both if they never are.
+    pub fn wait_for_return(&self) -> Result<(), String> {
         let mut last = None;
         let returned = wait_for(Duration::from_secs(15), || {
             let now = Self::count();
@@ -81,11 +78,17 @@ impl Residue {
             last = Some(now);
             returned.then_some(())
         });
-        assert!(
-            returned.is_some(),
-            "after {after} there is\n{last:#?}\nwhere there was\n{self:#?}\nprocesses: {:#?}",
-            descendants()
-        );
+        returned.ok_or_else(|| {
+            let processes = descendants();
+            format!("there is\n{last:#?}\nwhere there was\n{self:#?}\nprocesses: {processes:#?}")
+        })
+    }
+
+    /// Fails the test if the counts never are again what they were.
+    pub fn assert_returns(&self, after: &str) {
+        if let Err(difference) = self.wait_for_return() {
+            panic!("after {after} {difference}");
+        }
     }
 }
 
@@ -154,7 +157,5 @@ pub fn resident_kib(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a process sees itself");
     let line = status.lines().find_map(|line| line.strip_prefix(field));
     let words = line.and_then(|line| line.trim_start_matches(':').split_whitespace().next());
-    words
-        .and_then(|number| number.parse().ok())
-        .expect("the status names resident memory")
+    words.and_then(|number| number.parse().ok()).expect("the status names resident memory")
 }

@@ -16,10 +16,7 @@ pub fn skip(name: &str, reason: &str) {
     let Some(log) = std::env::var_os("SANDBOX_RUN_SKIP_LOG") else {
         return;
     };
-    let log = std::fs::OpenOptions::new()
-        .append(true)
-        .create(true)
-        .open(log);
+    let log = std::fs::OpenOptions::new().append(true).create(true).open(log);
     let written = log.and_then(|mut log| writeln!(log, "{name}: {reason}"));
     written.expect("the file of skipped tests can be written");
 }

@@ -41,10 +41,7 @@ pub fn as_ordinary_user(name: &str, test: impl FnOnce()) {
     );
     assert!(child.status.success(), "as an ordinary user:\n{said}");
     // A misspelt name would select no test and succeed.
-    assert!(
-        said.contains("1 passed"),
-        "no test is called {name}:\n{said}"
-    );
+    assert!(said.contains("1 passed"), "no test is called {name}:\n{said}");
 }
 
 fn which(program: &str) -> Option<std::path::PathBuf> {

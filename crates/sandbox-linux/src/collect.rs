@@ -14,6 +14,9 @@ use sandbox_core::{CollectRule, CollectedFile, InputFile, SkippedFile};
 
 /// Directories deeper than this are left alone: each level holds a descriptor while it is walked.
 const DEEPEST: usize = 64;
+/// Paths longer than this are left alone: nobody could make such a file again. It is the kernel's bound
+/// with room for the directory it is joined to.
+const LONGEST_PATH: usize = 2048;
 /// Names listed as skipped; a program can make more than anyone wants to read about.
 const MOST_SKIPPED: usize = 100;
 /// Names looked at in all, so that a directory of a million names takes bounded time.
@@ -82,6 +85,9 @@ impl Walk<'_> {
 
     fn name(&mut self, directory: &OwnedFd, prefix: &str, name: &CStr, depth: usize) {
         let printable = format!("{prefix}{}", name.to_string_lossy());
+        if printable.len() > LONGEST_PATH {
+            return self.skip(prefix, "a path below it is too long");
+        }
         let plain = name.to_str().ok().filter(|name| !name.chars().any(char::is_control));
         // The kind is asked of what was opened, not of the name: O_PATH opens nothing yet.
         let place = open_beneath(directory.as_fd(), name, OFlags::PATH | OFlags::NOFOLLOW);

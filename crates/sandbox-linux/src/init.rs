@@ -144,8 +144,6 @@ fn take_ids(launcher: BorrowedFd<'_>) -> Result<Ids, StepError> {
 fn rules() -> Result<Rules, StepError> {
     let mut rules = Rules::new()?;
     rules.allow_reading("/")?;
-    // Names of threads and the like are set through files of the process itself.
-    rules.allow_writing_files("/proc")?;
     for path in place::WRITABLE {
         rules.allow_writing(path)?;
     }

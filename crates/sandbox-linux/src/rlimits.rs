@@ -7,8 +7,10 @@ use sandbox_core::Limits;
 
 use crate::step::{AtStep, StepError};
 
-/// Threads get this much stack by default, and deep recursion this much in all.
+/// Deep recursion gets this much stack, and threads by default.
 const STACK: u64 = 64 << 20;
+/// Where memory is bounded for each process by what it maps, stacks of threads count in full.
+const STACK_THAT_COUNTS: u64 = 8 << 20;
 /// Locked memory is not reclaimable: just enough for key material and small real-time buffers.
 const LOCKED: u64 = 1 << 20;
 /// Signals waiting to be delivered are kernel memory.
@@ -41,10 +43,11 @@ pub struct Fallback {
 
 /// The limits of one execution, as pairs of a kind and a value.
 pub fn encode(limits: &Limits, fallback: Fallback, open_files: bool) -> Vec<(u64, u64)> {
+    let stack = if fallback.memory { STACK_THAT_COUNTS } else { STACK };
     let mut wanted = vec![
         (Resource::Core, 0),
         (Resource::Fsize, limits.disk().as_u64()),
-        (Resource::Stack, STACK.min(limits.memory().as_u64())),
+        (Resource::Stack, stack.min(limits.memory().as_u64())),
         (Resource::Memlock, LOCKED),
         (Resource::Sigpending, PENDING_SIGNALS),
         (Resource::Msgqueue, 0),

@@ -124,7 +124,10 @@ fn gather(config: &Config) -> Result<Vec<Piece>, StepError> {
     if config.walls.has(Protection::FreshRoot) {
         shown.extend(SHOWN_IN_ETC.iter().map(ToString::to_string));
     } else {
-        shown.extend(other_host_directories());
+        // As the host has them: what may be written there may be written here.
+        for path in other_host_directories() {
+            pieces.push(clone_tree(&path, syscall::MOUNT_NO_DEV)?);
+        }
     }
     for path in shown {
         if Path::new(&path).is_dir() {

@@ -4,7 +4,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use sandbox_core::{
-    BackendError, Ending, Protection, StageFigures, StageOutcome, StagePlan, TimeKind, Violation,
+    BackendError, ByteSize, CollectRule, Ending, Protection, StageFigures, StageOutcome, StagePlan,
+    TimeKind, Violation,
 };
 use sandbox_linux::cgroup::Usage;
 use sandbox_linux::{ExitNotice, collect};
@@ -27,7 +28,7 @@ pub(crate) fn conclude(
     let figures = figures(host, &slot.before, &after, ended.exit.as_ref(), ended.run_time);
     let ending = ending(host, plan, ended.cause, ended.exit.as_ref(), oom_kills, &figures)
         .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
-    let found = collect::collect(slot.slot.work.as_fd(), &plan.collect, &plan.files);
+    let found = collect::collect(slot.slot.work.as_fd(), &collect_rule(host, plan), &plan.files);
     let ending = match ending {
         Ending::Exited(_) | Ending::Signaled(_) if found.over_limit => Ending::TooManyFiles,
         ending => ending,
@@ -51,6 +52,15 @@ pub(crate) fn conclude(
         prepare_time: ended.prepare_time,
         collect_time: ended.at.elapsed(),
     })
+}
+
+/// Files are output too: without that wall all of them come back.
+fn collect_rule(host: &Host, plan: &StagePlan) -> CollectRule {
+    let rule = plan.collect.clone();
+    if host.has(Protection::Output) {
+        return rule;
+    }
+    CollectRule { total: ByteSize::bytes(u64::MAX), count: usize::MAX, ..rule }
 }
 
 /// The kernel's counters speak first, then our own acts, then what the program did itself.

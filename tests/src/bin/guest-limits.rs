@@ -1,2 +1,0 @@
-//! The limit tests as one static program.
-fn main() {}

@@ -37,7 +37,7 @@ enum Benchmark {
 #[derive(Args)]
 struct ColdArguments {
     /// Rounds with pauses; the other pacings do a multiple of it.
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     rounds: u32,
     /// A few rounds only: to see that it works, not to quote figures.
     #[arg(long, conflicts_with = "rounds")]

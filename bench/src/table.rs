@@ -116,13 +116,19 @@ fn walls_section(findings: &Findings) -> String {
 }
 
 fn verdict(findings: &Findings) -> String {
-    let broken = findings.broken_promises();
-    let program = Payload::True.name();
-    if broken.is_empty() {
-        return format!("\n{program}: ours costs less than bubblewrap in every pacing.");
+    let mut text = String::new();
+    for one in findings.dearer() {
+        let (program, pacing) = (one.payload.name(), one.pacing.name());
+        let weight = if one.is_promised() { "a broken promise" } else { "not judged" };
+        let _ = write!(
+            text,
+            "\nOurs does NOT cost less than bubblewrap ({weight}): {program}, {pacing}"
+        );
     }
-    let names: Vec<&str> = broken.iter().map(|pacing| pacing.name()).collect();
-    format!("\n{program}: ours does NOT cost less than bubblewrap {}.", names.join("; "))
+    if text.is_empty() {
+        text.push_str("\nOurs costs less than bubblewrap in every case.");
+    }
+    text
 }
 
 /// Names to the left, figures to the right, no lines.

@@ -1,7 +1,7 @@
 //! Processes, disk, files: a program that reaches one of these hears it from the kernel, and goes on
 //! or not as it likes.
 
-use sandbox::{ByteSize, Report, Status};
+use sandbox::{Report, Status};
 use sandbox_tests::backend::{execute, with_each_backend};
 
 use crate::table::{assert_consistent, bash, mib, millis, python};

@@ -52,38 +52,47 @@ pub struct Slot {
 }
 
 impl Launcher {
-    /// Starts it and waits until the template of the root stands.
-    pub fn start(config: &Config) -> Result<Self, LaunchError> {
+    /// Starts it and waits until the template of the root stands. It is given the directories in which
+    /// our cgroups are made, to clean up there if we die.
+    pub fn start(config: &Config, cgroup_parents: &[OwnedFd]) -> Result<Self, LaunchError> {
         let (process, socket) = reexec::spawn()?;
         let launcher = Self { socket: Mutex::new(socket), process: Mutex::new(process) };
         {
             let socket = launcher.socket();
-            socket::send(socket.as_fd(), &config.encode(), &[]).at("configure the launcher")?;
+            let parents: Vec<_> = cgroup_parents.iter().map(AsFd::as_fd).collect();
+            socket::send(socket.as_fd(), &config.encode(), &parents)
+                .at("configure the launcher")?;
             expect(socket.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
         }
         Ok(launcher)
     }
 
-    /// Prepares a slot in this cgroup. Takes milliseconds: it belongs off the path of a request.
+    /// Prepares a slot in this cgroup. Takes milliseconds: it belongs off the path of a request. If it
+    /// cannot be prepared, nothing is left of it, its cgroup included.
     pub fn prepare_slot(&self, cgroup: Box<dyn Cgroup>) -> Result<Slot, LaunchError> {
+        match self.try_prepare_slot(cgroup.as_ref()) {
+            Ok((socket, init, work, owner)) => Ok(Slot { socket, init, work, cgroup, owner }),
+            Err(error) => {
+                // The first error is the one that matters; a cgroup that stays is swept later.
+                let _ = cgroup.remove();
+                Err(error)
+            }
+        }
+    }
+
+    fn try_prepare_slot(
+        &self,
+        cgroup: &dyn Cgroup,
+    ) -> Result<(OwnedFd, OwnedFd, OwnedFd, u32), LaunchError> {
         let (ours, theirs) = socket::pair().at("connect a slot")?;
         let (entries, clone_into) = match cgroup.entry()? {
             Entry::Write(entries) => (entries, false),
             Entry::CloneInto(directory) => (vec![directory], true),
             Entry::Nothing => (Vec::new(), false),
         };
-        let removals = cgroup.removal()?;
-        let errand = Errand::Slot {
-            entries: entries.len(),
-            clone_into,
-            removals: removals
-                .iter()
-                .map(|removal| removal.name.to_string_lossy().into_owned())
-                .collect(),
-        };
+        let errand = Errand::Slot { clone_into };
         let mut descriptors = vec![theirs.as_fd()];
         descriptors.extend(entries.iter().map(AsFd::as_fd));
-        descriptors.extend(removals.iter().map(|removal| removal.parent.as_fd()));
         socket::send(self.socket().as_fd(), &errand.encode(), &descriptors)
             .map_err(|_| LaunchError::Gone)?;
         drop(theirs);
@@ -91,9 +100,7 @@ impl Launcher {
         let (notice, work) = expect(ours.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
         let (mut init, mut work) = (init.into_iter(), work.into_iter());
         match (notice, init.next(), work.next()) {
-            (Notice::Ready { owner }, Some(init), Some(work)) => {
-                Ok(Slot { socket: ours, init, work, cgroup, owner })
-            }
+            (Notice::Ready { owner }, Some(init), Some(work)) => Ok((ours, init, work, owner)),
             _ => Err(LaunchError::Gone),
         }
     }
@@ -121,7 +128,8 @@ impl Launcher {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        // Its end is the sign: the launcher sees the socket close, ends its slots and goes.
+        // Everything of ours is cleaned up by now. The closing socket is the sign to go.
+        let _ = socket::send(self.socket().as_fd(), &Errand::Farewell.encode(), &[]);
         if let Ok((gone, _)) = socket::pair() {
             *self.socket() = gone;
         }

@@ -2,12 +2,13 @@
 //!
 //! It is this same executable started in a hidden mode (see `reexec`). It builds the template of the
 //! root once, prepares slots, writes their id maps, makes the mounts of volumes, and reaps slots. When
-//! its supervisor dies its socket closes: it then ends every slot, removes their cgroups, and goes.
+//! its supervisor dies its socket closes: it then ends every slot, removes what cgroups the supervisor
+//! had, and goes.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::AtFlags;
+use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
@@ -25,9 +26,8 @@ use crate::volume;
 struct LivingSlot {
     pid: Pid,
     process: OwnedFd,
-    /// The slot asks for init's ids here; afterwards nothing is said.
-    socket: OwnedFd,
-    removals: Vec<(OwnedFd, String)>,
+    /// The slot asks for init's ids here; after that nothing is said, and only its end is waited for.
+    socket: Option<OwnedFd>,
 }
 
 struct Launcher {
@@ -36,19 +36,15 @@ struct Launcher {
     template: OwnedFd,
     is_privileged: bool,
     slots: Vec<LivingSlot>,
+    /// Directories in which the supervisor's cgroups are; none once it has said farewell.
+    cgroups: Vec<OwnedFd>,
 }
 
 /// Runs until the supervisor is gone.
 pub(crate) fn main(supervisor: OwnedFd) -> ! {
-    match Launcher::start(supervisor.as_fd()) {
-        Ok((config, template, is_privileged)) => {
-            let answer = Notice::Ready { owner: 0 }.encode();
-            if socket::send(supervisor.as_fd(), &answer, &[]).is_ok() {
-                let slots = Vec::new();
-                Launcher { config, supervisor, template, is_privileged, slots }.serve();
-            }
-        }
-        Err(error) => {
+    match Launcher::start(supervisor) {
+        Ok(launcher) => launcher.serve(),
+        Err((supervisor, error)) => {
             let _ = socket::send(supervisor.as_fd(), &Notice::Failed(error).encode(), &[]);
         }
     }
@@ -56,32 +52,23 @@ pub(crate) fn main(supervisor: OwnedFd) -> ! {
 }
 
 impl Launcher {
-    fn start(
-        supervisor: std::os::fd::BorrowedFd<'_>,
-    ) -> Result<(Config, OwnedFd, bool), StepError> {
-        // The first look at the clock finds the kernel's fast path to it with a call that the filter
-        // refuses; every copy of this process then has it.
-        clock::monotonic_nanos();
-        // Programs start with every signal as it is by default, whatever this process inherited.
-        syscall::reset_signal_actions();
-        // Signals of the terminal are for the supervisor to act on.
-        rustix::process::setsid().at("start the launcher's session")?;
-        let message = socket::receive(supervisor).at("wait for the configuration")?;
-        let message = message.ok_or(Errno::PIPE).at("wait for the configuration")?;
-        let config = Config::decode(&message.bytes)
-            .map_err(|_| Errno::PROTO)
-            .at("read the configuration")?;
-        let is_privileged = rustix::process::geteuid().is_root();
-        if !is_privileged {
-            become_root_of_own_namespace()?;
+    /// Gives the socket back with the error, so that it can be told.
+    fn start(supervisor: OwnedFd) -> Result<Self, (OwnedFd, StepError)> {
+        match prepare(supervisor.as_fd()) {
+            Ok((config, cgroups, template, is_privileged)) => {
+                let slots = Vec::new();
+                Ok(Self { config, supervisor, template, is_privileged, slots, cgroups })
+            }
+            Err(error) => Err((supervisor, error)),
         }
-        let template = build_template(&config)?;
-        Ok((config, template, is_privileged))
     }
 
     fn serve(mut self) {
-        // False: the supervisor is gone. An error: we can no longer hear it, which is the same.
-        while let Ok(true) = self.wait() {}
+        let ready = Notice::Ready { owner: 0 }.encode();
+        if socket::send(self.supervisor.as_fd(), &ready, &[]).is_ok() {
+            // False: the supervisor is gone. An error: we can no longer hear it, which is the same.
+            while let Ok(true) = self.wait() {}
+        }
         self.end_all();
     }
 
@@ -90,7 +77,8 @@ impl Launcher {
         let mut watched = vec![PollFd::new(&self.supervisor, PollFlags::IN)];
         for slot in &self.slots {
             watched.push(PollFd::new(&slot.process, PollFlags::IN));
-            watched.push(PollFd::new(&slot.socket, PollFlags::IN));
+            let asking = slot.socket.as_ref().unwrap_or(&slot.process);
+            watched.push(PollFd::new(asking, PollFlags::IN));
         }
         match poll(&mut watched, None) {
             Ok(_) => {}
@@ -122,25 +110,23 @@ impl Launcher {
 
     /// A slot has cloned its init and says which process that is.
     fn map_ids(&mut self, place: usize) {
-        let slot = &self.slots[place];
-        let Ok(Some(message)) = socket::try_receive(slot.socket.as_fd()) else {
-            // The slot is gone or going; its process descriptor will say so.
-            return;
-        };
+        let slot = &mut self.slots[place];
+        // A slot asks once, or is gone, which its process descriptor will say.
+        let Some(socket) = slot.socket.take() else { return };
+        let Ok(Some(message)) = socket::try_receive(socket.as_fd()) else { return };
         let init = <[u8; 4]>::try_from(message.bytes.as_slice()).ok();
         let init = init.and_then(|bytes| Pid::from_raw(i32::from_le_bytes(bytes)));
         // The ids follow from the slot, which outlives every process that has them.
         let ids = if self.is_privileged { Ids::for_slot(slot.pid) } else { Ids::Single };
         let written = init.map(|init| slot::write_id_maps(init, ids));
         let answer = if let Some(Ok(())) = written { ids.encode() } else { b"refused".to_vec() };
-        let _ = socket::send(slot.socket.as_fd(), &answer, &[]);
+        let _ = socket::send(socket.as_fd(), &answer, &[]);
     }
 
     fn run_errand(&mut self, message: Message) {
         match Errand::decode(&message.bytes) {
-            Ok(Errand::Slot { entries, clone_into, removals }) => {
-                self.make_slot(entries, clone_into, removals, message.descriptors);
-            }
+            Ok(Errand::Slot { clone_into }) => self.make_slot(clone_into, message.descriptors),
+            Ok(Errand::Farewell) => self.cgroups.clear(),
             Ok(Errand::Volume { path, writable, owner }) => {
                 let answer = volume::open(&path, writable, owner);
                 let sent = match &answer {
@@ -154,19 +140,10 @@ impl Launcher {
         }
     }
 
-    fn make_slot(
-        &mut self,
-        entries: usize,
-        clone_into: bool,
-        removals: Vec<String>,
-        descriptors: Vec<OwnedFd>,
-    ) {
+    fn make_slot(&mut self, clone_into: bool, descriptors: Vec<OwnedFd>) {
         let mut descriptors = descriptors.into_iter();
-        let Some(supervisor) = descriptors.next() else {
-            return;
-        };
-        let mut entries: Vec<OwnedFd> = descriptors.by_ref().take(entries).collect();
-        let removals: Vec<(OwnedFd, String)> = descriptors.zip(removals).collect();
+        let Some(supervisor) = descriptors.next() else { return };
+        let mut entries: Vec<OwnedFd> = descriptors.collect();
         let cgroup = if clone_into { entries.pop() } else { None };
         let pair = socket::pair().at("connect a slot");
         let made = pair.and_then(|(ours, theirs)| {
@@ -176,9 +153,7 @@ impl Launcher {
                 Cloned::Child => {
                     self.become_slot(supervisor.try_clone(), theirs, entries);
                 }
-                Cloned::Parent(pid, process) => {
-                    Ok(LivingSlot { pid, process, socket: ours, removals })
-                }
+                Cloned::Parent(pid, process) => Ok(LivingSlot { pid, process, socket: Some(ours) }),
             }
         });
         match made {
@@ -219,21 +194,54 @@ impl Launcher {
         for slot in &self.slots {
             let _ = waitid(WaitId::PidFd(slot.process.as_fd()), WaitIdOptions::EXITED);
         }
-        // Init of each dies with its slot, but a moment later: the directory is busy until then.
-        let pauses = (0..200).map(|_| std::time::Duration::from_millis(10));
-        let mut left: Vec<&(OwnedFd, String)> =
-            self.slots.iter().flat_map(|slot| &slot.removals).collect();
-        for pause in pauses {
-            left.retain(|(parent, name)| {
-                let removed = rustix::fs::unlinkat(parent, name.as_str(), AtFlags::REMOVEDIR);
-                matches!(removed, Err(Errno::BUSY))
-            });
-            if left.is_empty() {
+        // Init of each dies with its slot, but a moment later: a directory is busy until then.
+        for _ in 0..200 {
+            let left = self.cgroups.iter().filter(|parent| !self.remove_cgroups(parent)).count();
+            if left == 0 {
                 break;
             }
-            std::thread::sleep(pause);
+            std::thread::sleep(std::time::Duration::from_millis(10));
         }
     }
+
+    /// Removes the supervisor's cgroups in one directory, whether a slot was in them or not yet; false
+    /// if one is still busy. Only empty ones can be removed.
+    fn remove_cgroups(&self, parent: &OwnedFd) -> bool {
+        // The descriptor names a place; to list it, it has to be opened.
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(parent, ".", flags, Mode::empty());
+        let Ok(entries) = opened.and_then(Dir::new) else { return true };
+        let mut all_gone = true;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            if name.to_bytes().starts_with(self.config.cgroup_prefix.as_bytes()) {
+                let removed = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
+                all_gone &= !matches!(removed, Err(Errno::BUSY));
+            }
+        }
+        all_gone
+    }
+}
+
+/// What happens once, before the first slot.
+fn prepare(supervisor: BorrowedFd<'_>) -> Result<(Config, Vec<OwnedFd>, OwnedFd, bool), StepError> {
+    // The first look at the clock finds the kernel's fast path to it with a call that the filter
+    // refuses; every copy of this process then has it.
+    clock::monotonic_nanos();
+    // Programs start with every signal as it is by default, whatever this process inherited.
+    syscall::reset_signal_actions();
+    // Signals of the terminal are for the supervisor to act on.
+    rustix::process::setsid().at("start the launcher's session")?;
+    let message = socket::receive(supervisor).at("wait for the configuration")?;
+    let message = message.ok_or(Errno::PIPE).at("wait for the configuration")?;
+    let config = Config::decode(&message.bytes);
+    let config = config.map_err(|_| Errno::PROTO).at("read the configuration")?;
+    let is_privileged = rustix::process::geteuid().is_root();
+    if !is_privileged {
+        become_root_of_own_namespace()?;
+    }
+    let template = build_template(&config)?;
+    Ok((config, message.descriptors, template, is_privileged))
 }
 
 /// Without root: a namespace in which this process may do what root could, to what is its own.

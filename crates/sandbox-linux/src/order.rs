@@ -21,6 +21,8 @@ pub struct Config {
     pub filter: Vec<u8>,
     /// Whether denied calls are to be told to the supervisor.
     pub filter_notifies: bool,
+    /// How the names of the supervisor's cgroups begin. Their parent directories come as descriptors.
+    pub cgroup_prefix: String,
     /// Size of the writable file system of a slot; an order that differs changes it.
     pub disk_bytes: u64,
     /// Files on it.
@@ -86,6 +88,7 @@ impl Config {
             })
             .bytes(&self.filter)
             .flag(self.filter_notifies)
+            .text(&self.cgroup_prefix)
             .number(self.disk_bytes)
             .number(self.disk_inodes)
             .finish()
@@ -96,10 +99,15 @@ impl Config {
         let walls = Walls::from_number(reader.number()?);
         let visible = reader.list(|reader| Ok(reader.text()?.to_owned()))?;
         let filter = reader.bytes()?.to_vec();
-        let filter_notifies = reader.flag()?;
-        let disk_bytes = reader.number()?;
-        let disk_inodes = reader.number()?;
-        Ok(Self { walls, visible, filter, filter_notifies, disk_bytes, disk_inodes })
+        Ok(Self {
+            walls,
+            visible,
+            filter,
+            filter_notifies: reader.flag()?,
+            cgroup_prefix: reader.text()?.to_owned(),
+            disk_bytes: reader.number()?,
+            disk_inodes: reader.number()?,
+        })
     }
 }
 
@@ -160,16 +168,14 @@ impl<'a> Order<'a> {
 /// What the launcher is sent to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
-    /// Prepare a slot. Descriptors: the slot's socket, then its cgroup entries, then the parent
-    /// directories of the cgroups to remove when the supervisor is gone.
+    /// Prepare a slot. Descriptors: the slot's socket, then its cgroup entries.
     Slot {
-        /// Entries to write "0" to; the rest of the descriptors follow.
-        entries: usize,
-        /// Whether the one entry is a directory to be cloned into.
+        /// Whether the one entry is a directory to be cloned into, rather than files to write "0" to.
         clone_into: bool,
-        /// Names to remove, one per parent directory.
-        removals: Vec<String>,
     },
+    /// The supervisor has cleaned up after itself and is about to go. Without this word its end means
+    /// that it died, and what it left is the launcher's to remove.
+    Farewell,
     /// Make a mount of a host path, to be moved into a sandbox. Answered with the mount's descriptor.
     Volume {
         /// The path on the host.
@@ -185,11 +191,11 @@ impl Errand {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match self {
-            Self::Slot { entries, clone_into, removals } => {
-                writer.number(1).number(*entries as u64).flag(*clone_into);
-                writer.list(removals, |writer, name| {
-                    writer.text(name);
-                });
+            Self::Slot { clone_into } => {
+                writer.number(1).flag(*clone_into);
+            }
+            Self::Farewell => {
+                writer.number(3);
             }
             Self::Volume { path, writable, owner } => {
                 let (outside, inside) = owner.unwrap_or_default();
@@ -203,11 +209,8 @@ impl Errand {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         match reader.number()? {
-            1 => Ok(Self::Slot {
-                entries: usize::try_from(reader.number()?).map_err(|_| Malformed)?,
-                clone_into: reader.flag()?,
-                removals: reader.list(|reader| Ok(reader.text()?.to_owned()))?,
-            }),
+            1 => Ok(Self::Slot { clone_into: reader.flag()? }),
+            3 => Ok(Self::Farewell),
             2 => {
                 let path = reader.text()?.to_owned();
                 let writable = reader.flag()?;
@@ -351,6 +354,7 @@ mod tests {
             visible: vec!["/usr".into()],
             filter: vec![1, 2, 3],
             filter_notifies: true,
+            cgroup_prefix: "sandbox-run.1.".into(),
             disk_bytes: 5,
             disk_inodes: 6,
         };
@@ -373,7 +377,8 @@ mod tests {
         };
         assert_eq!(Order::decode(&order.encode()), Ok(order));
         for errand in [
-            Errand::Slot { entries: 4, clone_into: false, removals: vec!["x".into()] },
+            Errand::Slot { clone_into: true },
+            Errand::Farewell,
             Errand::Volume { path: "/srv".into(), writable: true, owner: Some((0, 5)) },
         ] {
             assert_eq!(Errand::decode(&errand.encode()), Ok(errand));

@@ -346,7 +346,7 @@ mod tests {
         assert_eq!((plan.volumes.len(), plan.env["A"].as_str()), (1, "b"));
         assert_eq!(plan.limits, Limits::run());
         assert!(plan.allow_missing.contains(&Protection::Landlock));
-        assert_eq!(plan.collect.total, Limits::run().disk());
+        assert_eq!(plan.collect.total, Limits::run().output());
     }
 
     #[test]

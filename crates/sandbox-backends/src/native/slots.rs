@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{BackendError, Limits};
-use sandbox_linux::cgroup::{CgroupLimits, Usage};
+use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, Usage};
 use sandbox_linux::{Config, LaunchError, Launcher, Slot};
 
 use super::host::Host;
@@ -81,8 +81,8 @@ enum Supply {
 
 impl Slots {
     pub(crate) fn start(host: Arc<Host>, spare: Spare) -> Result<Self, BackendError> {
-        let launcher = Launcher::start(&launcher_config(&host))
-            .map_err(|error| failed("start the launcher", error))?;
+        let launcher =
+            start_launcher(&host).map_err(|error| failed("start the launcher", error))?;
         let shared = Arc::new(Shared {
             host,
             launcher: Mutex::new(Arc::new(launcher)),
@@ -167,7 +167,7 @@ impl Shared {
     fn replace(&self, dead: &Arc<Launcher>) -> Result<(), LaunchError> {
         let mut current = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&current, dead) {
-            *current = Arc::new(Launcher::start(&launcher_config(&self.host))?);
+            *current = Arc::new(start_launcher(&self.host)?);
         }
         Ok(())
     }
@@ -299,16 +299,18 @@ fn is_closed(socket: &OwnedFd, patience: Duration) -> bool {
     }
 }
 
-fn launcher_config(host: &Host) -> Config {
+fn start_launcher(host: &Host) -> Result<Launcher, LaunchError> {
     let usual = Limits::run();
-    Config {
+    let config = Config {
         walls: host.walls,
         visible: vec!["/usr".to_owned()],
         filter: host.filter.as_bytes().to_vec(),
         filter_notifies: true,
+        cgroup_prefix: Hierarchy::own_prefix()?,
         disk_bytes: usual.disk().as_u64(),
         disk_inodes: usual.inodes(),
-    }
+    };
+    Launcher::start(&config, &host.hierarchy.parents()?)
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, BackendError> {

@@ -1,8 +1,11 @@
 //! Which cgroups this host offers, found out by trying.
 
+use std::os::fd::OwnedFd;
+
 use rustix::io::Errno;
 
 use super::locate::Locations;
+use super::name;
 use super::none::NoCgroup;
 use super::v1::V1Hierarchy;
 use super::v2::V2Hierarchy;
@@ -98,6 +101,20 @@ impl Hierarchy {
             Layout::V1(hierarchy) => Ok(Box::new(hierarchy.create()?)),
             Layout::None => Ok(Box::new(NoCgroup)),
         }
+    }
+
+    /// The directories in which cgroups are made.
+    pub fn parents(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+        match &self.layout {
+            Layout::V2(hierarchy) => hierarchy.parents(),
+            Layout::V1(hierarchy) => hierarchy.parents(),
+            Layout::None => Ok(Vec::new()),
+        }
+    }
+
+    /// How the names of all cgroups that this process makes begin.
+    pub fn own_prefix() -> Result<String, CgroupError> {
+        name::own_prefix()
     }
 
     /// Removes the empty cgroups of supervisors that are dead. It kills nobody.

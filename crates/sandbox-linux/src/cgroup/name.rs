@@ -72,12 +72,17 @@ impl Creator {
     }
 }
 
+/// How the names of all cgroups of this process begin.
+pub(crate) fn own_prefix() -> Result<String, CgroupError> {
+    let Creator { process, start_time } = Creator::current()?;
+    Ok(format!("{PREFIX}.{process}.{start_time}."))
+}
+
 /// A name nobody has used before.
 pub(crate) fn fresh() -> Result<String, CgroupError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let Creator { process, start_time } = Creator::current()?;
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    Ok(format!("{PREFIX}.{process}.{start_time}.{number}"))
+    Ok(format!("{}{number}", own_prefix()?))
 }
 
 /// Rust's own parser would take a leading plus sign.

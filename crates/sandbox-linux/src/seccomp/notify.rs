@@ -59,6 +59,8 @@ impl Notifications {
         let mut look = [PollFd::new(&self.listener, PollFlags::IN)];
         match poll(&mut look, Some(&Timespec::default())) {
             Ok(_) if look[0].revents().contains(PollFlags::IN) => {}
+            // Everyone who was filtered is dead: the descriptor would be ready for ever.
+            Ok(_) if look[0].revents().contains(PollFlags::HUP) => return Err(Errno::NOTCONN),
             Ok(_) | Err(Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno),
         }

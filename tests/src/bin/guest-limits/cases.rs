@@ -40,7 +40,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_cancelled_crowd_is_killed_whole", a_cancelled_crowd_is_killed_whole),
     ("usage_is_sampled", usage_is_sampled),
     ("many_at_once_keep_apart", many_at_once_keep_apart),
-    ("a_hundred_executions_leave_nothing", a_hundred_executions_leave_nothing),
+    ("forty_executions_leave_nothing", forty_executions_leave_nothing),
 ];
 
 fn every_wall_and_limit_is_in_force(backend: &NativeBackend) -> Outcome {
@@ -233,10 +233,10 @@ fn many_at_once_keep_apart(backend: &NativeBackend) -> Outcome {
     })
 }
 
-fn a_hundred_executions_leave_nothing(backend: &NativeBackend) -> Outcome {
+fn forty_executions_leave_nothing(backend: &NativeBackend) -> Outcome {
     bash(backend, "true", limits())?;
     let before = Residue::count_at_rest();
-    for _ in 0..100 {
+    for _ in 0..40 {
         expect_ending(&bash(backend, "(setsid sleep 60 &)", limits())?, Ending::Exited(0))?;
     }
     before.wait_for_return()

@@ -3,6 +3,7 @@
 //! Ours go below the cgroup this process is in, in each hierarchy separately: limits on this
 //! process, for instance those of a container, then hold for its sandboxes too.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -73,6 +74,10 @@ impl V1Hierarchy {
         let places: Vec<String> =
             self.parents.iter().map(|parent| parent.path().display().to_string()).collect();
         format!("cgroup v1 below {}", places.join(", "))
+    }
+
+    pub(crate) fn parents(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+        self.parents.iter().map(|parent| parent.duplicate()).collect()
     }
 
     pub(crate) fn create(&self) -> Result<V1Cgroup, CgroupError> {

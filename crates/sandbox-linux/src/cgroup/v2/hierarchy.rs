@@ -1,5 +1,6 @@
 //! The place in the v2 hierarchy where our cgroups go.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use rustix::io::Errno;
@@ -87,6 +88,10 @@ impl V2Hierarchy {
             Base::TopLevel(root) => root.path().join(TOP_LEVEL_GROUP),
         };
         format!("cgroup v2 below {}", place.display())
+    }
+
+    pub(crate) fn parents(&self) -> Result<Vec<OwnedFd>, CgroupError> {
+        Ok(vec![self.base.open()?.duplicate()?])
     }
 
     pub(crate) fn create(&self) -> Result<V2Cgroup, CgroupError> {

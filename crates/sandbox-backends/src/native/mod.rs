@@ -92,7 +92,7 @@ impl Backend for NativeBackend {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self { without: BTreeSet::new(), spare: Spare::Keep(2), no_cgroups: false }
+        Self { without: BTreeSet::new(), spare: Spare::Keep(4), no_cgroups: false }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::fs::{Gid, Uid};
 use sandbox_core::{BackendError, NetworkPolicy, Protection, StagePlan, Volume, VolumeAccess};
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::{Order, OrderFile, OrderVolume, rlimits};
@@ -11,7 +10,7 @@ use sandbox_linux::{Order, OrderFile, OrderVolume, rlimits};
 use super::failed;
 use super::host::Host;
 use super::output::Streams;
-use super::slots::{Lease, Slots};
+use super::slots::{Lease, Slots, Tools};
 use super::stdin;
 
 /// A slot that has its order.
@@ -21,11 +20,11 @@ pub(crate) struct Running<'a> {
     pub(crate) oom: Option<OomWatch>,
 }
 
-/// Sets the limits, makes the streams and sends the order.
+/// Sets the limits, listens to the streams and sends the order.
 pub(crate) fn send<'a>(
     host: &Host,
     slots: &Slots,
-    slot: Lease<'a>,
+    mut slot: Lease<'a>,
     plan: &StagePlan,
 ) -> Result<Running<'a>, BackendError> {
     let limits = host.cgroup_limits(&plan.limits);
@@ -33,23 +32,15 @@ pub(crate) fn send<'a>(
         let set = slot.slot.cgroup.set_limits(&limits);
         set.map_err(|error| failed("set the limits of the sandbox", error))?;
     }
-    let oom = slot.slot.cgroup.oom_watch();
-    let oom = oom.map_err(|error| failed("watch for lack of memory", error))?;
+    let Tools { pipes, oom } = slot.take_tools();
     let input = stdin::open(&plan.stdin)?;
-    let (streams, [stdout, stderr]) = Streams::open()?;
-    if host.is_root {
-        // A program may open its own streams again by name, which asks who owns them.
-        let owner = slot.slot.owner;
-        for stream in [&stdout, &stderr] {
-            rustix::fs::fchown(stream, Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)))
-                .map_err(|error| failed("give the streams to the program", error))?;
-        }
-    }
+    let streams =
+        Streams::listen(pipes).map_err(|error| failed("listen to the program's output", error))?;
     let trees = open_volumes(host, slots, &plan.volumes, slot.slot.owner)?;
     let env: Vec<String> = plan.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let order = order(host, plan, &env);
     slot.slot
-        .send(&order, [input.as_fd(), stdout.as_fd(), stderr.as_fd()], &trees)
+        .send(&order, [input.as_fd(), streams.writers().0, streams.writers().1], &trees)
         .map_err(|error| failed("start the sandbox", error))?;
     Ok(Running { slot, streams, oom })
 }

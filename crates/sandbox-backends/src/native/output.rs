@@ -2,16 +2,21 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{Gid, Uid};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-use sandbox_core::{BackendError, Observer, StreamKind};
+use sandbox_core::{Observer, StreamKind};
 use sandbox_linux::write_order::{Pipe, WriteOrder};
-
-use super::failed;
 
 const BUFFER: usize = 64 * 1024;
 
-/// Our ends of the program's two streams.
+/// The two pipes of a slot, made before there is a program.
+pub(crate) struct Pipes {
+    stdout: Stream,
+    stderr: Stream,
+}
+
+/// The program's two streams, listened to.
 pub(crate) struct Streams {
     /// Declared first, so that it is dropped before the pipes it listens to.
     order: WriteOrder,
@@ -54,18 +59,30 @@ pub(crate) struct Kept {
     limit: usize,
 }
 
+impl Pipes {
+    /// Two pipes that belong to this user, if it is another than ours: a program may open its own
+    /// streams again by name, which asks who owns them.
+    pub(crate) fn open(owner: Option<u32>) -> Result<Self, Errno> {
+        let pipes = Self { stdout: Stream::open()?, stderr: Stream::open()? };
+        if let Some(owner) = owner {
+            let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
+            rustix::fs::fchown(&pipes.stdout.writer, user, group)?;
+            rustix::fs::fchown(&pipes.stderr.writer, user, group)?;
+        }
+        Ok(pipes)
+    }
+}
+
 impl Streams {
-    /// Two pipes; the descriptors are for the program.
-    pub(crate) fn open() -> Result<(Self, [OwnedFd; 2]), BackendError> {
-        Self::try_open().map_err(|error| failed("make the output pipes", error))
+    /// Listens, from this thread.
+    pub(crate) fn listen(Pipes { stdout, stderr }: Pipes) -> Result<Self, Errno> {
+        let order = WriteOrder::new([stdout.reader.as_fd(), stderr.reader.as_fd()])?;
+        Ok(Self { order, stdout, stderr, buffer: vec![0; BUFFER] })
     }
 
-    fn try_open() -> Result<(Self, [OwnedFd; 2]), Errno> {
-        let (stdout, stderr) = (Stream::open()?, Stream::open()?);
-        let order = WriteOrder::new([stdout.reader.as_fd(), stderr.reader.as_fd()])?;
-        let copy = |writer: &OwnedFd| rustix::io::fcntl_dupfd_cloexec(writer, 3);
-        let writers = [copy(&stdout.writer)?, copy(&stderr.writer)?];
-        Ok((Self { order, stdout, stderr, buffer: vec![0; BUFFER] }, writers))
+    /// The ends for the program: standard output and standard error.
+    pub(crate) fn writers(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.stdout.writer.as_fd(), self.stderr.writer.as_fd())
     }
 
     /// What to poll: when one of these is readable, [`Streams::read`] has something to do.

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,10 +16,11 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{BackendError, Limits};
-use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, Usage};
-use sandbox_linux::{Config, LaunchError, Launcher, Slot};
+use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
+use sandbox_linux::{Config, LaunchError, Launcher, Slot, StepError};
 
 use super::host::Host;
+use super::output::Pipes;
 use super::{Spare, failed};
 
 /// Used slots that may wait to be taken down before executions have to wait for that.
@@ -32,6 +33,14 @@ pub(crate) struct ReadySlot {
     pub(crate) slot: Slot,
     pub(crate) limits: CgroupLimits,
     pub(crate) before: Usage,
+    /// Until they are taken.
+    tools: Option<Tools>,
+}
+
+/// What the supervision of an execution needs, made with the slot.
+pub(crate) struct Tools {
+    pub(crate) pipes: Pipes,
+    pub(crate) oom: Option<OomWatch>,
 }
 
 /// A slot in use. However its use ends, it is then taken down.
@@ -98,7 +107,7 @@ impl Slots {
             let shared = Arc::clone(&shared);
             spawn("sandbox-prepare", move || shared.keep_ready())
         });
-        let retiring = spawn("sandbox-retire", move || take_down(&to_retire));
+        let retiring = spawn("sandbox-retire", move || to_retire.into_iter().for_each(take_down));
         Ok(Self {
             shared,
             preparing: preparing.transpose()?,
@@ -178,9 +187,25 @@ impl Shared {
         let limits = self.host.cgroup_limits(&Limits::run());
         cgroup.set_limits(&limits)?;
         let slot = launcher.prepare_slot(cgroup)?;
+        match self.equip(&slot) {
+            Ok((before, tools)) => Ok(ReadySlot { slot, limits, before, tools: Some(tools) }),
+            Err(error) => {
+                take_down(slot);
+                Err(error)
+            }
+        }
+    }
+
+    /// What is left to do for a slot on our side.
+    fn equip(&self, slot: &Slot) -> Result<(Usage, Tools), LaunchError> {
         slot.cgroup.reset_peak()?;
-        let before = slot.cgroup.usage()?;
-        Ok(ReadySlot { slot, limits, before })
+        let oom = slot.cgroup.oom_watch()?;
+        let owner = self.host.is_root.then_some(slot.owner);
+        let pipes = Pipes::open(owner).map_err(|cause| {
+            let step = "make the output pipes".to_owned();
+            StepError { step, cause }
+        })?;
+        Ok((slot.cgroup.usage()?, Tools { pipes, oom }))
     }
 
     /// A spare slot. If one is being made and nobody else waits for it, it is sooner there than a new
@@ -251,6 +276,14 @@ impl Drop for Slots {
     }
 }
 
+impl Lease<'_> {
+    /// The pipes and the watch of this slot, once.
+    pub(crate) fn take_tools(&mut self) -> Tools {
+        let ready = self.ready.as_mut().expect("only dropping takes it");
+        ready.tools.take().expect("an execution takes them once")
+    }
+}
+
 impl std::ops::Deref for Lease<'_> {
     type Target = ReadySlot;
 
@@ -268,19 +301,17 @@ impl Drop for Lease<'_> {
     }
 }
 
-/// Takes used slots down, one after the other.
-fn take_down(to_retire: &Receiver<Slot>) {
-    while let Ok(slot) = to_retire.recv() {
-        let Slot { socket, cgroup, init, .. } = slot;
-        // Init may wait for an order that will not come, or be left over from a failure of ours; one
-        // that has ended by itself does not mind.
-        let _ = pidfd_send_signal(&init, Signal::KILL);
-        is_closed(&socket, TAKE_DOWN_TIME);
-        if cgroup.remove().is_err() {
-            // Something is still in there that should not be.
-            let _ = cgroup.kill();
-            let _ = cgroup.remove();
-        }
+/// Ends what is left of a slot and removes its cgroup.
+fn take_down(slot: Slot) {
+    let Slot { socket, cgroup, init, .. } = slot;
+    // Init may wait for an order that will not come, or be left over from a failure of ours; one that
+    // has ended by itself does not mind.
+    let _ = pidfd_send_signal(&init, Signal::KILL);
+    is_closed(&socket, TAKE_DOWN_TIME);
+    if cgroup.remove().is_err() {
+        // Something is still in there that should not be.
+        let _ = cgroup.kill();
+        let _ = cgroup.remove();
     }
 }
 

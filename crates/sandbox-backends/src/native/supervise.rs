@@ -244,9 +244,8 @@ impl<'a> Watch<'a> {
                 let _ = notifications.refuse(call.id, errno);
                 *self.violations.entry(name).or_default() += 1;
             }
-            Ok(None) => {}
-            // Everyone who was filtered is gone.
-            Err(_) => self.notifications = None,
+            Ok(None) if !notifications.is_over() => {}
+            Ok(None) | Err(_) => self.notifications = None,
         }
     }
 

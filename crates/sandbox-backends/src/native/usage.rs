@@ -38,7 +38,7 @@ impl Sampler {
         let cpu = usage.cpu_total.saturating_sub(before.cpu_total);
         Some(UsageSample {
             cpu_ms: u64::try_from(cpu.as_millis()).unwrap_or(u64::MAX),
-            memory_kb: usage.memory_current.saturating_sub(before.memory_current) / 1024,
+            memory_kb: usage.memory_current / 1024,
             processes: usage.pids_current.saturating_sub(OWN_PROCESSES),
             io_read_bytes: read,
             io_write_bytes: written,

@@ -112,7 +112,8 @@ fn figures(
     let told = exit.unwrap_or(&none);
     let (cpu_user, cpu_system) = cpu_times(host, before, after, told);
     let memory_peak_kb = match after.memory_peak {
-        Some(peak) => peak.saturating_sub(before.memory_current) / 1024,
+        // The figure that the limit is held against: init and the slot are in it, with a few hundred KiB.
+        Some(peak) => peak / 1024,
         None => told.largest_kib,
     };
     StageFigures {

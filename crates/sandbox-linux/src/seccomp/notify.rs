@@ -59,8 +59,6 @@ impl Notifications {
         let mut look = [PollFd::new(&self.listener, PollFlags::IN)];
         match poll(&mut look, Some(&Timespec::default())) {
             Ok(_) if look[0].revents().contains(PollFlags::IN) => {}
-            // Everyone who was filtered is dead: the descriptor would be ready for ever.
-            Ok(_) if look[0].revents().contains(PollFlags::HUP) => return Err(Errno::NOTCONN),
             Ok(_) | Err(Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno),
         }
@@ -81,6 +79,14 @@ impl Notifications {
             number: received.data.nr.cast_unsigned(),
             arguments: received.data.args,
         }))
+    }
+
+    /// Whether everyone who was filtered is dead. The descriptor is then ready for ever, with nothing to
+    /// receive: it must no longer be polled.
+    pub fn is_over(&self) -> bool {
+        let mut look = [PollFd::new(&self.listener, PollFlags::IN)];
+        poll(&mut look, Some(&Timespec::default())).is_ok()
+            && look[0].revents().contains(PollFlags::HUP)
     }
 
     /// Answers a call with `errno`. If its caller is gone by now there is nobody to answer, which

@@ -1,6 +1,8 @@
 use std::error::Error;
 use std::io;
 
+use sandbox::with_causes;
+
 /// Why there is no exit code of a program to pass on.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
@@ -18,12 +20,12 @@ pub(crate) enum Failure {
 impl Failure {
     /// A wrong request, told by the whole chain of causes.
     pub(crate) fn usage(error: &dyn Error) -> Self {
-        Self::Usage(chain(error))
+        Self::Usage(with_causes(error))
     }
 
     /// Our own failure, told by the whole chain of causes.
     pub(crate) fn ours(error: &dyn Error) -> Self {
-        Self::Ours(chain(error))
+        Self::Ours(with_causes(error))
     }
 
     /// A failure to print.
@@ -55,22 +57,6 @@ impl Failure {
     }
 }
 
-/// An error and its causes in one line. Some errors repeat their cause in their own words: that part
-/// is not said twice.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let next = error.to_string();
-        if !text.contains(&next) {
-            text.push_str(": ");
-            text.push_str(&next);
-        }
-        cause = error.source();
-    }
-    text
-}
-
 /// One line without control characters: what is quoted may come from a hostile program or file.
 pub(crate) fn printable(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
@@ -95,7 +81,7 @@ mod tests {
     #[test]
     fn causes_are_told_once_each() {
         let error = Outer(io::Error::other("inner"));
-        assert_eq!(chain(&error), "outer: inner");
+        assert_eq!(with_causes(&error), "outer: inner");
         assert_eq!(Failure::usage(&error).message().unwrap(), "sandbox-run: outer: inner");
     }
 

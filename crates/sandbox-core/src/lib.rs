@@ -26,10 +26,12 @@ mod report;
 
 mod backend;
 mod cancel;
+mod causes;
 mod plan;
 
 pub use backend::{Backend, BackendError, Capabilities, Isolation, MissingProtection, Observer};
 pub use cancel::{CancelRegistration, CancelToken};
+pub use causes::with_causes;
 pub use event::{Event, EventKind, UsageSample};
 pub use glob::{Glob, InvalidGlob};
 pub use id::{ExecutionId, InvalidExecutionId};

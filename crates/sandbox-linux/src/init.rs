@@ -174,20 +174,19 @@ fn carry_out(init: &Init<'_>, mut prepared: Prepared, message: Message) -> Resul
     let started = prepared.started.clone();
     let before = counters.as_ref().map(IoCounters::read).unwrap_or_default();
     let own_before = syscall::cpu_times(Whose::Mine);
-    let mut program = Some(program(init, &order, streams, &mut prepared)?);
+    let mut program = program(init, &order, streams, &mut prepared)?;
     let supervisor = init.supervisor;
     // Shares our memory until it execs: nothing has to be copied, and this process waits meanwhile.
     // SAFETY: this process has one thread, and the closure ends in exec or exit.
     let child = unsafe {
         prepared.stack.clone_sharing_memory(&mut || {
-            let Some(program) = program.take() else { syscall::exit_now(127) };
-            let error = program::become_program(program, supervisor);
+            let error = program::become_program(&mut program, supervisor);
             let _ = socket::send(supervisor, &Notice::Failed(error).encode(), &[]);
             syscall::exit_now(127)
         })
     };
     let child = child.at("clone the program")?;
-    // What the child took over is still ours too: its copies of the streams must not stay open here.
+    // The program's streams are still open here too, and must not stay so.
     drop(program);
     // Signalling the program's other id is all that is left to do.
     capabilities::keep_only(CapabilitySet::KILL).at("drop init's capabilities")?;

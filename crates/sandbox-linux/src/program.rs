@@ -42,9 +42,10 @@ pub(crate) struct Program {
     pub(crate) starting: Vec<u8>,
 }
 
-/// Becomes the program. Returns only with the step that failed.
-pub(crate) fn become_program(mut program: Program, supervisor: BorrowedFd<'_>) -> StepError {
-    if let Err(error) = confine(&mut program, supervisor) {
+/// Becomes the program. Returns only with the step that failed. What it borrows stays init's, which
+/// shares this memory but not these descriptors, and closes its own.
+pub(crate) fn become_program(program: &mut Program, supervisor: BorrowedFd<'_>) -> StepError {
+    if let Err(error) = confine(program, supervisor) {
         error
     } else {
         program.started.get().store(clock::monotonic_nanos(), Ordering::Relaxed);

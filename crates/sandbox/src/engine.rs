@@ -3,10 +3,9 @@
 use chrono::{DateTime, Utc};
 use sandbox_core::{
     Backend, BackendError, CancelToken, CollectedFile, ExecutionId, Report, Request, SkippedFile,
-    Stage, StagePlan,
+    Stage, StagePlan, with_causes,
 };
 
-use crate::error::with_causes;
 use crate::events::Events;
 use crate::report::{self, Header, Interruption, StageResult};
 use crate::{ExecuteError, Hooks, Runtime, Runtimes, plan};

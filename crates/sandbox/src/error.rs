@@ -1,4 +1,3 @@
-use std::error::Error;
 use std::io;
 
 use sandbox_core::{BackendError, InvalidRequest};
@@ -58,37 +57,5 @@ fn endings(extensions: &[String]) -> String {
 impl From<Refusal> for ExecuteError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
-    }
-}
-
-/// An error and all its causes in one line, for a report that leaves this process.
-pub(crate) fn with_causes(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let addition = error.to_string();
-        // Some errors repeat their cause in their own message.
-        if !text.ends_with(&addition) {
-            text.push_str(": ");
-            text.push_str(&addition);
-        }
-        cause = error.source();
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_whole_chain_is_told_once() {
-        let cause = io::Error::other("no space left");
-        let error =
-            BackendError::Failed { step: "cannot write the cgroup".into(), cause: Box::new(cause) };
-        assert_eq!(
-            with_causes(&StartError::Backend(error)),
-            "the backend cannot be started: cannot write the cgroup: no space left"
-        );
     }
 }

@@ -3,7 +3,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sandbox_core::{BackendError, NetworkPolicy, Protection, StagePlan, Volume, VolumeAccess};
+use sandbox_core::{
+    BackendError, NetworkPolicy, Protection, StagePlan, Volume, VolumeAccess, with_causes,
+};
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::{Order, OrderFile, OrderVolume, rlimits};
 
@@ -104,7 +106,7 @@ fn open_volumes(
                 .flatten()
                 .map(|metadata| (std::os::unix::fs::MetadataExt::uid(&metadata), owner));
             slots.open_volume(volume.host(), writable, mapping).map_err(|error| {
-                let chain = super::chain(&error);
+                let chain = with_causes(&error);
                 BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))
             })
         })

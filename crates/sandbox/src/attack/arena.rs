@@ -3,14 +3,14 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use sandbox_core::{Protection, Report, Request, Status};
+use sandbox_core::{Protection, Report, Request, Status, with_causes};
 
 use super::canaries::{Canaries, CanaryError};
 use super::entries::HeaderError;
 use super::judge::{self, Verdict};
 use super::list::{Attack, Program};
 use super::result::{AttackResult, Outcome};
-use crate::error::with_causes;
+
 use crate::{ExecuteError, Sandbox, StartError};
 
 /// Why attacks could not be tried at all.

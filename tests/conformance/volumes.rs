@@ -5,6 +5,7 @@ use std::path::Path;
 
 use sandbox::{Report, RequestBuilder, Volume, VolumeAccess};
 use sandbox_tests::backend::{execute, with_each_backend};
+use sandbox_tests::skip::skip;
 use tempfile::TempDir;
 
 use crate::table::bash;
@@ -61,6 +62,24 @@ fn what_is_written_to_a_volume_belongs_to_the_caller() {
             assert_eq!(owner, caller, "{name} belongs to {owner}");
         }
         assert_eq!(std::fs::read_to_string(place.join("note")).unwrap(), "from outsidemore\n");
+    });
+}
+
+#[test]
+fn what_is_written_to_another_owners_volume_belongs_to_that_owner() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("another_owners_volume", "only root can give a directory away");
+    }
+    with_each_backend(|sandbox| {
+        let place = shown();
+        // User and group differ on purpose.
+        std::os::unix::fs::chown(place.path(), Some(4321), Some(1234)).unwrap();
+        let shared = volume(place.path(), "/data", VolumeAccess::ReadWrite);
+        let request = bash("touch /data/new && stat -c %U:%G /data/new").volume(shared);
+        let Some(report) = execute("another_owners_volume", sandbox, request) else { return };
+        assert_eq!(report.stdout, "sandbox:sandbox\n", "{}", report.stderr);
+        let made = std::fs::metadata(place.path().join("new")).unwrap();
+        assert_eq!((made.uid(), made.gid()), (4321, 1234));
     });
 }
 

@@ -9,7 +9,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 
 use crate::cgroup::{Cgroup, CgroupError, Entry};
-use crate::order::{Config, Errand, Notice, Order};
+use crate::order::{Config, Errand, Notice, Order, VolumeOwner};
 use crate::reexec;
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
@@ -110,7 +110,7 @@ impl Launcher {
         &self,
         path: &Path,
         writable: bool,
-        owner: Option<(u32, u32)>,
+        owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
         let path = path.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?.to_owned();
         let socket = self.socket();

@@ -13,9 +13,9 @@ fn nanos(time: Timespec) -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Sets the clocks of the time namespace that this process's children will be in back to the start,
-/// so that they do not tell how long the host has been up. To be called once, after the namespace was
-/// made and before a child is in it.
+/// Sets the clocks of the time namespace that this process's children will be in back to the start, so
+/// that a program sees clocks of its own. (The offset itself can be read by a program that looks for
+/// it.) To be called once, after the namespace was made and before a child is in it.
 pub(crate) fn start_at_zero() -> Result<(), Errno> {
     let monotonic = clock_gettime(ClockId::Monotonic).tv_sec;
     let boottime = clock_gettime(ClockId::Boottime).tv_sec;

@@ -84,8 +84,9 @@ fn try_run(init: &Init<'_>) -> Result<(), StepError> {
 fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
     let walls = init.config.walls;
     let signals = syscall::block_all_signals().at("block signals")?;
+    set_parent_process_death_signal(Some(Signal::KILL)).at("bind init's life to its slot")?;
     let ids = take_ids(init.launcher)?;
-    // Changing ids clears this.
+    // Once more, because changing ids clears it.
     set_parent_process_death_signal(Some(Signal::KILL)).at("bind init's life to its slot")?;
     // Changing ids made this process undumpable, and one like that may not look at its own files in
     // /proc. No other process is here yet that could make use of the moment.

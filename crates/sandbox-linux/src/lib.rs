@@ -1,12 +1,13 @@
 //! The native walls of sandbox-run, in the order a newcomer should read them.
 //!
-//! Four kinds of process, each a copy of the one before:
+//! Five kinds of process. All but the first and the last are copies of the launcher:
 //!
 //! * the **supervisor** is the program that uses the library; it may have threads and never clones;
 //! * the **launcher** is its only child: single-threaded, it clones slots ([`launcher`], [`reexec`]);
-//! * a **slot** waits for one order, already in its cgroups and namespaces ([`slot`]);
-//! * **init** is process 1 of a sandbox: it mounts, starts the program, reaps and reports ([`init`]),
-//!   and the **program** is its child ([`program`]).
+//! * a **slot** joins the cgroups, clones init into its namespaces and outlives it ([`slot`]);
+//! * **init** is process 1 of a sandbox: it builds the walls ahead of time, waits for an order, starts
+//!   the program, reaps and reports ([`init`]);
+//! * the **program** is init's child, and not our code any more ([`program`] tells how it becomes one).
 //!
 //! This is the only crate of the project with unsafe code, all of it system calls.
 
@@ -49,6 +50,6 @@ mod syscall;
 mod wire;
 
 pub use client::{LaunchError, Launcher, Received, Slot, ask_to_end, sealed_memory};
-pub use order::{Config, ExitNotice, Notice, Order, OrderFile, OrderVolume};
+pub use order::{Config, ExitNotice, Notice, Order, OrderFile, OrderVolume, VolumeOwner};
 pub use step::StepError;
 pub use walls::Walls;

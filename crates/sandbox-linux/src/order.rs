@@ -165,6 +165,17 @@ impl<'a> Order<'a> {
     }
 }
 
+/// Whose a volume is on the host, and who that is to the sandbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct VolumeOwner {
+    /// The user outside.
+    pub user: u32,
+    /// The group outside.
+    pub group: u32,
+    /// The program's user and group, as the host knows them.
+    pub program: u32,
+}
+
 /// What the launcher is sent to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
@@ -182,8 +193,8 @@ pub(crate) enum Errand {
         path: String,
         /// Whether it can be written.
         writable: bool,
-        /// The id outside that owns what the sandbox writes, and the one it has inside, if they differ.
-        owner: Option<(u32, u32)>,
+        /// Whose it is, if that differs from who the program is.
+        owner: Option<VolumeOwner>,
     },
 }
 
@@ -198,9 +209,9 @@ impl Errand {
                 writer.number(3);
             }
             Self::Volume { path, writable, owner } => {
-                let (outside, inside) = owner.unwrap_or_default();
+                let VolumeOwner { user, group, program } = owner.unwrap_or_default();
                 writer.number(2).text(path).flag(*writable).flag(owner.is_some());
-                writer.number(outside.into()).number(inside.into());
+                writer.number(user.into()).number(group.into()).number(program.into());
             }
         }
         writer.finish()
@@ -215,9 +226,9 @@ impl Errand {
                 let path = reader.text()?.to_owned();
                 let writable = reader.flag()?;
                 let has_owner = reader.flag()?;
-                let outside = u32::try_from(reader.number()?).map_err(|_| Malformed)?;
-                let inside = u32::try_from(reader.number()?).map_err(|_| Malformed)?;
-                Ok(Self::Volume { path, writable, owner: has_owner.then_some((outside, inside)) })
+                let mut id = || u32::try_from(reader.number()?).map_err(|_| Malformed);
+                let owner = VolumeOwner { user: id()?, group: id()?, program: id()? };
+                Ok(Self::Volume { path, writable, owner: has_owner.then_some(owner) })
             }
             _ => Err(Malformed),
         }
@@ -379,7 +390,11 @@ mod tests {
         for errand in [
             Errand::Slot { clone_into: true },
             Errand::Farewell,
-            Errand::Volume { path: "/srv".into(), writable: true, owner: Some((0, 5)) },
+            Errand::Volume {
+                path: "/srv".into(),
+                writable: true,
+                owner: Some(VolumeOwner { user: 1, group: 2, program: 5 }),
+            },
         ] {
             assert_eq!(Errand::decode(&errand.encode()), Ok(errand));
         }

@@ -58,8 +58,8 @@ pub fn encode(limits: &Limits, fallback: Fallback, open_files: bool) -> Vec<(u64
         wanted.push((Resource::Nofile, limits.open_files().into()));
     }
     if fallback.pids {
-        // The slot and init count too where they share the program's id.
-        wanted.push((Resource::Nproc, u64::from(limits.pids()) + 2));
+        // Init counts too where it shares the program's id.
+        wanted.push((Resource::Nproc, u64::from(limits.pids()) + 1));
     }
     if fallback.memory {
         wanted.push((Resource::Data, limits.memory().as_u64()));

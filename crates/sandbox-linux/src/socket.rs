@@ -10,7 +10,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
 };
 
-/// More than any message needs: the largest carries a slot's cgroup entries and places of removal.
+/// More than any message needs: the largest carries an order with its volumes.
 const MOST_DESCRIPTORS: usize = 24;
 /// Larger things travel as a memory file attached to a message.
 pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024;

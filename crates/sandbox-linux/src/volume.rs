@@ -7,6 +7,7 @@ use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
+use crate::order::VolumeOwner;
 use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned, MountAttributes};
@@ -18,7 +19,7 @@ use crate::syscall::{self, Cloned, MountAttributes};
 pub(crate) fn open(
     path: &str,
     writable: bool,
-    owner: Option<(u32, u32)>,
+    owner: Option<VolumeOwner>,
 ) -> Result<OwnedFd, StepError> {
     let step = |what: &str| format!("{what} the volume {path}");
     let place = rustix::fs::openat2(
@@ -48,8 +49,8 @@ pub(crate) fn open(
         attributes.set |= syscall::MOUNT_READ_ONLY;
     }
     syscall::change_mount(tree.as_fd(), &attributes, true).at(&step("restrict"))?;
-    if let Some((outside, inside)) = owner {
-        match map_owner(&tree, outside, inside) {
+    if let Some(owner) = owner {
+        match map_owner(&tree, owner) {
             Ok(()) => {}
             // Some file systems cannot be mapped. Reading then follows the permissions as they are;
             // writing would leave files that belong to nobody.
@@ -60,8 +61,8 @@ pub(crate) fn open(
     Ok(tree)
 }
 
-fn map_owner(tree: &OwnedFd, outside: u32, inside: u32) -> Result<(), StepError> {
-    let namespace = user_namespace_mapping(outside, inside)?;
+fn map_owner(tree: &OwnedFd, owner: VolumeOwner) -> Result<(), StepError> {
+    let namespace = user_namespace_mapping(owner)?;
     let mapped = MountAttributes {
         set: syscall::MOUNT_ID_MAPPED,
         user_namespace: namespace.as_raw_fd().unsigned_abs().into(),
@@ -71,7 +72,7 @@ fn map_owner(tree: &OwnedFd, outside: u32, inside: u32) -> Result<(), StepError>
 }
 
 /// A user namespace in which the id on disk is the sandbox's id; a mount takes its mapping from it.
-fn user_namespace_mapping(outside: u32, inside: u32) -> Result<OwnedFd, StepError> {
+fn user_namespace_mapping(owner: VolumeOwner) -> Result<OwnedFd, StepError> {
     let (ours, theirs) = socket::pair().at("connect the holder of a mapping")?;
     // SAFETY: the launcher is one thread from its start to its end.
     match unsafe { syscall::clone_process(syscall::NEW_USER, None) }
@@ -84,10 +85,12 @@ fn user_namespace_mapping(outside: u32, inside: u32) -> Result<OwnedFd, StepErro
         }
         Cloned::Parent(pid, process) => {
             drop(theirs);
-            let map = format!("{outside} {inside} 1\n");
-            let written = ["uid_map", "gid_map"]
+            let written = [("uid_map", owner.user), ("gid_map", owner.group)]
                 .into_iter()
-                .try_for_each(|name| std::fs::write(format!("/proc/{pid}/{name}"), &map));
+                .try_for_each(|(name, outside)| {
+                    let map = format!("{outside} {} 1\n", owner.program);
+                    std::fs::write(format!("/proc/{pid}/{name}"), map)
+                });
             let namespace = written
                 .and_then(|()| std::fs::File::open(format!("/proc/{pid}/ns/user")))
                 .at("map the owner of a volume");

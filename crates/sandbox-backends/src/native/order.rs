@@ -1,13 +1,14 @@
 //! A plan turned into an order for a slot.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sandbox_core::{
     BackendError, NetworkPolicy, Protection, StagePlan, Volume, VolumeAccess, with_causes,
 };
 use sandbox_linux::cgroup::OomWatch;
-use sandbox_linux::{Order, OrderFile, OrderVolume, rlimits};
+use sandbox_linux::{Order, OrderFile, OrderVolume, VolumeOwner, rlimits};
 
 use super::failed;
 use super::host::Host;
@@ -100,11 +101,14 @@ fn open_volumes(
             let writable = volume.access() == VolumeAccess::ReadWrite;
             // The owner of the directory outside is the program's user inside, for reading what is
             // there and for what it writes.
-            let mapping = host
-                .is_root
-                .then(|| std::fs::metadata(volume.host()).ok())
-                .flatten()
-                .map(|metadata| (std::os::unix::fs::MetadataExt::uid(&metadata), owner));
+            let mapping =
+                host.is_root.then(|| std::fs::metadata(volume.host()).ok()).flatten().map(
+                    |metadata| VolumeOwner {
+                        user: metadata.uid(),
+                        group: metadata.gid(),
+                        program: owner,
+                    },
+                );
             slots.open_volume(volume.host(), writable, mapping).map_err(|error| {
                 let chain = with_causes(&error);
                 BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{BackendError, Limits};
 use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
-use sandbox_linux::{Config, LaunchError, Launcher, Slot, StepError};
+use sandbox_linux::{Config, LaunchError, Launcher, Slot, StepError, VolumeOwner};
 
 use super::host::Host;
 use super::output::Pipes;
@@ -146,7 +146,7 @@ impl Slots {
         &self,
         path: &Path,
         writable: bool,
-        owner: Option<(u32, u32)>,
+        owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
         self.shared.launcher().open_volume(path, writable, owner)
     }

@@ -114,7 +114,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) disk: Option<ByteSize>,
 
-    /// Bytes printed, both streams together [default: 1M]
+    /// Bytes printed, both streams together, and as many again in collected files [default: 1M]
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) output_limit: Option<ByteSize>,
 

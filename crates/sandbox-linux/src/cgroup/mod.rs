@@ -8,8 +8,9 @@
 //! The life of one: `create` → the sandbox gets in by [`Cgroup::entry`] → [`Cgroup::set_limits`] →
 //! [`Cgroup::reset_peak`] → the program runs while [`Cgroup::cpu_total`] and [`Cgroup::oom_watch`]
 //! are looked at → [`Cgroup::kill`] → [`Cgroup::usage`] and [`Cgroup::oom_kills`] give the verdict →
-//! [`Cgroup::remove`]. A supervisor that is shot leaves its cgroups behind; the launcher removes
-//! them with [`Cgroup::removal`], and if that died too the next start calls [`Hierarchy::sweep`].
+//! [`Cgroup::remove`]. A supervisor that is shot leaves its cgroups behind; the launcher finds them by
+//! [`Hierarchy::own_prefix`] in [`Hierarchy::parents`] and removes them, and if that died too the next
+//! start calls [`Hierarchy::sweep`].
 
 mod error;
 mod hierarchy;
@@ -81,7 +82,7 @@ pub trait Cgroup: Send + Sync {
     /// cgroup to fork, which is what makes the chase end.
     fn kill(&self) -> Result<(), CgroupError>;
 
-    /// What somebody else needs in order to remove this cgroup if its creator cannot.
+    /// Where its directories are, for whoever wants to look from outside.
     fn removal(&self) -> Result<Vec<Removal>, CgroupError>;
 
     /// Removes the cgroup, waiting a short while for members that are dying. It is no error when

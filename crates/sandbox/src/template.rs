@@ -85,13 +85,15 @@ fn environment() -> Environment<'static> {
     environment
 }
 
-/// Moves every line but the first to the right, which is what code inside a block needs. Empty lines
-/// stay empty.
-fn indent(text: &str, width: u8) -> String {
+/// Moves lines to the right, which is what code inside a block needs: as the filter of that name does
+/// elsewhere, all lines but the first and the empty ones, unless told to take these too.
+fn indent(text: &str, width: u8, first: Option<bool>, blank: Option<bool>) -> String {
     let space = " ".repeat(usize::from(width));
     let mut result = String::with_capacity(text.len());
     for (number, line) in text.split_inclusive('\n').enumerate() {
-        if number > 0 && !line.trim_end_matches(['\r', '\n']).is_empty() {
+        let is_blank = line.trim_end_matches(['\r', '\n']).is_empty();
+        let is_taken = number > 0 || first.unwrap_or(false);
+        if is_taken && (!is_blank || blank.unwrap_or(false)) {
             result.push_str(&space);
         }
         result.push_str(line);
@@ -208,6 +210,11 @@ mod tests {
         let template = "def run():\n    {{ code | indent(4) }}\n";
         let rendered = render(template, Some("a = 1\n\nreturn a"), &BTreeMap::new());
         assert_eq!(rendered.unwrap(), "def run():\n    a = 1\n\n    return a\n");
+        let from_the_first =
+            render("{{ code | indent(2, true) }}", Some("a\n\nb"), &BTreeMap::new());
+        assert_eq!(from_the_first.unwrap(), "  a\n\n  b");
+        let all = render("{{ code | indent(1, true, true) }}", Some("a\n\nb"), &BTreeMap::new());
+        assert_eq!(all.unwrap(), " a\n \n b");
     }
 
     #[test]

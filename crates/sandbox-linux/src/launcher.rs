@@ -187,13 +187,17 @@ impl Launcher {
     }
 
     /// Ends what is left and removes its cgroups, which nobody else will now.
-    fn end_all(self) {
-        for slot in &self.slots {
+    fn end_all(mut self) {
+        let slots = std::mem::take(&mut self.slots);
+        for slot in &slots {
             let _ = pidfd_send_signal(&slot.process, Signal::KILL);
         }
-        for slot in &self.slots {
+        for slot in &slots {
             let _ = waitid(WaitId::PidFd(slot.process.as_fd()), WaitIdOptions::EXITED);
         }
+        // An init so young that it is not bound to its slot yet waits for its ids: now it hears that
+        // none will come.
+        drop(slots);
         // Init of each dies with its slot, but a moment later: a directory is busy until then.
         for _ in 0..200 {
             let left = self.cgroups.iter().filter(|parent| !self.remove_cgroups(parent)).count();

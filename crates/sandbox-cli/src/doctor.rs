@@ -131,6 +131,7 @@ mod tests {
             kernel: "6.18.0".into(),
             architecture: "x86_64".into(),
             uid: 1000,
+            own_ids: false,
             cgroups: host::Cgroups::V2,
         }
     }

@@ -6,7 +6,8 @@
 //! never in use twice; and no file outlives the sandbox with such an id, because its file systems go
 //! with it and volumes are mapped to the caller's id.
 //!
-//! Without root there is one id to give: the caller's own.
+//! Without root there is one id to give: the caller's own. The same goes for root of a user namespace
+//! that does not have these ids, such as a container that was started without root.
 
 use rustix::process::Pid;
 
@@ -71,9 +72,37 @@ impl Ids {
     }
 }
 
+/// Whether this process may give ids of their own to sandboxes: it is root, and of a user namespace
+/// that has those ids.
+pub fn are_available() -> bool {
+    let maps = ["/proc/self/uid_map", "/proc/self/gid_map"];
+    rustix::process::geteuid().is_root()
+        && maps.iter().all(|map| std::fs::read_to_string(map).is_ok_and(|map| covers_all(&map)))
+}
+
+/// Whether one line of an id map (first inside, first outside, how many) covers every id we may give.
+fn covers_all(map: &str) -> bool {
+    let end = u64::from(FIRST) + u64::from(MOST_PIDS) * u64::from(PER_SANDBOX);
+    map.lines().any(|line| {
+        let mut numbers = line.split_whitespace().map(|number| number.parse::<u64>().ok());
+        match (numbers.next().flatten(), numbers.nth(1).flatten()) {
+            (Some(first), Some(count)) => first <= u64::from(FIRST) && first + count >= end,
+            _ => false,
+        }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_namespace_with_all_ids_has_ranges_to_give() {
+        assert!(covers_all("         0          0 4294967295\n"));
+        for map in ["0 1000 1\n", "0 100000 65536\n", "0 1000 1\n1 100000 65536\n", "", "odd"] {
+            assert!(!covers_all(map), "{map:?}");
+        }
+    }
 
     #[test]
     fn ranges_of_living_processes_do_not_overlap_and_stay_positive() {

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 
 use crate::clock;
-use crate::ids::Ids;
+use crate::ids::{self, Ids};
 use crate::order::{Config, Errand, Notice};
 use crate::slot::{self, Slot};
 use crate::socket::{self, Message};
@@ -240,7 +240,7 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<(Config, Vec<OwnedFd>, OwnedFd,
     let message = message.ok_or(Errno::PIPE).at("wait for the configuration")?;
     let config = Config::decode(&message.bytes);
     let config = config.map_err(|_| Errno::PROTO).at("read the configuration")?;
-    let is_privileged = rustix::process::geteuid().is_root();
+    let is_privileged = ids::are_available();
     if !is_privileged {
         become_root_of_own_namespace()?;
     }

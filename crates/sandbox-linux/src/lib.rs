@@ -20,7 +20,7 @@ mod launcher;
 mod template;
 mod volume;
 
-mod ids;
+pub mod ids;
 mod slot;
 
 mod init;

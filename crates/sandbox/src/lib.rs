@@ -49,4 +49,5 @@ pub use runtime::{Hello, RecipeError, ResolveError, Runtime, RuntimeStatus, Runt
 pub use sandbox::{Sandbox, SandboxBuilder};
 
 /// The whole vocabulary of requests, limits, reports and backends.
+pub use sandbox_backends::native::sandboxes_have_own_ids;
 pub use sandbox_core::*;

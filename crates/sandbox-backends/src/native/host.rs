@@ -8,7 +8,7 @@ use sandbox_linux::rlimits::Fallback;
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program,
 };
-use sandbox_linux::{Walls, landlock};
+use sandbox_linux::{Walls, ids, landlock};
 
 use super::{NativeOptions, failed};
 
@@ -24,7 +24,8 @@ pub(crate) struct Host {
     pub(crate) profile: Profile,
     pub(crate) filter_options: FilterOptions,
     pub(crate) filter: Program,
-    pub(crate) is_root: bool,
+    /// Whether sandboxes have ids of their own, rather than the caller's.
+    pub(crate) has_own_ids: bool,
     cores: usize,
     without: BTreeSet<Protection>,
 }
@@ -69,7 +70,7 @@ impl Host {
             profile,
             filter_options,
             filter,
-            is_root: rustix::process::geteuid().is_root(),
+            has_own_ids: ids::are_available(),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             without: options.without.clone(),
         })

@@ -96,6 +96,12 @@ impl Default for NativeOptions {
     }
 }
 
+/// Whether each sandbox gets user and group ids of its own, rather than the caller's: that takes root,
+/// of a user namespace that has such ids.
+pub fn sandboxes_have_own_ids() -> bool {
+    sandbox_linux::ids::are_available()
+}
+
 /// Our failure at a step.
 fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {
     BackendError::Failed { step: step.to_owned(), cause: cause.into() }

@@ -101,14 +101,12 @@ fn open_volumes(
             let writable = volume.access() == VolumeAccess::ReadWrite;
             // The owner of the directory outside is the program's user inside, for reading what is
             // there and for what it writes.
-            let mapping =
-                host.is_root.then(|| std::fs::metadata(volume.host()).ok()).flatten().map(
-                    |metadata| VolumeOwner {
-                        user: metadata.uid(),
-                        group: metadata.gid(),
-                        program: owner,
-                    },
-                );
+            let on_host = std::fs::metadata(volume.host()).ok().filter(|_| host.has_own_ids);
+            let mapping = on_host.map(|metadata| VolumeOwner {
+                user: metadata.uid(),
+                group: metadata.gid(),
+                program: owner,
+            });
             slots.open_volume(volume.host(), writable, mapping).map_err(|error| {
                 let chain = with_causes(&error);
                 BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))

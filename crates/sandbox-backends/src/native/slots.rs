@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{BackendError, Limits};
 use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
@@ -91,7 +92,7 @@ enum Supply {
 impl Slots {
     pub(crate) fn start(host: Arc<Host>, spare: Spare) -> Result<Self, BackendError> {
         let launcher =
-            start_launcher(&host).map_err(|error| failed("start the launcher", error))?;
+            start_launcher(&host).map_err(|error| launch_failed("start the launcher", error))?;
         let shared = Arc::new(Shared {
             host,
             launcher: Mutex::new(Arc::new(launcher)),
@@ -126,9 +127,10 @@ impl Slots {
                     continue;
                 }
                 Some(ready) => ready,
-                None => {
-                    self.shared.prepare().map_err(|error| failed("prepare a sandbox", error))?
-                }
+                None => self
+                    .shared
+                    .prepare()
+                    .map_err(|error| launch_failed("prepare a sandbox", error))?,
             };
             return Ok(Lease { ready: Some(ready), slots: self });
         }
@@ -200,7 +202,7 @@ impl Shared {
     fn equip(&self, slot: &Slot) -> Result<(Usage, Tools), LaunchError> {
         slot.cgroup.reset_peak()?;
         let oom = slot.cgroup.oom_watch()?;
-        let owner = self.host.is_root.then_some(slot.owner);
+        let owner = self.host.has_own_ids.then_some(slot.owner);
         let pipes = Pipes::open(owner).map_err(|cause| {
             let step = "make the output pipes".to_owned();
             StepError { step, cause }
@@ -324,9 +326,27 @@ fn is_closed(socket: &OwnedFd, patience: Duration) -> bool {
         let timeout =
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         match poll(&mut watched, Some(&timeout)) {
-            Err(rustix::io::Errno::INTR) => {}
+            Err(Errno::INTR) => {}
             polled => return polled.is_ok_and(|count| count > 0),
         }
+    }
+}
+
+/// What a person can look at where user namespaces are forbidden, which is the usual reason.
+const USER_NAMESPACES: &str = "this host seems to forbid user namespaces; look at \
+     user.max_user_namespaces, kernel.unprivileged_userns_clone and \
+     kernel.apparmor_restrict_unprivileged_userns with sysctl, or at the container's seccomp profile";
+
+fn launch_failed(step: &str, error: LaunchError) -> BackendError {
+    let forbidden = [Errno::PERM, Errno::ACCESS, Errno::NOSPC, Errno::USERS];
+    match &error {
+        LaunchError::Step(cause)
+            if forbidden.contains(&cause.cause)
+                && (cause.step.contains("namespace") || cause.step.contains("clone")) =>
+        {
+            failed(&format!("{step}: {USER_NAMESPACES}"), error)
+        }
+        _ => failed(step, error),
     }
 }
 

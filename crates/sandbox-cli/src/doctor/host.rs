@@ -8,6 +8,8 @@ pub(super) struct Host {
     pub(super) kernel: String,
     pub(super) architecture: String,
     pub(super) uid: u32,
+    /// Whether sandboxes get ids of their own.
+    pub(super) own_ids: bool,
     pub(super) cgroups: Cgroups,
 }
 
@@ -30,14 +32,18 @@ impl Host {
             kernel: name.release().to_string_lossy().into_owned(),
             architecture: name.machine().to_string_lossy().into_owned(),
             uid: rustix::process::geteuid().as_raw(),
+            own_ids: sandbox::sandboxes_have_own_ids(),
             cgroups: Cgroups::from_mounts(&mounts),
         }
     }
 
     pub(super) fn user_in_words(&self) -> String {
-        match self.uid {
-            0 => "root (each sandbox gets an id range of its own)".to_owned(),
-            uid => format!("uid {uid} (an ordinary user: sandboxes run under this id)"),
+        match (self.uid, self.own_ids) {
+            (_, true) => "root (each sandbox gets an id range of its own)".to_owned(),
+            (0, false) => {
+                "root of a user namespace with few ids (sandboxes run under this id)".to_owned()
+            }
+            (uid, false) => format!("uid {uid} (an ordinary user: sandboxes run under this id)"),
         }
     }
 }

@@ -208,6 +208,29 @@ fn an_ordinary_user_can_run_code_too() {
     assert_eq!(answer.json()["stdout"], "42\n");
 }
 
+/// Root of a namespace is not root of the host: in a container started without root it has one id to
+/// give, like an ordinary user.
+#[test]
+fn root_of_a_user_namespace_is_served_like_an_ordinary_user() {
+    let mut command = assert_cmd::Command::new("unshare");
+    command.args(["--user", "--map-root-user", BINARY]);
+    command.args(["--lang", "python", "--code", "print(6*7)", "--json"]);
+    let answer = Answer::from(command.output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(answer.json()["stdout"], "42\n");
+}
+
+#[test]
+fn a_host_without_user_namespaces_is_told_where_to_look() {
+    let script = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" -l python -c 1";
+    let mut command = assert_cmd::Command::new("unshare");
+    command.args(["--user", "--map-root-user", "sh", "-c", script, BINARY]);
+    let answer = Answer::from(command.output().unwrap());
+    assert_eq!(answer.code, Some(125), "{answer:?}");
+    assert!(answer.stderr.contains("user.max_user_namespaces"), "{answer:?}");
+    assert_eq!(answer.stderr.trim_end().lines().count(), 1, "{answer:?}");
+}
+
 /// Starts the command and waits for the program's first line.
 fn start(args: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = Command::new(BINARY)

@@ -23,7 +23,7 @@ test: ## install what the tests need, then run them all, the QEMU guest too
 	scripts/setup test
 	scripts/test
 
-lint: ## formatting, clippy, licences and bans, the second architecture
+lint: ## formatting, clippy, documentation, licences and bans, the second architecture
 	scripts/setup lint
 	scripts/lint
 

@@ -3,11 +3,11 @@
 //! Five kinds of process. All but the first and the last are copies of the launcher:
 //!
 //! * the **supervisor** is the program that uses the library; it may have threads and never clones;
-//! * the **launcher** is its only child: single-threaded, it clones slots ([`launcher`], [`reexec`]);
-//! * a **slot** joins the cgroups, clones init into its namespaces and outlives it ([`slot`]);
+//! * the **launcher** is its only child: single-threaded, it clones slots (`launcher`, `reexec`);
+//! * a **slot** joins the cgroups, clones init into its namespaces and outlives it (`slot`);
 //! * **init** is process 1 of a sandbox: it builds the walls ahead of time, waits for an order, starts
-//!   the program, reaps and reports ([`init`]);
-//! * the **program** is init's child, and not our code any more ([`program`] tells how it becomes one).
+//!   the program, reaps and reports (`init`);
+//! * the **program** is init's child, and not our code any more (`program` tells how it becomes one).
 //!
 //! This is the only crate of the project with unsafe code, all of it system calls.
 

@@ -1,8 +1,8 @@
 //! The walls that this program builds itself, with namespaces, cgroups, seccomp and Landlock.
 //!
 //! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
-//! ([`host`]), slots ready before they are needed ([`slots`]), a plan turned into an order ([`order`]),
-//! the loop that watches one sandbox ([`supervise`]), and the verdict over how it ended ([`verdict`]).
+//! (`host`), slots ready before they are needed (`slots`), a plan turned into an order (`order`),
+//! the loop that watches one sandbox (`supervise`), and the verdict over how it ended (`verdict`).
 
 mod host;
 mod order;

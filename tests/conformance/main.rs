@@ -12,6 +12,7 @@ mod control;
 mod endings;
 mod events;
 mod files;
+mod floods;
 mod input;
 mod memory;
 mod metrics;

@@ -18,13 +18,15 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 
-/// One of the two pipes.
+/// What was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pipe {
-    /// The first.
+pub enum Written {
+    /// The first pipe.
     First,
-    /// The second.
+    /// The second pipe.
     Second,
+    /// One of them or both: so many signals were queued for this user that the kernel told no more.
+    Unknown,
 }
 
 /// Listens to the writes on two pipes, on the thread that made it.
@@ -79,8 +81,8 @@ impl WriteOrder {
         self.queue.as_fd()
     }
 
-    /// The pipes that were written to, in order, as far as known now.
-    pub fn take(&self) -> Vec<Pipe> {
+    /// What was written to, in order, as far as known now.
+    pub fn take(&self) -> Vec<Written> {
         const AT_ONCE: usize = 64;
         // SAFETY: all-zero is a valid signalfd_siginfo, a struct of plain numbers.
         let mut signals: [libc::signalfd_siginfo; AT_ONCE] = unsafe { std::mem::zeroed() };
@@ -91,12 +93,11 @@ impl WriteOrder {
         let count = usize::try_from(length).unwrap_or(0) / size_of::<libc::signalfd_siginfo>();
         signals[..count]
             .iter()
-            .filter_map(|signal| {
-                if signal.ssi_fd == self.readers[0] {
-                    Some(Pipe::First)
-                } else {
-                    (signal.ssi_fd == self.readers[1]).then_some(Pipe::Second)
-                }
+            .filter_map(|signal| match signal.ssi_fd {
+                _ if signal.ssi_signo.cast_signed() == libc::SIGIO => Some(Written::Unknown),
+                reader if reader == self.readers[0] => Some(Written::First),
+                reader if reader == self.readers[1] => Some(Written::Second),
+                _ => None,
             })
             .collect()
     }
@@ -212,21 +213,40 @@ mod tests {
         let (first, to_first) = packet_pipe();
         let (second, to_second) = packet_pipe();
         let order = WriteOrder::new([first.as_fd(), second.as_fd()]).unwrap();
-        let wanted =
-            [Pipe::First, Pipe::First, Pipe::Second, Pipe::First, Pipe::Second, Pipe::Second];
+        let wanted = [
+            Written::First,
+            Written::First,
+            Written::Second,
+            Written::First,
+            Written::Second,
+            Written::Second,
+        ];
         for (number, pipe) in wanted.iter().enumerate() {
-            let writer = if *pipe == Pipe::First { &to_first } else { &to_second };
+            let writer = if *pipe == Written::First { &to_first } else { &to_second };
             rustix::io::write(writer, &[u8::try_from(number).unwrap()]).unwrap();
         }
         assert_eq!(order.take(), wanted);
         let mut read = Vec::new();
         for pipe in wanted {
             let mut byte = [0; 8];
-            let reader = if pipe == Pipe::First { &first } else { &second };
+            let reader = if pipe == Written::First { &first } else { &second };
             assert_eq!(rustix::io::read(reader, &mut byte), Ok(1), "packets were merged");
             read.push(byte[0]);
         }
         assert_eq!(read, [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_signal_that_names_no_pipe_stands_for_both() {
+        let (first, _to_first) = packet_pipe();
+        let (second, _to_second) = packet_pipe();
+        let order = WriteOrder::new([first.as_fd(), second.as_fd()]).unwrap();
+        // What the kernel falls back to when the queue of signals is full.
+        // SAFETY: pthread_self has no demands.
+        let this = unsafe { libc::pthread_self() };
+        // SAFETY: pthread_kill demands a living thread and a signal number; this thread blocks it.
+        assert_eq!(unsafe { libc::pthread_kill(this, libc::SIGIO) }, 0);
+        assert_eq!(order.take(), [Written::Unknown]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use rustix::fs::{Gid, Uid};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use sandbox_core::{Observer, StreamKind};
-use sandbox_linux::write_order::{Pipe, WriteOrder};
+use sandbox_linux::write_order::{WriteOrder, Written};
 
 const BUFFER: usize = 64 * 1024;
 
@@ -23,6 +23,8 @@ pub(crate) struct Streams {
     stdout: Stream,
     stderr: Stream,
     buffer: Vec<u8>,
+    /// How many writes were announced so far.
+    announced: usize,
 }
 
 struct Stream {
@@ -45,6 +47,10 @@ enum Mode {
 
 /// So many packets of one stream in a row have no order to lose, and are too slow one by one.
 const PACKETS_BEFORE_BULK: usize = 256;
+/// After so many writes both streams are read in bulk. Announcements are queued signals, and a program
+/// that writes as fast as it can, or only tries to, must not fill the queue that all of this user's
+/// processes share.
+const MOST_ANNOUNCED: usize = 20_000;
 /// A longer write arrives as packets of this size and a rest.
 const LARGEST_PACKET: usize = 4096;
 
@@ -77,7 +83,7 @@ impl Streams {
     /// Listens, from this thread.
     pub(crate) fn listen(Pipes { stdout, stderr }: Pipes) -> Result<Self, Errno> {
         let order = WriteOrder::new([stdout.reader.as_fd(), stderr.reader.as_fd()])?;
-        Ok(Self { order, stdout, stderr, buffer: vec![0; BUFFER] })
+        Ok(Self { order, stdout, stderr, buffer: vec![0; BUFFER], announced: 0 })
     }
 
     /// The ends for the program: standard output and standard error.
@@ -95,16 +101,26 @@ impl Streams {
     /// Reads what is there, in order; false if nothing was announced.
     pub(crate) fn read(&mut self, kept: &mut Kept, observer: &mut dyn Observer) -> bool {
         let written = self.order.take();
-        for pipe in &written {
-            let (kind, other) = match pipe {
-                Pipe::First => (StreamKind::Stdout, StreamKind::Stderr),
-                Pipe::Second => (StreamKind::Stderr, StreamKind::Stdout),
+        for what in &written {
+            let (kind, other) = match what {
+                Written::First => (StreamKind::Stdout, StreamKind::Stderr),
+                Written::Second => (StreamKind::Stderr, StreamKind::Stdout),
+                Written::Unknown => {
+                    self.read_bulk(StreamKind::Stdout, kept, observer);
+                    self.read_bulk(StreamKind::Stderr, kept, observer);
+                    continue;
+                }
             };
             if self.stream(other).mode == Mode::Bulk {
                 self.read_bulk(other, kept, observer);
             }
             self.stream(other).in_a_row = 0;
             self.read_packets(kind, kept, observer);
+        }
+        self.announced += written.len();
+        if self.announced > MOST_ANNOUNCED {
+            self.stdout.let_go();
+            self.stderr.let_go();
         }
         for kind in [StreamKind::Stdout, StreamKind::Stderr] {
             if self.stream(kind).mode == Mode::Bulk {
@@ -127,12 +143,8 @@ impl Streams {
         while self.read_once(kind, kept, observer) == LARGEST_PACKET {}
         let stream = self.stream(kind);
         stream.in_a_row += 1;
-        if stream.in_a_row >= PACKETS_BEFORE_BULK && stream.mode == Mode::Packets {
-            let let_go = WriteOrder::let_go(stream.reader.as_fd(), stream.writer.as_fd());
-            // A stream that cannot be let go is read on as before.
-            if let_go.is_ok() {
-                stream.mode = Mode::Bulk;
-            }
+        if stream.in_a_row >= PACKETS_BEFORE_BULK {
+            stream.let_go();
         }
     }
 
@@ -174,6 +186,16 @@ impl Streams {
 }
 
 impl Stream {
+    /// From now on it is read in bulk, and its writes are no longer announced.
+    fn let_go(&mut self) {
+        // A stream that cannot be let go is read on as before.
+        if self.mode == Mode::Packets
+            && WriteOrder::let_go(self.reader.as_fd(), self.writer.as_fd()).is_ok()
+        {
+            self.mode = Mode::Bulk;
+        }
+    }
+
     fn open() -> Result<Self, Errno> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)?;
         // Only our end: the program must find its own in the usual blocking mode.

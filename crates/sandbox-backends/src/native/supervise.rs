@@ -29,6 +29,10 @@ const INIT_GRACE: Duration = Duration::from_millis(300);
 const BUILD_TIME: Duration = Duration::from_secs(30);
 /// With the output limit off, what is kept in memory is bounded all the same.
 const MOST_OUTPUT: usize = 64 << 20;
+/// So many denied calls are answered at once. After that each waits a little: answering costs our CPU
+/// time, which no limit of the program's covers, and a program can ask without end.
+const FREE_ANSWERS: u64 = 1000;
+const ANSWER_PAUSE: Duration = Duration::from_millis(1);
 /// The CPU counter is looked at no more often than this.
 const SHORTEST_CPU_CHECK: Duration = Duration::from_millis(2);
 
@@ -72,6 +76,9 @@ struct Watch<'a> {
     notifications: Option<Notifications>,
     kept: Kept,
     violations: BTreeMap<String, u64>,
+    denied: u64,
+    /// No denied call is answered before.
+    next_answer: Option<Instant>,
     sampler: Option<Sampler>,
     begun: Instant,
     started: Option<Instant>,
@@ -111,6 +118,8 @@ pub(crate) fn watch<'a>(
         notifications: None,
         kept: Kept::new(limit),
         violations: BTreeMap::new(),
+        denied: 0,
+        next_answer: None,
         sampler: None,
         begun,
         started: None,
@@ -163,7 +172,9 @@ impl<'a> Watch<'a> {
         for stream in self.running.streams.watched() {
             listen(Source::Output, stream, PollFlags::IN);
         }
-        if let Some(notifications) = &self.notifications {
+        if let Some(notifications) = &self.notifications
+            && self.next_answer.is_none()
+        {
             listen(Source::DeniedCall, notifications.as_fd(), PollFlags::IN);
         }
         listen(Source::Slot, self.running.slot.slot.socket.as_fd(), PollFlags::IN);
@@ -207,7 +218,7 @@ impl<'a> Watch<'a> {
             None if self.cause.is_some() => [None, None],
             None => [Some(wall), self.next_cpu_check],
         };
-        let alarms = ending.into_iter().chain([sample]).flatten();
+        let alarms = ending.into_iter().chain([sample, self.next_answer]).flatten();
         alarms.min().unwrap_or_else(|| Instant::now() + BUILD_TIME)
     }
 
@@ -243,6 +254,10 @@ impl<'a> Watch<'a> {
                 // A call whose thread died in the meantime needs no answer.
                 let _ = notifications.refuse(call.id, errno);
                 *self.violations.entry(name).or_default() += 1;
+                self.denied += 1;
+                if self.denied > FREE_ANSWERS {
+                    self.next_answer = Some(Instant::now() + ANSWER_PAUSE);
+                }
             }
             Ok(None) if !notifications.is_over() => {}
             Ok(None) | Err(_) => self.notifications = None,
@@ -296,6 +311,9 @@ impl<'a> Watch<'a> {
 
     fn look_at_clocks(&mut self) {
         let now = Instant::now();
+        if self.next_answer.is_some_and(|at| at <= now) {
+            self.next_answer = None;
+        }
         if let Some((at, step)) = self.escalation
             && at <= now
         {

@@ -21,7 +21,7 @@ pub fn with_each_backend(test: impl Fn(&Sandbox)) {
     for backend in BACKENDS {
         let sandbox = (backend.start)();
         let sandbox = sandbox.unwrap_or_else(|error| {
-            panic!("{} cannot be started: {}", backend.name, in_full(&error))
+            panic!("{} cannot be started: {}", backend.name, sandbox::with_causes(&error))
         });
         test(&sandbox);
     }
@@ -40,7 +40,7 @@ pub fn execute(name: &str, sandbox: &Sandbox, request: RequestBuilder) -> Option
             skip(name, &error.to_string());
             None
         }
-        Err(error) => panic!("the request was refused: {}", in_full(&error)),
+        Err(error) => panic!("the request was refused: {}", sandbox::with_causes(&error)),
     }
 }
 
@@ -58,15 +58,4 @@ pub fn show(report: &Report) {
         }
     }
     println!("{json:#}");
-}
-
-/// An error with its causes.
-pub fn in_full(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

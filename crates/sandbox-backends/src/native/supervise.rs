@@ -25,6 +25,8 @@ use super::usage::Sampler;
 const GRACE: Duration = Duration::from_millis(500);
 /// Between asking init to end everything and ending init: it only has to be scheduled once.
 const INIT_GRACE: Duration = Duration::from_millis(300);
+/// A killed namespace is dead long before this.
+const END_TIME: Duration = Duration::from_secs(5);
 /// A sandbox that is not built by then never will be.
 const BUILD_TIME: Duration = Duration::from_secs(30);
 /// With the output limit off, what is kept in memory is bounded all the same.
@@ -151,7 +153,9 @@ impl<'a> Watch<'a> {
         for source in self.wait()? {
             match source {
                 Source::Output => self.read(),
-                Source::DeniedCall => self.answer_denied_call(),
+                Source::DeniedCall => {
+                    self.answer_denied_call();
+                }
                 Source::Slot => self.hear()?,
                 Source::Memory => self.look_at_memory(),
                 Source::Cancel => self.cancel(),
@@ -237,9 +241,10 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn answer_denied_call(&mut self) {
+    /// Answers one denied call; false if there is none.
+    fn answer_denied_call(&mut self) -> bool {
         let Some(notifications) = &self.notifications else {
-            return;
+            return false;
         };
         match notifications.receive() {
             Ok(Some(call)) => {
@@ -258,23 +263,42 @@ impl<'a> Watch<'a> {
                 if self.denied > FREE_ANSWERS {
                     self.next_answer = Some(Instant::now() + ANSWER_PAUSE);
                 }
+                return true;
             }
             Ok(None) if !notifications.is_over() => {}
             Ok(None) | Err(_) => self.notifications = None,
         }
+        false
     }
 
     fn hear(&mut self) -> Result<(), BackendError> {
         let received = self.running.slot.slot.try_receive();
         match received.map_err(|error| failed("hear from the sandbox", error))? {
             Received::Nothing => {}
-            Received::Closed => self.over = true,
+            Received::Closed => {
+                // Slot and init were killed, by the kernel for memory or by someone outside. Sockets close
+                // before the rest of a namespace dies; only the end of process 1 says that it has.
+                self.make_sure_of_the_end()?;
+                self.over = true;
+            }
             Received::Notice(notice, descriptors) => {
                 let descriptor = descriptors.into_iter().next();
                 self.heed(notice, descriptor);
             }
         }
         Ok(())
+    }
+
+    fn make_sure_of_the_end(&self) -> Result<(), BackendError> {
+        let init = &self.running.slot.slot.init;
+        let _ = pidfd_send_signal(init, Signal::KILL);
+        let mut watched = [PollFd::new(init, PollFlags::IN)];
+        let patience = Timespec { tv_sec: END_TIME.as_secs().cast_signed(), tv_nsec: 0 };
+        match poll(&mut watched, Some(&patience)) {
+            Ok(0) => Err(failed("end the sandbox", Errno::TIMEDOUT)),
+            Ok(_) => Ok(()),
+            Err(error) => Err(failed("wait for the end of the sandbox", error)),
+        }
     }
 
     fn heed(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
@@ -396,9 +420,7 @@ impl<'a> Watch<'a> {
     fn finish(mut self) -> Result<Ended<'a>, BackendError> {
         let now = Instant::now();
         self.running.streams.drain(&mut self.kept, self.observer);
-        while self.notifications.is_some() && self.notification_waits() {
-            self.answer_denied_call();
-        }
+        while self.answer_denied_call() {}
         if let Some(failure) = self.failure {
             return Err(failed("build the sandbox", failure));
         }
@@ -416,15 +438,5 @@ impl<'a> Watch<'a> {
             run_time: now - started,
             at: now,
         })
-    }
-
-    fn notification_waits(&self) -> bool {
-        let Some(notifications) = &self.notifications else {
-            return false;
-        };
-        let mut watched = [PollFd::from_borrowed_fd(notifications.as_fd(), PollFlags::IN)];
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        poll(&mut watched, Some(&now)).is_ok_and(|count| count > 0)
-            && watched[0].revents().contains(PollFlags::IN)
     }
 }

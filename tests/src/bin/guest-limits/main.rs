@@ -41,7 +41,7 @@ fn run_all() -> ExitCode {
     let backend = match NativeBackend::start(&NativeOptions::default()) {
         Ok(backend) => backend,
         Err(error) => {
-            println!("FAILED: no backend: {}", sandbox_tests::backend::in_full(&error));
+            println!("FAILED: no backend: {}", sandbox::with_causes(&error));
             return ExitCode::FAILURE;
         }
     };

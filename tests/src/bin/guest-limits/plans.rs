@@ -67,7 +67,7 @@ pub(crate) fn run_heard(
     cancel: &CancelToken,
 ) -> Result<StageOutcome, String> {
     let outcome = backend.run(plan, ear, cancel);
-    outcome.map_err(|error| sandbox_tests::backend::in_full(&error))
+    outcome.map_err(|error| sandbox::with_causes(&error))
 }
 
 pub(crate) fn bash(

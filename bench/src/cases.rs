@@ -248,6 +248,7 @@ fn plan(payload: Payload) -> StagePlan {
         limits: limits.expect("ten seconds is in the range of CPU times"),
         network: NetworkPolicy::None,
         volumes: Vec::new(),
+        trees: Vec::new(),
         collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),
         usage_interval: None,

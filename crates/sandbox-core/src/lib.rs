@@ -40,7 +40,7 @@ pub use network::{InvalidNetworkPolicy, NetworkPolicy};
 pub use path::{InvalidPath, RelativePath};
 pub use plan::{
     CollectRule, CollectedFile, Ending, SkippedFile, StageOutcome, StagePlan, Stdin, StreamKind,
-    TimeKind,
+    TimeKind, Tree,
 };
 pub use protection::{Protection, UnknownProtection};
 pub use report::{

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -42,14 +43,28 @@ pub struct StagePlan {
     pub limits: Limits,
     /// What it may reach.
     pub network: NetworkPolicy,
-    /// Host directories shown inside.
+    /// Host directories shown inside because the request names them.
     pub volumes: Vec<Volume>,
+    /// What of the host it needs to see beside the system's own programs: a toolchain, a layer.
+    pub trees: Vec<Tree>,
     /// What to bring back afterwards.
     pub collect: CollectRule,
     /// Protections the request can do without.
     pub allow_missing: BTreeSet<Protection>,
     /// How often to sample usage.
     pub usage_interval: Option<Duration>,
+}
+
+/// A directory or file of the host that is shown read-only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tree {
+    /// Where it is on the host.
+    pub host: PathBuf,
+    /// Where it is shown inside: an absolute path.
+    pub inside: PathBuf,
+    /// Whether the program may write there. What it writes is its own, counts against its disk limit
+    /// and goes away with it: the host's files stay as they are.
+    pub copy_on_write: bool,
 }
 
 /// Which files to bring back, and how much of them at most.

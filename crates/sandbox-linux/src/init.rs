@@ -26,6 +26,7 @@ use crate::landlock::Rules;
 use crate::loopback;
 use crate::mapped::MappedFile;
 use crate::order::{Config, ExitNotice, Notice, Order, STREAMS};
+use crate::overlay;
 use crate::place::{self, DiskSize};
 use crate::program::{self, Program};
 use crate::rlimits;
@@ -49,6 +50,8 @@ struct Prepared {
     rules: Option<Rules>,
     filter: Vec<libc::sock_filter>,
     counters: Option<IoCounters>,
+    /// Where copies of what is shown copy-on-write go.
+    copies: OwnedFd,
     stack: ChildStack,
     started: SharedNumber,
     signals: libc::sigset_t,
@@ -103,7 +106,7 @@ fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
         }
     }
     place::mount_proc(walls)?;
-    place::mount_writable(default_size(init.config), walls)?;
+    let copies = place::mount_writable(default_size(init.config), walls)?;
     if walls.has(Protection::CgroupNamespace) {
         // It begins at the cgroup this process is in by now.
         syscall::unshare(syscall::NEW_CGROUP).at("enter a cgroup namespace")?;
@@ -122,6 +125,7 @@ fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
         rules,
         filter: filter.map_err(|_| Errno::INVAL).at("read the filter")?.instructions,
         counters,
+        copies,
         stack: ChildStack::new().at("make a stack for the program's start")?,
         started: SharedNumber::default(),
         signals,
@@ -164,10 +168,10 @@ fn carry_out(init: &Init<'_>, mut prepared: Prepared, message: Message) -> Resul
     let streams: Vec<OwnedFd> = descriptors.by_ref().take(STREAMS).collect();
     let streams = <[OwnedFd; STREAMS]>::try_from(streams);
     let streams = streams.map_err(|_| Errno::PROTO).at("read the order")?;
-    let volumes: Vec<OwnedFd> = descriptors.collect();
+    let mut volumes: Vec<OwnedFd> = descriptors.collect();
     let mapped = MappedFile::new(file.as_fd()).at("map the order")?;
     let order = Order::decode(mapped.bytes()).map_err(|_| Errno::PROTO).at("read the order")?;
-    place(init.config, &order, &volumes, &mut prepared)?;
+    place(init.config, &order, &mut volumes, &mut prepared)?;
     drop(volumes);
 
     let walls = init.config.walls;
@@ -207,7 +211,7 @@ fn carry_out(init: &Init<'_>, mut prepared: Prepared, message: Message) -> Resul
 fn place(
     config: &Config,
     order: &Order<'_>,
-    volumes: &[OwnedFd],
+    volumes: &mut [OwnedFd],
     prepared: &mut Prepared,
 ) -> Result<(), StepError> {
     let walls = config.walls;
@@ -216,6 +220,12 @@ fn place(
         place::resize_writable(size, walls)?;
     }
     if !order.volumes.is_empty() {
+        for (number, volume) in order.volumes.iter().enumerate() {
+            if volume.copy_on_write {
+                // While the room for copies is still part of this mount namespace.
+                overlay::cover(&mut volumes[number], &prepared.copies, number)?;
+            }
+        }
         place::own_root_for(&order.volumes)?;
         place::mount_volumes(&order.volumes, volumes)?;
         if let Some(rules) = &mut prepared.rules {

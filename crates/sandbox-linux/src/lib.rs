@@ -13,6 +13,7 @@
 
 mod client;
 mod order;
+mod overlay;
 
 mod reexec;
 

@@ -40,7 +40,7 @@ pub struct OrderFile<'a> {
     pub executable: bool,
 }
 
-/// A host directory to show; its mount travels as a descriptor.
+/// A host directory or file to show; its mount travels as a descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderVolume<'a> {
     /// Where inside.
@@ -49,6 +49,8 @@ pub struct OrderVolume<'a> {
     pub is_directory: bool,
     /// Whether it can be written.
     pub writable: bool,
+    /// Whether what is written goes to the sandbox's own file system, over what the host has.
+    pub copy_on_write: bool,
 }
 
 /// One program to run.
@@ -131,7 +133,8 @@ impl<'a> Order<'a> {
             .number(self.cores)
             .flag(self.loopback)
             .list(&self.volumes, |writer, volume| {
-                writer.text(volume.destination).flag(volume.is_directory).flag(volume.writable);
+                writer.text(volume.destination).flag(volume.is_directory);
+                writer.flag(volume.writable).flag(volume.copy_on_write);
             })
             .finish()
     }
@@ -159,6 +162,7 @@ impl<'a> Order<'a> {
                     destination: reader.text()?,
                     is_directory: reader.flag()?,
                     writable: reader.flag()?,
+                    copy_on_write: reader.flag()?,
                 })
             })?,
         })
@@ -384,6 +388,7 @@ mod tests {
                 destination: "/data",
                 is_directory: true,
                 writable: false,
+                copy_on_write: true,
             }],
         };
         assert_eq!(Order::decode(&order.encode()), Ok(order));

@@ -25,11 +25,11 @@ pub(crate) const WRITABLE: &[&str] = &[WORK, "/tmp", "/dev/shm"];
 /// The program's user and group inside.
 pub(crate) const INSIDE_ID: u32 = 1000;
 /// An empty directory of the root where another root can be put together.
-const STAGE: &str = "/mnt";
+pub(crate) const STAGE: &str = "/mnt";
 /// How much larger the writable file system is with its wall off.
 const WITHOUT_DISK_LIMIT: u64 = 16;
 /// The directories we make on it ourselves must not count against the program.
-const OWN_INODES: u64 = 8;
+const OWN_INODES: u64 = 16;
 
 /// Mounts a `/proc` of this PID namespace: processes only, other users' hidden.
 pub(crate) fn mount_proc(walls: Walls) -> Result<(), StepError> {
@@ -44,11 +44,15 @@ pub(crate) fn mount_proc(walls: Walls) -> Result<(), StepError> {
 }
 
 /// One tmpfs holds everything the program can write, so that one size bounds it all. Its top stays out
-/// of reach: the last mount covers it.
-pub(crate) fn mount_writable(size: DiskSize, walls: Walls) -> Result<(), StepError> {
+/// of reach: the last mount covers it. Gives a directory on it that is out of the program's sight.
+pub(crate) fn mount_writable(size: DiskSize, walls: Walls) -> Result<OwnedFd, StepError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", "/tmp", "tmpfs", flags, Some(size.options(walls).as_c_str()))
         .at("mount the writable file system")?;
+    rustix::fs::mkdir("/tmp/copies", Mode::from_raw_mode(0o700)).at("make room for copies")?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let copies =
+        rustix::fs::open("/tmp/copies", flags, Mode::empty()).at("open the room for copies")?;
     for (name, mode, target) in
         [("/tmp/work", 0o755, WORK), ("/tmp/shm", 0o1777, "/dev/shm"), ("/tmp/tmp", 0o1777, "/tmp")]
     {
@@ -58,7 +62,7 @@ pub(crate) fn mount_writable(size: DiskSize, walls: Walls) -> Result<(), StepErr
         }
         mount_bind(name, target).at(&format!("attach {target}"))?;
     }
-    Ok(())
+    Ok(copies)
 }
 
 /// Sets another size than the one it was mounted with.
@@ -87,7 +91,7 @@ impl DiskSize {
     }
 }
 
-fn give_to_program(path: &str) -> Result<(), StepError> {
+pub(crate) fn give_to_program(path: &str) -> Result<(), StepError> {
     rustix::fs::chown(path, Some(Uid::from_raw(INSIDE_ID)), Some(Gid::from_raw(INSIDE_ID)))
         .at(&format!("give {path} to the program"))
 }

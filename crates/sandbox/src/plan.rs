@@ -70,6 +70,7 @@ pub(crate) fn compile(runtime: &Runtime, request: &Request) -> Option<StagePlan>
         limits,
         network: NetworkPolicy::None,
         volumes: Vec::new(),
+        trees: Vec::new(),
         allow_missing: request.allow_missing().clone(),
         usage_interval: None,
     })
@@ -113,6 +114,7 @@ pub(crate) fn run(
         stdin: take_stdin(request),
         network: request.network(),
         volumes: request.volumes().to_vec(),
+        trees: Vec::new(),
         collect: collected(request, &limits),
         limits,
         allow_missing: request.allow_missing().clone(),

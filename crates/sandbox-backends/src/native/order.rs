@@ -2,10 +2,11 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sandbox_core::{
-    BackendError, NetworkPolicy, Protection, StagePlan, Volume, VolumeAccess, with_causes,
+    BackendError, NetworkPolicy, Protection, StagePlan, Tree, Volume, VolumeAccess, with_causes,
 };
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::{Order, OrderFile, OrderVolume, VolumeOwner, rlimits};
@@ -39,11 +40,12 @@ pub(crate) fn send<'a>(
     let input = stdin::open(&plan.stdin)?;
     let streams =
         Streams::listen(pipes).map_err(|error| failed("listen to the program's output", error))?;
-    let trees = open_volumes(host, slots, &plan.volumes, slot.slot.owner)?;
+    let mut mounts = open_trees(host, slots, &plan.trees, slot.slot.owner)?;
+    mounts.extend(open_volumes(host, slots, &plan.volumes, slot.slot.owner)?);
     let env: Vec<String> = plan.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let order = order(host, plan, &env);
     slot.slot
-        .send(&order, [input.as_fd(), streams.writers().0, streams.writers().1], &trees)
+        .send(&order, [input.as_fd(), streams.writers().0, streams.writers().1], &mounts)
         .map_err(|error| failed("start the sandbox", error))?;
     Ok(Running { slot, streams, oom })
 }
@@ -74,16 +76,52 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         rlimits,
         cores: host.cores_for(&plan.limits, turn),
         loopback: plan.network == NetworkPolicy::Localhost && host.has(Protection::NetNamespace),
-        volumes: plan
-            .volumes
-            .iter()
-            .map(|volume| OrderVolume {
-                destination: volume.destination().to_str().unwrap_or_default(),
-                is_directory: volume.host().is_dir(),
-                writable: volume.access() == VolumeAccess::ReadWrite,
-            })
-            .collect(),
+        volumes: shown(plan),
     }
+}
+
+/// What is shown and where, in the order in which it was opened.
+fn shown(plan: &StagePlan) -> Vec<OrderVolume<'_>> {
+    let trees = plan.trees.iter().map(|tree| OrderVolume {
+        destination: tree.inside.to_str().unwrap_or_default(),
+        is_directory: tree.host.is_dir(),
+        writable: tree.copy_on_write,
+        copy_on_write: tree.copy_on_write,
+    });
+    let volumes = plan.volumes.iter().map(|volume| OrderVolume {
+        destination: volume.destination().to_str().unwrap_or_default(),
+        is_directory: volume.host().is_dir(),
+        writable: volume.access() == VolumeAccess::ReadWrite,
+        copy_on_write: false,
+    });
+    trees.chain(volumes).collect()
+}
+
+fn open_trees(
+    host: &Host,
+    slots: &Slots,
+    trees: &[Tree],
+    owner: u32,
+) -> Result<Vec<OwnedFd>, BackendError> {
+    trees
+        .iter()
+        .map(|tree| {
+            if tree.inside.to_str().is_none() {
+                return Err(failed("show a toolchain", "its path is not plain text".to_owned()));
+            }
+            // To write a copy of a file, its owner must be somebody inside.
+            let mapping = if tree.copy_on_write { mapping(host, &tree.host, owner) } else { None };
+            slots
+                .open_volume(&tree.host, false, mapping)
+                .map_err(|error| failed(&format!("show {}", tree.host.display()), error))
+        })
+        .collect()
+}
+
+/// The owner of a directory outside is the program's user inside.
+fn mapping(host: &Host, path: &Path, owner: u32) -> Option<VolumeOwner> {
+    let on_host = std::fs::metadata(path).ok().filter(|_| host.has_own_ids)?;
+    Some(VolumeOwner { user: on_host.uid(), group: on_host.gid(), program: owner })
 }
 
 fn open_volumes(
@@ -99,14 +137,7 @@ fn open_volumes(
                 return Err(BackendError::Refused("a volume's place is not plain text".into()));
             }
             let writable = volume.access() == VolumeAccess::ReadWrite;
-            // The owner of the directory outside is the program's user inside, for reading what is
-            // there and for what it writes.
-            let on_host = std::fs::metadata(volume.host()).ok().filter(|_| host.has_own_ids);
-            let mapping = on_host.map(|metadata| VolumeOwner {
-                user: metadata.uid(),
-                group: metadata.gid(),
-                program: owner,
-            });
+            let mapping = mapping(host, volume.host(), owner);
             slots.open_volume(volume.host(), writable, mapping).map_err(|error| {
                 let chain = with_causes(&error);
                 BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))

@@ -50,6 +50,7 @@ pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {
         limits,
         network: NetworkPolicy::None,
         volumes: Vec::new(),
+        trees: Vec::new(),
         collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),
         usage_interval: None,

@@ -1,0 +1,42 @@
+//! Host directories that a program may write to without changing them.
+//!
+//! An overlay shows the host's directory with a directory of the sandbox's own file system over it.
+//! What is written lands in the latter: it counts against the disk limit and goes with the sandbox.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use rustix::fs::{CWD, Mode};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, UnmountFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, unmount,
+};
+
+use crate::place::{STAGE, give_to_program};
+use crate::step::{AtStep, StepError};
+
+/// Replaces a detached mount by an overlay over it. `room` is where what is written goes.
+pub(crate) fn cover(
+    mount: &mut OwnedFd,
+    room: &OwnedFd,
+    number: usize,
+) -> Result<(), StepError> {
+    let place = format!("/proc/self/fd/{}", room.as_fd().as_raw_fd());
+    let (upper, work) = (format!("{place}/upper{number}"), format!("{place}/work{number}"));
+    for directory in [&upper, &work] {
+        rustix::fs::mkdir(directory, Mode::from_raw_mode(0o755)).at("make room for a copy")?;
+    }
+    give_to_program(&upper)?;
+    // A lower layer must be somewhere in this mount namespace; the overlay then holds on to it.
+    move_mount(&*mount, "", CWD, STAGE, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .at("attach what is to be covered")?;
+    let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC).at("open an overlay")?;
+    for (key, value) in [("lowerdir", STAGE), ("upperdir", &upper), ("workdir", &work)] {
+        fsconfig_set_string(&overlay, key, value).at("describe an overlay")?;
+    }
+    // Attributes in the user's own name space are all that an unprivileged overlay may set.
+    fsconfig_set_flag(&overlay, "userxattr").at("describe an overlay")?;
+    fsconfig_create(&overlay).at("make an overlay")?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
+    *mount = fsmount(&overlay, FsMountFlags::FSMOUNT_CLOEXEC, attributes).at("mount an overlay")?;
+    unmount(STAGE, UnmountFlags::DETACH).at("let what was covered go")
+}

@@ -1,5 +1,5 @@
-//! Puts the attack programs of the source tree into the library, so that `doctor --attack` needs no
-//! files beside the executable. There is no list to keep: what lies in the folders is what is shipped.
+//! Puts the recipes and the attack programs of the source tree into the library, so that it needs no
+//! files beside the executable. There are no lists to keep: what lies in the folders is what is shipped.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,21 +9,32 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    let attacks = here.join("../../attacks").canonicalize()?;
+    for name in ["attacks", "runtimes"] {
+        let directory = here.join("../..").join(name).canonicalize()?;
+        // Cargo looks at everything below a directory that is named here.
+        println!("cargo::rerun-if-changed={}", directory.display());
+        fs::write(out.join(format!("{name}.rs")), table(&directory)?)?;
+    }
+    Ok(())
+}
+
+/// The folders of a directory, each with the names and texts of its files.
+fn table(directory: &Path) -> io::Result<String> {
     let mut table = String::from("&[\n");
-    for class in sorted(&attacks)? {
-        if !attacks.join(&class).is_dir() {
+    for folder in sorted(directory)? {
+        let path = directory.join(&folder);
+        if !path.is_dir() {
             continue;
         }
-        for name in sorted(&attacks.join(&class))? {
-            let path = attacks.join(&class).join(&name).display().to_string();
-            let _ = writeln!(table, "    (\"{class}\", \"{name}\", include_str!({path:?})),");
+        let _ = writeln!(table, "    (\"{folder}\", &[");
+        for name in sorted(&path)? {
+            let file = path.join(&name).display().to_string();
+            let _ = writeln!(table, "        (\"{name}\", include_str!({file:?})),");
         }
+        table.push_str("    ]),\n");
     }
     table.push_str("]\n");
-    // Cargo looks at everything below a directory that is named here.
-    println!("cargo::rerun-if-changed={}", attacks.display());
-    fs::write(out.join("attacks.rs"), table)
+    Ok(table)
 }
 
 /// The names in a directory; editors leave hidden files, which are none of ours.

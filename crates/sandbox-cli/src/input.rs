@@ -26,6 +26,10 @@ pub(crate) struct Languages<'a> {
     pub(crate) of_file: &'a dyn Fn(&str, &str) -> Option<String>,
     /// The proper name of a language that was named by name or alias, with or without a version.
     pub(crate) named: &'a dyn Fn(&str) -> Result<String, Failure>,
+    /// The language of a project, if one of its paths tells.
+    pub(crate) of_project: &'a dyn Fn(&[&str]) -> Option<String>,
+    /// Which of the paths of a project of a language is where it starts, by its conventions.
+    pub(crate) entry: &'a dyn Fn(&str, &[&str]) -> Option<String>,
 }
 
 /// A file for the work directory.
@@ -211,7 +215,12 @@ mod tests {
 
     fn gathered(args: &RunArgs, stdin: &str, is_terminal: bool) -> Result<Program, Failure> {
         let own = OwnStdin { reader: &mut stdin.as_bytes(), is_terminal };
-        let languages = Languages { of_file: &|_, _| None, named: &|name| Ok(name.to_owned()) };
+        let languages = Languages {
+            of_file: &|_, _| None,
+            named: &|name| Ok(name.to_owned()),
+            of_project: &|_| None,
+            entry: &|_, _| None,
+        };
         gather(args, true, languages, own).map(|gathered| gathered.program)
     }
 

@@ -251,7 +251,12 @@ mod tests {
     fn prepared(line: &[&str], program: Program) -> Result<Request, String> {
         let args = RunArgs::typed(line);
         let template = args.template.as_ref().map(|path| path.to_str().unwrap());
-        let languages = Languages { of_file: &by_extension, named: &|name| Ok(name.to_owned()) };
+        let languages = Languages {
+            of_file: &by_extension,
+            named: &|name| Ok(name.to_owned()),
+            of_project: &|_| None,
+            entry: &|_, _| None,
+        };
         prepare(&args, program, template, Vec::new(), languages)
             .map(|prepared| prepared.request)
             .map_err(|failure| failure.message().unwrap())

@@ -95,7 +95,12 @@ fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
         let choice = name.parse().map_err(|error| Failure::usage(&error))?;
         named(runtimes, &choice)
     };
-    let languages = Languages { of_file: &of_file, named: &named };
+    let of_project = |paths: &[&str]| runtimes.language_for_project(paths).map(ToOwned::to_owned);
+    let entry = |language: &str, paths: &[&str]| {
+        runtimes.project_entry(language, paths).map(ToOwned::to_owned)
+    };
+    let languages =
+        Languages { of_file: &of_file, named: &named, of_project: &of_project, entry: &entry };
     let template = args.template.as_deref().map(read_text).transpose()?;
     let template = template.as_deref();
     let wants_code = template.is_none_or(template_wants_code);

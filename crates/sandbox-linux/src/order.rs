@@ -15,7 +15,7 @@ use rustix::io::Errno;
 pub struct Config {
     /// Which walls to build.
     pub walls: Walls,
-    /// Host directories shown read-only at the same place inside.
+    /// Host directories and files shown read-only at the same place inside.
     pub visible: Vec<String>,
     /// The compiled system-call filter.
     pub filter: Vec<u8>,

@@ -15,11 +15,7 @@ use crate::place::{STAGE, give_to_program};
 use crate::step::{AtStep, StepError};
 
 /// Replaces a detached mount by an overlay over it. `room` is where what is written goes.
-pub(crate) fn cover(
-    mount: &mut OwnedFd,
-    room: &OwnedFd,
-    number: usize,
-) -> Result<(), StepError> {
+pub(crate) fn cover(mount: &mut OwnedFd, room: &OwnedFd, number: usize) -> Result<(), StepError> {
     let place = format!("/proc/self/fd/{}", room.as_fd().as_raw_fd());
     let (upper, work) = (format!("{place}/upper{number}"), format!("{place}/work{number}"));
     for directory in [&upper, &work] {

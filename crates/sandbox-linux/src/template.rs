@@ -130,7 +130,7 @@ fn gather(config: &Config) -> Result<Vec<Piece>, StepError> {
         }
     }
     for path in shown {
-        if Path::new(&path).is_dir() {
+        if Path::new(&path).exists() {
             pieces.push(clone_tree(&path, syscall::MOUNT_NO_DEV | syscall::MOUNT_READ_ONLY)?);
         }
     }

@@ -7,6 +7,7 @@ use sandbox_core::{
 };
 
 use crate::events::Events;
+use crate::plan::Surroundings;
 use crate::report::{self, Header, Interruption, StageResult};
 use crate::{ExecuteError, Hooks, Runtime, Runtimes, plan};
 
@@ -85,7 +86,11 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<(), Stop> {
         let mut artefacts = Vec::new();
-        if let Some(plan) = plan::compile(&job.runtime, &job.request) {
+        let surroundings = || Surroundings {
+            trees: job.runtime.tree().cloned().into_iter().collect(),
+            ..Surroundings::default()
+        };
+        if let Some(plan) = plan::compile(&job.runtime, &job.request, surroundings()) {
             let mut compiled = self.run_stage(job, plan, events, cancel)?;
             let succeeded = compiled.succeeded();
             artefacts = std::mem::take(&mut compiled.outcome.files);
@@ -96,7 +101,7 @@ impl Engine {
             }
             refuse_empty(&artefacts, &skipped)?;
         }
-        let plan = plan::run(&job.runtime, &job.request, artefacts);
+        let plan = plan::run(&job.runtime, &job.request, artefacts, surroundings());
         results.push(self.run_stage(job, plan, events, cancel)?);
         Ok(())
     }

@@ -45,7 +45,10 @@ mod scripted;
 pub use error::{ExecuteError, StartError};
 pub use execution::Execution;
 pub use hooks::{Hooks, Refusal};
-pub use runtime::{Hello, RecipeError, ResolveError, Runtime, RuntimeStatus, Runtimes};
+pub use runtime::{
+    Hello, Installer, RecipeError, ResolveError, Runtime, RuntimeStatus, Runtimes,
+    toolchains_directory,
+};
 pub use sandbox::{Sandbox, SandboxBuilder};
 
 /// The whole vocabulary of requests, limits, reports and backends.

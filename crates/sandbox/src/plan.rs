@@ -1,26 +1,43 @@
 //! From a runtime and a request to the stages that carry it out. Nothing here touches the host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
 use sandbox_core::{
     ByteSize, CollectRule, CollectedFile, InputFile, InvalidRequest, Limits, NetworkPolicy,
-    RelativePath, Request, Stage, StagePlan, Stdin,
+    RelativePath, Request, Stage, StagePlan, Stdin, Tree,
 };
 
 use crate::ExecuteError;
-use crate::runtime::{Compile, Recipe, Runtime, Values};
+use crate::runtime::{Compile, Layer, Recipe, Runtime, Values, Variables};
 
 /// Where the work directory is inside.
 const WORK_DIRECTORY: &str = "/work";
+/// Where programs are looked for inside.
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 /// The environment every program starts from. Home is not the work directory, so that what tools
 /// leave there does not appear among collected files.
 const BASE_ENVIRONMENT: &[(&str, &str)] =
-    &[("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("PATH", "/usr/local/bin:/usr/bin:/bin")];
+    &[("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("PATH", SYSTEM_PATH)];
 /// More files than a person or a report wants to see.
 const MOST_COLLECTED: usize = 1000;
 /// A compiler may leave a file for each class of a large project.
 const MOST_ARTEFACTS: usize = 10_000;
+
+/// Below the work directory, where a layer is put together.
+pub(crate) const LAYER_DIRECTORY: &str = "layer";
+/// The largest layer; it passes through our memory on its way into the store.
+const LARGEST_LAYER: ByteSize = ByteSize::mib(2048);
+const MOST_LAYER_FILES: usize = 100_000;
+
+/// What a stage sees beside its files and the system's programs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Surroundings {
+    /// Toolchain, layers, packages.
+    pub(crate) trees: Vec<Tree>,
+    /// Variables that go with them.
+    pub(crate) variables: BTreeMap<String, String>,
+}
 
 /// Refuses what could never be carried out, before anything is built for it.
 pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteError> {
@@ -43,7 +60,11 @@ pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteE
 }
 
 /// The compile stage, if the language has one.
-pub(crate) fn compile(runtime: &Runtime, request: &Request) -> Option<StagePlan> {
+pub(crate) fn compile(
+    runtime: &Runtime,
+    request: &Request,
+    surroundings: Surroundings,
+) -> Option<StagePlan> {
     let recipe = runtime.recipe();
     let compile = recipe.compile.as_ref()?;
     let limits = compile_limits(recipe, request);
@@ -51,18 +72,17 @@ pub(crate) fn compile(runtime: &Runtime, request: &Request) -> Option<StagePlan>
     let sources = sources(recipe, &files);
     let values = Values {
         program: &runtime.program().to_string_lossy(),
+        root: &runtime.root().to_string_lossy(),
         entry: &as_argument(&files[0].path, None),
         sources: &sources,
         memory_mb: megabytes(limits.memory()),
     };
-    let mut command = Vec::new();
-    for argument in &compile.command.0 {
-        argument.expand_into(&values, &mut command);
-    }
+    let mut env = environment(runtime, &compile.environment, &values);
+    env.extend(surroundings.variables);
     Some(StagePlan {
         stage: Stage::Compile,
-        command,
-        env: environment(recipe, &values),
+        command: compile.command.expand(&values),
+        env,
         collect: artefacts(compile, &files, &limits, &run_limits(recipe, request)),
         files,
         directory: String::new(),
@@ -70,7 +90,7 @@ pub(crate) fn compile(runtime: &Runtime, request: &Request) -> Option<StagePlan>
         limits,
         network: NetworkPolicy::None,
         volumes: Vec::new(),
-        trees: Vec::new(),
+        trees: surroundings.trees,
         allow_missing: request.allow_missing().clone(),
         usage_interval: None,
     })
@@ -82,6 +102,7 @@ pub(crate) fn run(
     runtime: &Runtime,
     request: &Request,
     artefacts: Vec<CollectedFile>,
+    surroundings: Surroundings,
 ) -> StagePlan {
     let recipe = runtime.recipe();
     let limits = run_limits(recipe, request);
@@ -89,21 +110,20 @@ pub(crate) fn run(
     let sources = sources(recipe, &files);
     let values = Values {
         program: &runtime.program().to_string_lossy(),
+        root: &runtime.root().to_string_lossy(),
         entry: &as_argument(&files[0].path, request.workdir()),
         sources: &sources,
         memory_mb: megabytes(limits.memory()),
     };
-    let mut command = Vec::new();
-    for argument in &recipe.run.command.0 {
-        argument.expand_into(&values, &mut command);
-    }
+    let mut command = recipe.run.command.expand(&values);
     if request.workdir().is_some()
         && let Some(program) = command[0].strip_prefix("./")
     {
         command[0] = format!("{WORK_DIRECTORY}/{program}");
     }
     command.extend_from_slice(request.args());
-    let mut env = environment(recipe, &values);
+    let mut env = environment(runtime, &recipe.run.environment, &values);
+    env.extend(surroundings.variables);
     env.extend(request.env().clone());
     StagePlan {
         stage: Stage::Run,
@@ -114,11 +134,39 @@ pub(crate) fn run(
         stdin: take_stdin(request),
         network: request.network(),
         volumes: request.volumes().to_vec(),
-        trees: Vec::new(),
+        trees: surroundings.trees,
         collect: collected(request, &limits),
         limits,
         allow_missing: request.allow_missing().clone(),
         usage_interval: request.usage_interval(),
+    }
+}
+
+/// What makes a layer of a toolchain: nothing of any request is in it.
+pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
+    let limits = layer.limits.fill(&Limits::compile());
+    let values = Values {
+        program: &runtime.program().to_string_lossy(),
+        root: &runtime.root().to_string_lossy(),
+        entry: "",
+        sources: &[],
+        memory_mb: megabytes(limits.memory()),
+    };
+    let globs = format!("{LAYER_DIRECTORY}/**").parse().expect("this pattern is well formed");
+    StagePlan {
+        stage: Stage::Compile,
+        command: layer.command.expand(&values),
+        env: environment(runtime, &Variables::new(), &values),
+        files: Vec::new(),
+        directory: String::new(),
+        stdin: Stdin::Empty,
+        network: NetworkPolicy::None,
+        volumes: Vec::new(),
+        trees: runtime.tree().cloned().into_iter().collect(),
+        collect: CollectRule { globs: vec![globs], total: LARGEST_LAYER, count: MOST_LAYER_FILES },
+        limits,
+        allow_missing: BTreeSet::new(),
+        usage_interval: None,
     }
 }
 
@@ -212,11 +260,24 @@ fn as_argument(path: &RelativePath, directory: Option<&RelativePath>) -> String 
     if text.starts_with(['-', '@']) { format!("./{text}") } else { text }
 }
 
-fn environment(recipe: &Recipe, values: &Values<'_>) -> BTreeMap<String, String> {
+/// Variables of every program, then of the language, then of the stage.
+fn environment(
+    runtime: &Runtime,
+    of_stage: &Variables,
+    values: &Values<'_>,
+) -> BTreeMap<String, String> {
     let base =
         BASE_ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    let own = recipe.environment.iter().map(|(name, value)| (name.0.clone(), value.expand(values)));
-    base.chain(own).collect()
+    let mut variables: BTreeMap<String, String> = base.collect();
+    if runtime.tree().is_some() {
+        // Its other programs are found by name, as those of the system are.
+        let path = format!("{}/bin:{SYSTEM_PATH}", runtime.root().display());
+        variables.insert("PATH".to_owned(), path);
+    }
+    for (name, value) in runtime.recipe().environment.iter().chain(of_stage) {
+        variables.insert(name.0.clone(), value.expand(values));
+    }
+    variables
 }
 
 /// Artefacts must fit into the run stage's disk beside the files that are there already.
@@ -295,8 +356,8 @@ mod tests {
     fn code_text_becomes_the_entry_file() {
         let request = build(Request::builder("python").code("1").file("data.txt", "x"));
         let runtime = unprobed("python");
-        assert!(compile(&runtime, &request).is_none());
-        let plan = run(&runtime, &request, Vec::new());
+        assert!(compile(&runtime, &request, Surroundings::default()).is_none());
+        let plan = run(&runtime, &request, Vec::new(), Surroundings::default());
         assert_eq!(plan.command, ["/usr/bin/the-python", "main.py"]);
         assert_eq!(paths(&plan), ["main.py", "data.txt"]);
         assert_eq!(plan.files[0].contents, b"1");
@@ -309,7 +370,7 @@ mod tests {
     fn without_code_text_the_first_file_is_the_entry() {
         let builder = Request::builder("python").file("app/start.py", "").file("a.py", "");
         let request = build(builder.args(["-x", "y"]).env("LANG", "C").env("MINE", "{entry}"));
-        let plan = run(&unprobed("python"), &request, Vec::new());
+        let plan = run(&unprobed("python"), &request, Vec::new(), Surroundings::default());
         assert_eq!(plan.command, ["/usr/bin/the-python", "app/start.py", "-x", "y"]);
         assert_eq!((plan.env["LANG"].as_str(), plan.env["MINE"].as_str()), ("C", "{entry}"));
     }
@@ -318,7 +379,7 @@ mod tests {
     fn every_source_is_compiled_and_headers_are_only_there() {
         let builder = Request::builder("c").code("").file("lib/a.c", "").file("a.h", "");
         let request = build(builder.file("-o.c", "").file("@x.c", ""));
-        let plan = compile(&unprobed("c"), &request).unwrap();
+        let plan = compile(&unprobed("c"), &request, Surroundings::default()).unwrap();
         #[rustfmt::skip]
         assert_eq!(plan.command, [
             "/usr/bin/the-c", "-O2", "-std=gnu17", "-o", "program",
@@ -335,14 +396,14 @@ mod tests {
         let builder = builder.network(NetworkPolicy::Localhost).volume(volume).workdir("sub");
         let builder = builder.usage_interval(Duration::from_millis(10));
         let request = build(builder.allow_missing(Protection::Landlock).collect("*"));
-        let plan = compile(&unprobed("c"), &request).unwrap();
+        let plan = compile(&unprobed("c"), &request, Surroundings::default()).unwrap();
         assert_eq!((plan.stage, plan.directory.as_str()), (Stage::Compile, ""));
         assert!(matches!(plan.stdin, Stdin::Empty));
         assert_eq!(plan.network, NetworkPolicy::None);
         assert!(plan.volumes.is_empty() && !plan.env.contains_key("A"));
         assert_eq!(plan.limits, Limits::compile());
         assert!(plan.usage_interval.is_none());
-        let plan = run(&unprobed("c"), &request, Vec::new());
+        let plan = run(&unprobed("c"), &request, Vec::new(), Surroundings::default());
         assert!(matches!(&plan.stdin, Stdin::Bytes(bytes) if bytes == b"in"));
         assert_eq!(plan.network, NetworkPolicy::Localhost);
         assert_eq!((plan.volumes.len(), plan.env["A"].as_str()), (1, "b"));
@@ -356,7 +417,7 @@ mod tests {
         let request = build(Request::builder("c").code("").file("program", "old"));
         let artefact =
             CollectedFile { path: "program".into(), contents: b"new".to_vec(), executable: true };
-        let plan = run(&unprobed("c"), &request, vec![artefact]);
+        let plan = run(&unprobed("c"), &request, vec![artefact], Surroundings::default());
         assert_eq!(plan.command, ["./program"]);
         assert_eq!(paths(&plan), ["main.c", "program"]);
         assert_eq!(plan.files[1].contents, b"new");
@@ -367,7 +428,8 @@ mod tests {
     fn the_entry_is_found_from_another_directory() {
         let command = |language: &str, file: &str, directory: &str| {
             let builder = Request::builder(language).file(file, "").workdir(directory);
-            let plan = run(&unprobed(language), &build(builder), Vec::new());
+            let plan =
+                run(&unprobed(language), &build(builder), Vec::new(), Surroundings::default());
             assert_eq!(plan.directory, directory);
             plan.command.last().unwrap().clone()
         };
@@ -422,7 +484,7 @@ mod tests {
     fn artefacts_must_leave_room_for_the_files_of_the_run_stage() {
         let limits = Limits::run().with_disk(ByteSize::kib(64)).unwrap();
         let builder = Request::builder("c").file("a.c", vec![b' '; 1024]);
-        let plan = compile(&unprobed("c"), &build(builder.limits(limits))).unwrap();
+        let plan = compile(&unprobed("c"), &build(builder.limits(limits)), Surroundings::default()).unwrap();
         assert_eq!(plan.collect.total, ByteSize::kib(63));
     }
 
@@ -439,7 +501,7 @@ mod tests {
     fn a_reader_moves_into_the_run_stage() {
         let stdin = Stdin::from_reader(&b"typed"[..]);
         let request = build(Request::builder("python").code("").stdin(stdin));
-        let plan = run(&unprobed("python"), &request, Vec::new());
+        let plan = run(&unprobed("python"), &request, Vec::new(), Surroundings::default());
         let Stdin::Reader(reader) = plan.stdin else {
             panic!("the reader was lost");
         };

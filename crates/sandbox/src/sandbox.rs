@@ -139,7 +139,10 @@ impl SandboxBuilder {
         let runtimes = Runtimes::load(self.runtimes_directory.as_deref())?;
         let backend = match self.backend {
             Some(backend) => backend,
-            None => Box::new(NativeBackend::start(&self.native)?),
+            None => {
+                let native = NativeOptions { shown: runtimes.shown(), ..self.native };
+                Box::new(NativeBackend::start(&native)?)
+            }
         };
         Ok(Sandbox { engine: Arc::new(Engine { backend, runtimes, hooks: self.hooks }) })
     }

@@ -23,8 +23,8 @@ pub(super) fn put_first(
     Ok(())
 }
 
-/// Puts the file first where the project starts by convention: `main.EXT` in its top directory, or
-/// its only file.
+/// Puts the file first where the project starts by convention: where its language says, `main.EXT` in
+/// its top directory, or its only file.
 pub(super) fn find(
     files: &mut [SourceFile],
     directory: &Path,
@@ -38,6 +38,11 @@ pub(super) fn find(
         return Ok(());
     }
     let language = language.map(languages.named).transpose()?;
+    if let Some(entry) = by_convention(files, language.as_deref(), languages) {
+        let position = files.iter().position(|file| file.path == entry).unwrap_or(0);
+        files[..=position].rotate_right(1);
+        return Ok(());
+    }
     let fits = |file: &SourceFile| {
         let found = (languages.of_file)(&file.path, &first_line(&file.contents));
         match &language {
@@ -57,6 +62,19 @@ pub(super) fn find(
     };
     files[..=position].rotate_right(1);
     Ok(())
+}
+
+/// Where a project whose language is known starts, as its recipe tells.
+fn by_convention(
+    files: &[SourceFile],
+    language: Option<&str>,
+    languages: Languages<'_>,
+) -> Option<String> {
+    let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    match language {
+        Some(language) => (languages.entry)(language, &paths),
+        None => (languages.entry)(&(languages.of_project)(&paths)?, &paths),
+    }
 }
 
 fn is_main(path: &str) -> bool {
@@ -81,6 +99,11 @@ mod tests {
         let languages = Languages {
             of_file: &by_extension,
             named: &|name| Ok(if name == "py" { "python" } else { name }.to_owned()),
+            of_project: &|paths| paths.contains(&"Cargo.toml").then(|| "rust".to_owned()),
+            entry: &|language, paths| {
+                let usual = "src/main.rs";
+                (language == "rust" && paths.contains(&usual)).then(|| usual.to_owned())
+            },
         };
         find(&mut files, Path::new("project"), language, languages)
             .map(|()| files[0].path.clone())
@@ -98,6 +121,9 @@ mod tests {
         assert_eq!(first(&["odd.txt"], None).unwrap(), "odd.txt");
         assert_eq!(first(&["main.c", "main.py"], Some("py")).unwrap(), "main.py");
         assert_eq!(first(&["a.py", "main.md", "main.py"], None).unwrap(), "main.py");
+        let cargo = ["Cargo.toml", "main.py", "src/lib.rs", "src/main.rs"];
+        assert_eq!(first(&cargo, None).unwrap(), "src/main.rs");
+        assert_eq!(first(&cargo, Some("py")).unwrap(), "main.py");
     }
 
     #[test]

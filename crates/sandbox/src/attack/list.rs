@@ -6,8 +6,11 @@ use super::canaries::Placeholder;
 use super::entries::HeaderError;
 use super::header::Header;
 
-/// Class, file name and text of every file in `attacks`, made by the build script.
-const TABLE: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/attacks.rs"));
+/// A class, and the names and texts of its files.
+type Folder = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Every folder of `attacks`, put together by the build script.
+const TABLE: &[Folder] = include!(concat!(env!("OUT_DIR"), "/attacks.rs"));
 
 /// A hostile program and what its header says about it.
 #[derive(Clone, Debug)]
@@ -29,8 +32,15 @@ pub(super) struct Program {
 
 /// Every attack of this build, ordered by class and name.
 pub fn all() -> Result<Vec<Attack>, HeaderError> {
-    let firsts = TABLE.iter().filter(|(_, file, _)| !file.starts_with('_'));
+    let firsts = files().filter(|(_, file, _)| !file.starts_with('_'));
     firsts.map(|(class, file, source)| Attack::read(class, file, source)).collect()
+}
+
+/// Class, name and text of every file.
+fn files() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    TABLE
+        .iter()
+        .flat_map(|(class, files)| files.iter().map(|(file, source)| (*class, *file, *source)))
 }
 
 impl Attack {
@@ -96,7 +106,7 @@ impl Attack {
 
 fn second(class: &'static str, name: &str) -> Option<Result<Program, HeaderError>> {
     let (_, file, source) =
-        TABLE.iter().find(|(its_class, file, _)| *its_class == class && *file == name)?;
+        files().find(|(its_class, file, _)| *its_class == class && *file == name)?;
     let args = Header::parse_args(&format!("{class}/{file}"), source);
     Some(args.map(|args| Program { file, source, args }))
 }
@@ -117,12 +127,12 @@ mod tests {
     #[test]
     fn every_second_program_belongs_to_an_attack() {
         let attacks = all().unwrap();
-        for (class, file, _) in TABLE.iter().filter(|(_, file, _)| file.starts_with('_')) {
+        for (class, file, _) in files().filter(|(_, file, _)| file.starts_with('_')) {
             let mut seconds = attacks
                 .iter()
                 .filter_map(|attack| Some((attack.class, attack.then.as_ref()?.file)));
             assert!(
-                seconds.any(|second| second == (*class, *file)),
+                seconds.any(|second| second == (class, file)),
                 "{class}/{file} belongs to none"
             );
         }

@@ -5,6 +5,8 @@ use serde::Deserialize;
 pub(crate) struct Values<'a> {
     /// The interpreter or compiler.
     pub(crate) program: &'a str,
+    /// The directory it belongs to: what holds `bin`.
+    pub(crate) root: &'a str,
     /// The file to begin with.
     pub(crate) entry: &'a str,
     /// Every file the compiler is to be given.
@@ -32,8 +34,18 @@ pub(crate) struct Text(Vec<Piece>);
 enum Piece {
     Literal(String),
     Program,
+    Root,
     Entry,
+    /// The entry's file name without its extension.
+    Stem,
     MemoryMb,
+    /// Nine tenths of the memory limit: a goal for collectors of garbage that should work harder
+    /// before the limit is reached.
+    HeapMb,
+    /// The text of a file beside the recipe; replaced when the recipe is read.
+    File(String),
+    /// Where a layer is shown; replaced when the recipe is read.
+    Layer(String),
 }
 
 impl Argument {
@@ -42,6 +54,14 @@ impl Argument {
         match self {
             Self::Sources => command.extend_from_slice(values.sources),
             Self::Text(text) => command.push(text.expand(values)),
+        }
+    }
+
+    /// The text, if it is one argument.
+    pub(crate) fn text_mut(&mut self) -> Option<&mut Text> {
+        match self {
+            Self::Sources => None,
+            Self::Text(text) => Some(text),
         }
     }
 
@@ -66,11 +86,40 @@ impl Text {
             match piece {
                 Piece::Literal(literal) => text.push_str(literal),
                 Piece::Program => text.push_str(values.program),
+                Piece::Root => text.push_str(values.root),
                 Piece::Entry => text.push_str(values.entry),
+                Piece::Stem => text.push_str(stem(values.entry)),
                 Piece::MemoryMb => text.push_str(&values.memory_mb.to_string()),
+                Piece::HeapMb => text.push_str(&(values.memory_mb * 9 / 10).to_string()),
+                Piece::File(_) | Piece::Layer(_) => {
+                    unreachable!("a recipe is used only after these were replaced")
+                }
             }
         }
         text
+    }
+
+    /// Replaces what refers to other files and parts of the recipe. A mistake is told with the
+    /// placeholder it is in.
+    pub(crate) fn resolve(
+        &mut self,
+        read_beside: impl Fn(&str) -> Result<String, String>,
+        place_of_layer: impl Fn(&str) -> Option<String>,
+    ) -> Result<(), (String, String)> {
+        for piece in &mut self.0 {
+            let literal = match piece {
+                Piece::File(name) => {
+                    read_beside(name).map_err(|reason| (format!("{{file:{name}}}"), reason))?
+                }
+                Piece::Layer(name) => place_of_layer(name).ok_or_else(|| {
+                    let reason = "the recipe has no layer of that name".to_owned();
+                    (format!("{{layer:{name}}}"), reason)
+                })?,
+                _ => continue,
+            };
+            *piece = Piece::Literal(literal);
+        }
+        Ok(())
     }
 }
 
@@ -118,15 +167,38 @@ impl TryFrom<String> for Text {
     }
 }
 
+/// `src/Main.java` without its directories and its extension.
+fn stem(entry: &str) -> &str {
+    let name = entry.rsplit('/').next().unwrap_or(entry);
+    match name.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem,
+        _ => name,
+    }
+}
+
 fn placeholder(text: &str) -> Result<Piece, String> {
+    let named = |kind: &str| {
+        let name = text.strip_prefix(kind)?.strip_suffix('}')?;
+        (!name.is_empty() && !name.contains(['/', '{'])).then(|| name.to_owned())
+    };
+    if let Some(name) = named("{file:") {
+        return Ok(Piece::File(name));
+    }
+    if let Some(name) = named("{layer:") {
+        return Ok(Piece::Layer(name));
+    }
     match text {
         "{program}" => Ok(Piece::Program),
+        "{root}" => Ok(Piece::Root),
         "{entry}" => Ok(Piece::Entry),
+        "{stem}" => Ok(Piece::Stem),
         "{memory_mb}" => Ok(Piece::MemoryMb),
+        "{heap_mb}" => Ok(Piece::HeapMb),
         "{sources}" => Err("{sources} must be an argument by itself in a command".to_owned()),
         _ => Err(format!(
-            "'{text}' is not a placeholder: they are {{program}}, {{entry}}, {{sources}} and \
-             {{memory_mb}}; a brace itself is written twice"
+            "'{text}' is not a placeholder: they are {{program}}, {{root}}, {{entry}}, {{stem}}, \
+             {{sources}}, {{memory_mb}}, {{heap_mb}}, {{file:NAME}} and {{layer:NAME}}; a brace \
+             itself is written twice"
         )),
     }
 }
@@ -138,7 +210,8 @@ mod tests {
     fn expand(text: &str) -> Vec<String> {
         let values = Values {
             program: "/usr/bin/x",
-            entry: "main.x",
+            root: "/usr",
+            entry: "src/main.x",
             sources: &["a.x".to_owned(), "b.x".to_owned()],
             memory_mb: 64,
         };
@@ -150,7 +223,8 @@ mod tests {
     #[test]
     fn placeholders_are_replaced_where_they_stand() {
         assert_eq!(expand("-Xmx{memory_mb}m"), ["-Xmx64m"]);
-        assert_eq!(expand("{program}:{entry}"), ["/usr/bin/x:main.x"]);
+        assert_eq!(expand("{program}:{entry}"), ["/usr/bin/x:src/main.x"]);
+        assert_eq!(expand("{root}/lib {stem} {heap_mb}"), ["/usr/lib main 57"]);
         assert_eq!(expand("plain"), ["plain"]);
         assert_eq!(expand(""), [""]);
     }
@@ -162,12 +236,30 @@ mod tests {
 
     #[test]
     fn a_doubled_brace_is_a_brace() {
-        assert_eq!(expand("{{print}} {{{entry}}}"), ["{print} {main.x}"]);
+        assert_eq!(expand("{{print}} {{{entry}}}"), ["{print} {src/main.x}"]);
+    }
+
+    #[test]
+    fn files_and_layers_are_put_in_when_the_recipe_is_read() {
+        let resolve = |text: &str| {
+            let mut text = Text::try_from(text.to_owned()).unwrap();
+            let read = |name: &str| Err(format!("no {name}"));
+            text.resolve(read, |layer| (layer == "std").then(|| "/opt/std".to_owned()))?;
+            Ok::<_, (String, String)>(text)
+        };
+        assert_eq!(
+            resolve("{layer:std}/x").unwrap().0,
+            [Piece::Literal("/opt/std".into()), Piece::Literal("/x".into())]
+        );
+        assert_eq!(resolve("{file:a.sh}").unwrap_err(), ("{file:a.sh}".into(), "no a.sh".into()));
+        assert_eq!(resolve("{layer:x}").unwrap_err().0, "{layer:x}");
     }
 
     #[test]
     fn unknown_and_misplaced_placeholders_are_refused() {
-        for text in ["{progam}", "{", "}", "x{entry", "a{sources}", "{}", "a\0b"] {
+        for text in
+            ["{progam}", "{", "}", "x{entry", "a{sources}", "{}", "{file:}", "{file:a/b}", "a\0b"]
+        {
             assert!(Argument::try_from(text.to_owned()).is_err(), "{text:?} was taken");
         }
     }

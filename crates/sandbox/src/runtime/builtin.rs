@@ -1,57 +1,28 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::recipe::{Recipe, RecipeError};
 
-/// A recipe that is part of this program, and the hello program beside it.
-struct BuiltIn {
-    file: &'static str,
-    text: &'static str,
-    hello: (&'static str, &'static str),
+/// The files of one folder of `runtimes`: names and texts.
+type Folder = (&'static str, &'static [(&'static str, &'static str)]);
+
+/// Every folder of `runtimes`, put together by the build script: adding a language is adding one.
+const FOLDERS: &[Folder] = include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
+
+/// The recipes that are part of this program, with the files they came from.
+pub(crate) fn recipes() -> Result<Vec<(PathBuf, Recipe)>, RecipeError> {
+    FOLDERS.iter().map(|folder| read(folder)).collect()
 }
 
-macro_rules! built_in {
-    ($name:literal, $hello:literal) => {
-        BuiltIn {
-            file: concat!("runtimes/", $name, "/runtime.toml"),
-            text: include_str!(concat!(
-                env!("CARGO_MANIFEST_DIR"),
-                "/../../runtimes/",
-                $name,
-                "/runtime.toml"
-            )),
-            hello: (
-                $hello,
-                include_str!(concat!(
-                    env!("CARGO_MANIFEST_DIR"),
-                    "/../../runtimes/",
-                    $name,
-                    "/",
-                    $hello
-                )),
-            ),
-        }
+fn read((language, files): &Folder) -> Result<(PathBuf, Recipe), RecipeError> {
+    let path = Path::new("runtimes").join(language).join("runtime.toml");
+    let text = |name: &str| {
+        let found = files.iter().find(|(known, _)| *known == name);
+        found.map(|(_, text)| *text).ok_or_else(|| format!("there is no {name} beside the recipe"))
     };
-}
-
-/// Every built-in recipe. A new language is a directory in `runtimes` and a line here.
-const TABLE: &[BuiltIn] =
-    &[built_in!("bash", "hello.sh"), built_in!("c", "hello.c"), built_in!("python", "hello.py")];
-
-/// Reads the table.
-pub(crate) fn recipes() -> Result<Vec<Recipe>, RecipeError> {
-    TABLE
-        .iter()
-        .map(|entry| {
-            Recipe::parse(Path::new(entry.file), entry.text, |name| {
-                let (hello, code) = entry.hello;
-                if name == hello {
-                    Ok(code.to_owned())
-                } else {
-                    Err(format!("'{name}' is not in the table of built-in recipes"))
-                }
-            })
-        })
-        .collect()
+    let missing = |reason| RecipeError { file: path.clone(), line: None, reason };
+    let recipe = text("runtime.toml").map_err(missing)?;
+    let recipe = Recipe::parse(&path, recipe, |name| text(name).map(ToOwned::to_owned))?;
+    Ok((path, recipe))
 }
 
 #[cfg(test)]
@@ -61,24 +32,13 @@ mod tests {
     #[test]
     fn every_built_in_recipe_is_well_formed() {
         let recipes = recipes().unwrap();
-        assert_eq!(recipes.len(), TABLE.len());
-        for recipe in recipes {
+        assert!(recipes.len() >= 3, "only {} recipes were built in", recipes.len());
+        for (file, recipe) in recipes {
+            let folder = Path::new("runtimes").join(recipe.name());
+            assert_eq!(file, folder.join("runtime.toml"), "a recipe is called as its folder");
             assert_eq!(recipe.hello().expected, "Hello, World!\n", "{}", recipe.name());
-            assert!(recipe.toolchain.install.is_some(), "{}", recipe.name());
+            let toolchain = &recipe.toolchain;
+            assert!(toolchain.install.is_some(), "{}", recipe.name());
         }
-    }
-
-    #[test]
-    fn every_recipe_of_the_tree_is_in_the_table() {
-        let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtimes");
-        let mut names: Vec<String> = std::fs::read_dir(tree)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| Path::new(tree).join(name).is_dir())
-            .collect();
-        names.sort();
-        let table: Vec<String> =
-            TABLE.iter().map(|entry| entry.file.split('/').nth(1).unwrap().to_owned()).collect();
-        assert_eq!(names, table);
     }
 }

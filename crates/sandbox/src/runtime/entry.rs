@@ -3,17 +3,18 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use super::probe::{self, Absent, Found};
 use super::recipe::Recipe;
 use super::registry::ResolveError;
+use super::toolchain::{self, Absent, Found, Places};
 use super::version;
 
 /// A recipe and what this host has for it.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) recipe: Arc<Recipe>,
-    /// One for each program of the recipe, filled when it is first asked for.
-    probed: Vec<OnceLock<Result<Found, Absent>>>,
+    places: Arc<Places>,
+    /// One for each candidate of the recipe, filled when it is first asked for.
+    probed: Vec<OnceLock<Vec<Result<Found, Absent>>>>,
 }
 
 /// What is there for a language on this host.
@@ -27,6 +28,8 @@ pub struct RuntimeStatus {
     pub extensions: Vec<String>,
     /// The version that runs by default.
     pub version: Option<String>,
+    /// Every version there is, the default first.
+    pub versions: Vec<String>,
     /// The interpreter or compiler.
     pub program: Option<PathBuf>,
     /// Why it cannot be used, if it cannot.
@@ -36,31 +39,48 @@ pub struct RuntimeStatus {
 }
 
 impl Entry {
-    pub(crate) fn new(recipe: Recipe) -> Self {
+    pub(crate) fn new(recipe: Recipe, places: Arc<Places>) -> Self {
         let probed = recipe.toolchain.programs.0.iter().map(|_| OnceLock::new());
-        Self { probed: probed.collect(), recipe: Arc::new(recipe) }
+        Self { probed: probed.collect(), recipe: Arc::new(recipe), places }
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.recipe.name()).chain(self.recipe.aliases())
     }
 
-    /// Each program of the recipe with what became of it, looked at only as far as the caller goes.
+    /// Each candidate of the recipe with what became of it, looked at only as far as the caller goes.
     fn candidates(&self) -> impl Iterator<Item = (&str, &Result<Found, Absent>)> {
         let toolchain = &self.recipe.toolchain;
-        toolchain.programs.0.iter().zip(&self.probed).map(|(program, slot)| {
-            let result = slot.get_or_init(|| probe::probe(program, &toolchain.version));
-            (program.as_str(), result)
+        toolchain.programs.0.iter().zip(&self.probed).flat_map(|(program, slot)| {
+            let results = slot.get_or_init(|| toolchain::probe(program, toolchain, &self.places));
+            results.iter().map(move |result| (program.as_str(), result))
         })
     }
 
+    fn all(&self) -> impl Iterator<Item = &Found> {
+        self.candidates().filter_map(|(_, result)| result.as_ref().ok())
+    }
+
+    /// The default, unless something else that it needs is missing.
     pub(crate) fn first(&self) -> Option<&Found> {
-        self.candidates().find_map(|(_, result)| result.as_ref().ok())
+        if self.missing_needs().next().is_some() {
+            return None;
+        }
+        self.all().next()
+    }
+
+    /// Programs that the toolchain cannot do without, and that are not there.
+    fn missing_needs(&self) -> impl Iterator<Item = &str> {
+        let needs = self.recipe.toolchain.needs.iter();
+        needs.filter(|need| !toolchain::is_there(need, &self.places)).map(String::as_str)
     }
 
     pub(crate) fn version(&self, wanted: &str) -> Result<&Found, ResolveError> {
+        if self.missing_needs().next().is_some() {
+            return Err(self.toolchain_missing());
+        }
         let mut others = Vec::new();
-        for found in self.candidates().filter_map(|(_, result)| result.as_ref().ok()) {
+        for found in self.all() {
             if version::satisfies(&found.version, wanted) {
                 return Ok(found);
             }
@@ -87,6 +107,10 @@ impl Entry {
     }
 
     fn why_missing(&self) -> String {
+        let needs: Vec<&str> = self.missing_needs().collect();
+        if !needs.is_empty() {
+            return format!("it needs {}, which is not there", needs.join(" and "));
+        }
         let mut not_found = Vec::new();
         let mut reasons = Vec::new();
         for (program, result) in self.candidates() {
@@ -99,7 +123,7 @@ impl Entry {
             }
         }
         if reasons.is_empty() {
-            format!("there is no {}", not_found.join(", "))
+            format!("there is no {}", spoken(&not_found))
         } else {
             reasons.join("; ")
         }
@@ -107,14 +131,28 @@ impl Entry {
 
     pub(crate) fn status(&self) -> RuntimeStatus {
         let found = self.first();
+        let mut versions: Vec<String> = Vec::new();
+        for found in self.all() {
+            if !versions.contains(&found.version) {
+                versions.push(found.version.clone());
+            }
+        }
         RuntimeStatus {
             name: self.recipe.name().to_owned(),
             aliases: self.recipe.aliases().map(ToOwned::to_owned).collect(),
             extensions: self.recipe.extensions.clone(),
             version: found.map(|found| found.version.clone()),
+            versions,
             program: found.map(|found| found.program.clone()),
             missing: found.is_none().then(|| self.why_missing()),
             install: self.recipe.toolchain.install.clone(),
         }
     }
+}
+
+/// The names of a few candidates; a recipe may have more than anyone wants to read.
+fn spoken(candidates: &[&str]) -> String {
+    const MOST: usize = 3;
+    let named = candidates.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
+    if candidates.len() > MOST { format!("{named}, …") } else { named }
 }

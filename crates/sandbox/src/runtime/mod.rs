@@ -7,33 +7,36 @@ mod recipe;
 mod builtin;
 mod sources;
 
-mod probe;
+mod toolchain;
 mod version;
 
 mod entry;
 mod registry;
 mod spelling;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
+
+use sandbox_core::Tree;
 
 pub(crate) use argument::Values;
 pub use entry::RuntimeStatus;
-pub(crate) use recipe::{Compile, Recipe};
-pub use recipe::{Hello, RecipeError};
+pub(crate) use recipe::{Compile, Layer, Recipe, Variables};
+pub use recipe::{Hello, Installer, RecipeError};
 pub use registry::{ResolveError, Runtimes};
+use toolchain::Found;
+pub use toolchain::toolchains_directory;
 
 /// A language at a version: a recipe and the toolchain of this host that carries it out.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     recipe: Arc<Recipe>,
-    program: PathBuf,
-    version: String,
+    found: Found,
 }
 
 impl Runtime {
-    pub(crate) fn new(recipe: Arc<Recipe>, program: PathBuf, version: String) -> Self {
-        Self { recipe, program, version }
+    pub(crate) fn new(recipe: Arc<Recipe>, found: Found) -> Self {
+        Self { recipe, found }
     }
 
     /// The language, by its own name and not by an alias.
@@ -43,17 +46,32 @@ impl Runtime {
 
     /// What the toolchain says its version is.
     pub fn version(&self) -> &str {
-        &self.version
+        &self.found.version
     }
 
     /// The interpreter or compiler, a path that is the same on the host and inside.
     pub fn program(&self) -> &Path {
-        &self.program
+        &self.found.program
     }
 
     /// Whether there is a compile stage before the run stage.
     pub fn compiles(&self) -> bool {
         self.recipe.compile.is_some()
+    }
+
+    /// The directory it belongs to: what holds its `bin`.
+    pub(crate) fn root(&self) -> &Path {
+        &self.found.root
+    }
+
+    /// What of the host must be shown for it, if it is not in what every sandbox shows.
+    pub(crate) fn tree(&self) -> Option<&Tree> {
+        self.found.tree.as_ref()
+    }
+
+    /// Changes whenever the toolchain does: what was made with another one must not be used.
+    pub(crate) fn identity(&self) -> String {
+        format!("{} {} {}", self.found.program.display(), self.found.version, self.found.stamp)
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {
@@ -68,12 +86,18 @@ pub(crate) mod tests {
     /// A runtime of a built-in recipe that did not look at this host.
     pub(crate) fn unprobed(name: &str) -> Runtime {
         let recipe =
-            builtin::recipes().unwrap().into_iter().find(|recipe| recipe.name() == name).unwrap();
-        of_recipe(recipe)
+            builtin::recipes().unwrap().into_iter().find(|(_, recipe)| recipe.name() == name);
+        of_recipe(recipe.unwrap().1)
     }
 
     pub(crate) fn of_recipe(recipe: Recipe) -> Runtime {
-        let program = format!("/usr/bin/the-{}", recipe.name());
-        Runtime::new(Arc::new(recipe), program.into(), "1.2.3".to_owned())
+        let found = Found {
+            program: format!("/usr/bin/the-{}", recipe.name()).into(),
+            version: "1.2.3".to_owned(),
+            root: "/usr".into(),
+            tree: None,
+            stamp: String::new(),
+        };
+        Runtime::new(Arc::new(recipe), found)
     }
 }

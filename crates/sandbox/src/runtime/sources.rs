@@ -1,18 +1,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::builtin;
 use super::recipe::{Recipe, RecipeError};
-
-/// The recipes that are part of this program, with the files they came from.
-pub(crate) fn built_in() -> Result<Vec<(PathBuf, Recipe)>, RecipeError> {
-    let recipes = builtin::recipes()?;
-    let with_file = |recipe: Recipe| {
-        let file = format!("runtimes/{}/runtime.toml", recipe.name());
-        (file.into(), recipe)
-    };
-    Ok(recipes.into_iter().map(with_file).collect())
-}
 
 /// The recipes in a directory that has one directory for each language.
 pub(crate) fn directory(directory: &Path) -> Result<Vec<(PathBuf, Recipe)>, RecipeError> {

@@ -20,6 +20,19 @@ pub(crate) fn satisfies(version: &str, wanted: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-', '+']))
 }
 
+/// Orders versions by their numbers: 1.10 is after 1.9, and 1.10 before 1.10.1.
+pub(crate) fn compare(left: &str, right: &str) -> std::cmp::Ordering {
+    numbers(left).cmp(numbers(right))
+}
+
+fn numbers(version: &str) -> impl Iterator<Item = u64> {
+    version
+        .split(|c: char| !c.is_ascii_digit())
+        .filter(|digits| !digits.is_empty())
+        // A number too long to be one is later than any other.
+        .map(|digits| digits.parse().unwrap_or(u64::MAX))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,5 +61,14 @@ mod tests {
         assert!(satisfies("3.11.2", "3.11") && satisfies("3.11.2", "3"));
         assert!(satisfies("3.11.2", "3.11.2"));
         assert!(!satisfies("3.11.2", "3.1") && !satisfies("3.11", "3.11.2"));
+    }
+
+    #[test]
+    fn versions_are_ordered_by_their_numbers() {
+        use std::cmp::Ordering::{Equal, Greater, Less};
+        assert_eq!(compare("3.9", "3.11.2"), Less);
+        assert_eq!(compare("go1.22", "go1.21.9"), Greater);
+        assert_eq!(compare("1.10", "1.10.1"), Less);
+        assert_eq!(compare("17", "17"), Equal);
     }
 }

@@ -1,14 +1,28 @@
+//! A recipe: how a language is found on a host, compiled and run, as `runtime.toml` says it.
+
+mod layer;
+mod toolchain;
+mod values;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use sandbox_core::{Glob, LanguageChoice, RelativePath};
+use sandbox_core::{Glob, RelativePath};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::argument::{Argument, Text};
 use super::limits::StageLimits;
+pub(crate) use layer::{Layer, place as layer_place};
+pub use toolchain::Installer;
+pub(crate) use toolchain::{Toolchain, VersionRule};
+use values::{Artefacts, FilePath, Name, Patterns};
+pub(crate) use values::{Command, VariableName};
 
-/// How a language is compiled and run, as `runtime.toml` says it.
+/// Variables and what they are set to.
+pub(crate) type Variables = BTreeMap<VariableName, Text>;
+
+/// How a language is compiled and run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Recipe {
@@ -23,37 +37,28 @@ pub(crate) struct Recipe {
     pub(crate) interpreters: Vec<String>,
     /// What code that came as text is called.
     entry: FilePath,
+    /// Where a project starts, if not at a file of that name.
+    #[serde(default)]
+    entries: Patterns,
+    /// Files at the top of a project that tell its language.
+    #[serde(default)]
+    pub(crate) markers: Vec<String>,
     pub(crate) toolchain: Toolchain,
+    #[serde(default)]
+    pub(crate) layers: BTreeMap<String, Layer>,
     pub(crate) compile: Option<Compile>,
     pub(crate) run: Run,
     /// Variables in both stages.
     #[serde(default)]
-    pub(crate) environment: BTreeMap<VariableName, Text>,
+    pub(crate) environment: Variables,
     #[serde(default)]
     pub(crate) limits: StageLimits,
     hello: Spanned<RawHello>,
     #[serde(skip)]
     resolved_hello: Hello,
-}
-
-/// Where the interpreter or compiler is, and how it tells its version.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Toolchain {
-    /// Paths or names, the preferred one first.
-    pub(crate) programs: Programs,
-    pub(crate) version: VersionRule,
-    /// What a person types to get it.
-    pub(crate) install: Option<String>,
-}
-
-/// How to read a version: the first token that looks like one.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct VersionRule {
-    pub(crate) args: Vec<String>,
-    /// Look only behind this text.
-    pub(crate) after: Option<String>,
+    /// The recipe as it was written, which is part of what a cached result depends on.
+    #[serde(skip)]
+    pub(crate) text: String,
 }
 
 /// The compile stage.
@@ -63,6 +68,9 @@ pub(crate) struct Compile {
     pub(crate) command: Command,
     /// What the run stage gets of what it leaves.
     artefacts: Artefacts,
+    /// Variables in this stage only.
+    #[serde(default)]
+    pub(crate) environment: Variables,
 }
 
 /// The run stage.
@@ -70,6 +78,9 @@ pub(crate) struct Compile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Run {
     pub(crate) command: Command,
+    /// Variables in this stage only.
+    #[serde(default)]
+    pub(crate) environment: Variables,
 }
 
 /// A program that shows that the language works.
@@ -106,7 +117,7 @@ impl Recipe {
     pub(crate) fn parse(
         file: &Path,
         text: &str,
-        read_beside: impl FnOnce(&str) -> Result<String, String>,
+        read_beside: impl Fn(&str) -> Result<String, String>,
     ) -> Result<Self, RecipeError> {
         let mistake = |at: Option<usize>, reason: String| RecipeError {
             file: file.to_owned(),
@@ -125,7 +136,44 @@ impl Recipe {
             code: code.map_err(|reason| mistake(Some(recipe.hello.span().start), reason))?,
             expected: hello.expected.clone(),
         };
+        recipe.resolve(&read_beside).map_err(|(placeholder, reason)| {
+            mistake(text.find(&placeholder), format!("{placeholder}: {reason}"))
+        })?;
+        text.clone_into(&mut recipe.text);
         Ok(recipe)
+    }
+
+    /// Puts in the files beside the recipe, and checks what refers to its other parts. A mistake is
+    /// told with the placeholder it is in.
+    fn resolve(
+        &mut self,
+        read_beside: &impl Fn(&str) -> Result<String, String>,
+    ) -> Result<(), (String, String)> {
+        let layers: Vec<String> = self.layers.keys().cloned().collect();
+        let name = self.name.0.clone();
+        for text in self.texts() {
+            text.resolve(read_beside, |layer| {
+                let known = layers.iter().any(|known| known == layer);
+                known.then(|| layer_place(&name, layer))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Every text of the recipe that may hold placeholders.
+    fn texts(&mut self) -> impl Iterator<Item = &mut Text> {
+        let layers = self.layers.values_mut().map(|layer| &mut layer.command);
+        let mut commands: Vec<&mut Command> = layers.collect();
+        let mut variables: Vec<&mut Variables> = vec![&mut self.environment];
+        if let Some(compile) = &mut self.compile {
+            commands.push(&mut compile.command);
+            variables.push(&mut compile.environment);
+        }
+        commands.push(&mut self.run.command);
+        variables.push(&mut self.run.environment);
+        let arguments = commands.into_iter().flat_map(|command| &mut command.0);
+        let arguments = arguments.filter_map(Argument::text_mut);
+        arguments.chain(variables.into_iter().flat_map(BTreeMap::values_mut))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -138,6 +186,11 @@ impl Recipe {
 
     pub(crate) fn entry(&self) -> &RelativePath {
         &self.entry.0
+    }
+
+    /// Patterns of where a project starts, the usual one first.
+    pub(crate) fn entries(&self) -> &[Glob] {
+        &self.entries.0
     }
 
     pub(crate) fn hello(&self) -> &Hello {
@@ -168,100 +221,6 @@ fn line_of(text: &str, at: usize) -> usize {
 fn one_line(error: &toml::de::Error) -> String {
     let lines: Vec<&str> = error.message().lines().map(str::trim).collect();
     lines.join(", ")
-}
-
-/// A language name as requests write it.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "String")]
-struct Name(String);
-
-impl TryFrom<String> for Name {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match text.parse::<LanguageChoice>() {
-            Ok(choice) if choice.name() == text => Ok(Self(text)),
-            _ => Err(format!(
-                "'{text}' is not a language name: small letters, digits and + # - _ . only"
-            )),
-        }
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "String")]
-struct FilePath(RelativePath);
-
-impl TryFrom<String> for FilePath {
-    type Error = sandbox_core::InvalidPath;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse().map(Self)
-    }
-}
-
-/// The name of an environment variable.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(try_from = "String")]
-pub(crate) struct VariableName(pub(crate) String);
-
-impl TryFrom<String> for VariableName {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        if text.is_empty() || text.contains(['=', '\0']) {
-            return Err(format!("'{}' is not a variable name", text.escape_debug()));
-        }
-        Ok(Self(text))
-    }
-}
-
-/// A command whose first word can be started.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "Vec<Argument>")]
-pub(crate) struct Command(pub(crate) Vec<Argument>);
-
-impl TryFrom<Vec<Argument>> for Command {
-    type Error = &'static str;
-
-    fn try_from(arguments: Vec<Argument>) -> Result<Self, Self::Error> {
-        match arguments.first() {
-            Some(first) if first.can_be_started() => Ok(Self(arguments)),
-            _ => Err("a command begins with {program}, an absolute path, or ./ and a name"),
-        }
-    }
-}
-
-/// At least one program to look for.
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "Vec<String>")]
-pub(crate) struct Programs(pub(crate) Vec<String>);
-
-impl TryFrom<Vec<String>> for Programs {
-    type Error = &'static str;
-
-    fn try_from(programs: Vec<String>) -> Result<Self, Self::Error> {
-        if programs.is_empty() {
-            return Err("a toolchain needs at least one program to look for");
-        }
-        Ok(Self(programs))
-    }
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "Vec<String>")]
-struct Artefacts(Vec<Glob>);
-
-impl TryFrom<Vec<String>> for Artefacts {
-    type Error = String;
-
-    fn try_from(patterns: Vec<String>) -> Result<Self, String> {
-        if patterns.is_empty() {
-            return Err("a compile stage needs at least one artefact".to_owned());
-        }
-        let globs: Result<_, _> = patterns.iter().map(|pattern| pattern.parse()).collect();
-        globs.map(Self).map_err(|error: sandbox_core::InvalidGlob| error.to_string())
-    }
 }
 
 #[cfg(test)]
@@ -313,6 +272,9 @@ expected = "hi\n"
             ("[\"out/*\"]", "[]", 10, "at least one artefact"),
             ("[\"out/*\"]", "[\"/x\"]", 10, "relative to the work directory"),
             ("[\"./out/{entry}\"]", "[]", 12, "a command begins with"),
+            ("\"{sources}\"", "\"{file:x.sh}\"", 9, "no x.sh here"),
+            ("TOY = \"1\"", "TOY = \"{layer:std}\"", 14, "no layer of that name"),
+            ("programs =", "least = \"new\"\nprograms =", 6, "not a version"),
             ("TOY = \"1\"", "TOY = 1", 14, "expected a string"),
             ("TOY = \"1\"", "\"A=B\" = \"1\"", 14, "'A=B' is not a variable name"),
             ("code = \"hi\"", "", 15, "either code or file"),

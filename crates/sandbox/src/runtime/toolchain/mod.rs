@@ -1,0 +1,204 @@
+//! Looks for toolchains on this host: where they are, which version, what must be shown of them.
+
+mod ask;
+mod memory;
+mod places;
+mod search;
+mod shown;
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use sandbox_core::Tree;
+
+use super::recipe::{Toolchain, VersionRule};
+use super::version;
+use memory::Stamp;
+pub(crate) use places::Places;
+pub use places::toolchains_directory;
+
+/// A program that answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its path inside.
+    pub(crate) program: PathBuf,
+    pub(crate) version: String,
+    /// The directory it belongs to.
+    pub(crate) root: PathBuf,
+    /// What must be shown of it, if it is not in what every sandbox shows.
+    pub(crate) tree: Option<Tree>,
+    /// Changes whenever the program does.
+    pub(crate) stamp: String,
+}
+
+/// Why a candidate cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It is not there.
+    NotFound,
+    /// It is there, and something is in the way.
+    Unusable(String),
+}
+
+/// What a candidate of a recipe stands for on this host. The preferred one is first.
+pub(crate) fn probe(
+    candidate: &str,
+    toolchain: &Toolchain,
+    places: &Places,
+) -> Vec<Result<Found, Absent>> {
+    let by_name = !candidate.contains('/');
+    let paths = search::find(candidate, places);
+    if paths.is_empty() {
+        return vec![Err(Absent::NotFound)];
+    }
+    let probe = |path: PathBuf| {
+        let unusable = |reason| Absent::Unusable(format!("{}: {reason}", path.display()));
+        examine(&path, by_name, toolchain, places).map_err(unusable)
+    };
+    paths.into_iter().map(probe).collect()
+}
+
+/// Whether a further program, by name or path, is there.
+pub(crate) fn is_there(candidate: &str, places: &Places) -> bool {
+    !search::find(candidate, places).is_empty()
+}
+
+/// Files and directories of the host that fit a path or pattern of a recipe.
+pub(crate) fn existing(pattern: &str, places: &Places) -> Vec<PathBuf> {
+    search::find(pattern, places)
+}
+
+fn examine(
+    path: &Path,
+    by_name: bool,
+    toolchain: &Toolchain,
+    places: &Places,
+) -> Result<Found, String> {
+    let mut path = path.to_owned();
+    let mut real = real_path(&path)?;
+    if let Some(args) = toolchain.real.as_ref().filter(|_| by_name && !shown::is_system(&real)) {
+        path = stands_for(&path, args)?;
+        real = real_path(&path)?;
+    }
+    let metadata = real.metadata().map_err(|error| format!("cannot be looked at: {error}"))?;
+    if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
+        return Err("it is not an executable file".to_owned());
+    }
+    let stamp = Stamp::of(&real).ok_or("cannot be looked at")?;
+    let version = version_of(&path, &real, &toolchain.version, places)?;
+    if let Some(least) = &toolchain.least
+        && version::compare(&version, &least.0).is_lt()
+    {
+        return Err(format!("it is version {version}, and at least {} is needed", least.0));
+    }
+    // A path within what is shown stays as it is written: some programs act by the name they are
+    // called by. Another one, such as a link by way of /etc/alternatives, leads nowhere inside.
+    let program = if shown::leads_there_inside(&path) { path } else { real.clone() };
+    let root = shown::root_of(&real);
+    let tree =
+        (!shown::is_system(&real)).then(|| shown::tree(&real, &root, places.home.as_deref()));
+    Ok(Found { program, version, root, tree, stamp: stamp.describe() })
+}
+
+/// A toolchain's links are the host's own: no sandboxed program can write them.
+fn real_path(path: &Path) -> Result<PathBuf, String> {
+    path.canonicalize().map_err(|error| format!("cannot be looked at: {error}"))
+}
+
+/// The program that a shim or proxy starts.
+fn stands_for(shim: &Path, args: &[String]) -> Result<PathBuf, String> {
+    let answer = PathBuf::from(ask::where_it_is(shim, args)?);
+    if !answer.is_absolute() {
+        return Err(format!("asked where it really is, it said '{}'", answer.display()));
+    }
+    match shim.file_name() {
+        Some(name) if answer.is_dir() => Ok(answer.join("bin").join(name)),
+        _ => Ok(answer),
+    }
+}
+
+fn version_of(
+    path: &Path,
+    real: &Path,
+    rule: &VersionRule,
+    places: &Places,
+) -> Result<String, String> {
+    let known =
+        places.memory.as_deref().and_then(|memory| memory::recall(memory, real, &rule.args));
+    if let Some(version) = known {
+        return Ok(version);
+    }
+    let version = ask::version(path, rule, ask::PATIENCE)?;
+    if let Some(memory) = &places.memory {
+        memory::remember(memory, real, &rule.args, &version);
+    }
+    Ok(version)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn toolchain(text: &str) -> Toolchain {
+        toml::from_str(&format!("programs = ['x']\nversion = {{ args = ['--version'] }}\n{text}"))
+            .unwrap()
+    }
+
+    fn write_script(path: &Path, script: &str) {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
+    }
+
+    #[test]
+    fn a_shim_on_the_path_is_followed_to_what_it_stands_for() {
+        let home = tempfile::tempdir().unwrap();
+        let home = home.path().canonicalize().unwrap();
+        let root = home.join(".toys/versions/1.2");
+        write_script(&root.join("bin/toy"), "echo toy 1.2.3");
+        let shim = home.join(".toys/shims/toy");
+        write_script(&shim, &format!("[ \"$1\" = --where ] && echo {}", root.display()));
+        let places = Places {
+            path: vec![shim.parent().unwrap().to_owned()],
+            home: Some(home.clone()),
+            ..Places::default()
+        };
+        let found = probe("toy", &toolchain("real = ['--where']"), &places);
+        let found = found.into_iter().next().unwrap().unwrap();
+        assert_eq!((found.program, found.root.clone()), (root.join("bin/toy"), root.clone()));
+        assert_eq!(found.version, "1.2.3");
+        assert_eq!(found.tree.unwrap().host, root);
+    }
+
+    #[test]
+    fn what_is_too_old_or_no_program_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let toy = folder.path().join("toy");
+        write_script(&toy, "echo 1.9");
+        let unusable = |candidate: &str, rule: &str| match probe(
+            candidate,
+            &toolchain(rule),
+            &Places::default(),
+        )
+        .remove(0)
+        {
+            Err(Absent::Unusable(reason)) => reason,
+            other => panic!("{other:?}"),
+        };
+        let reason = unusable(toy.to_str().unwrap(), "least = '1.10'");
+        assert!(reason.ends_with("it is version 1.9, and at least 1.10 is needed"), "{reason}");
+        assert!(unusable("/usr", "").contains("not an executable file"));
+        let absent = probe("/usr/bin/no-such-toy", &toolchain(""), &Places::default());
+        assert_eq!(absent, [Err(Absent::NotFound)]);
+    }
+
+    #[test]
+    fn a_link_through_another_tree_is_replaced_by_what_it_leads_to() {
+        let folder = tempfile::tempdir().unwrap();
+        let link = folder.path().join("env");
+        std::os::unix::fs::symlink("/usr/bin/env", &link).unwrap();
+        let found = probe(link.to_str().unwrap(), &toolchain(""), &Places::default()).remove(0);
+        let found = found.unwrap();
+        assert_eq!((found.program.as_path(), found.tree), (Path::new("/usr/bin/env"), None));
+    }
+}

@@ -1,0 +1,50 @@
+use std::path::{Path, PathBuf};
+
+/// Where this user's programs and toolchains are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    /// The user's home.
+    pub(crate) home: Option<PathBuf>,
+    /// Where programs are looked for by name: absolute directories only.
+    pub(crate) path: Vec<PathBuf>,
+    /// Where `runtimes --install` puts toolchains.
+    pub(crate) toolchains: Option<PathBuf>,
+    /// Where is kept what toolchains said of themselves.
+    pub(crate) memory: Option<PathBuf>,
+}
+
+/// Looked at when `PATH` has nothing: what the `PATH` inside will be.
+pub(crate) const SYSTEM_PATH: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin"];
+
+impl Places {
+    /// As this process was told them.
+    #[expect(clippy::disallowed_methods, reason = "this is the configuration code that asks")]
+    pub(crate) fn from_environment() -> Self {
+        let variable = |name: &str| std::env::var_os(name);
+        let directory =
+            |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let home = directory("HOME");
+        let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
+        let data = directory("XDG_DATA_HOME").or_else(|| below_home(".local/share"));
+        let cache = directory("XDG_CACHE_HOME").or_else(|| below_home(".cache"));
+        let path = variable("PATH").unwrap_or_default();
+        let mut path: Vec<PathBuf> =
+            std::env::split_paths(&path).filter(|directory| directory.is_absolute()).collect();
+        for directory in SYSTEM_PATH.iter().map(Path::new) {
+            if !path.iter().any(|known| known == directory) {
+                path.push(directory.to_owned());
+            }
+        }
+        Self {
+            path,
+            toolchains: data.map(|data| data.join("sandbox-run/toolchains")),
+            memory: cache.map(|cache| cache.join("sandbox-run/versions.json")),
+            home,
+        }
+    }
+}
+
+/// Where `runtimes --install` puts toolchains that the system's package manager does not have.
+pub fn toolchains_directory() -> Option<PathBuf> {
+    Places::from_environment().toolchains
+}

@@ -1,0 +1,107 @@
+//! From a candidate of a recipe to files of this host.
+
+use std::path::{Path, PathBuf};
+
+use sandbox_core::Glob;
+
+use super::places::Places;
+use crate::runtime::version;
+
+/// The files that a candidate stands for, the preferred one first: a bare name for the first of that
+/// name on `PATH`, a pattern for every match, the newest version first.
+pub(crate) fn find(candidate: &str, places: &Places) -> Vec<PathBuf> {
+    if !candidate.contains('/') {
+        let found = places.path.iter().map(|directory| directory.join(candidate));
+        return found.filter(|path| path.exists()).take(1).collect();
+    }
+    let Some(path) = from_known_place(candidate, places) else {
+        return Vec::new();
+    };
+    if !candidate.contains('*') {
+        return if path.exists() { vec![path] } else { Vec::new() };
+    }
+    let mut found = matches(&path);
+    found.sort_by(|left, right| {
+        let (left, right) = (left.to_string_lossy(), right.to_string_lossy());
+        version::compare(&right, &left).then_with(|| left.cmp(&right))
+    });
+    found
+}
+
+/// The path with `~` and `{toolchains}` replaced; none where there is no such place.
+fn from_known_place(candidate: &str, places: &Places) -> Option<PathBuf> {
+    if let Some(rest) = candidate.strip_prefix("~/") {
+        return Some(places.home.as_ref()?.join(rest));
+    }
+    if let Some(rest) = candidate.strip_prefix("{toolchains}/") {
+        return Some(places.toolchains.as_ref()?.join(rest));
+    }
+    Some(PathBuf::from(candidate))
+}
+
+/// Every path that fits a pattern whose `*` stand for parts of one name each.
+fn matches(pattern: &Path) -> Vec<PathBuf> {
+    let mut found = vec![PathBuf::new()];
+    for part in pattern {
+        let name = part.to_string_lossy();
+        let next = |directory: PathBuf| {
+            if name.contains('*') { listed(&directory, &name) } else { vec![directory.join(part)] }
+        };
+        found = found.into_iter().flat_map(next).collect();
+    }
+    found.retain(|path| path.exists());
+    found
+}
+
+fn listed(directory: &Path, pattern: &str) -> Vec<PathBuf> {
+    let (Ok(glob), Ok(entries)) = (pattern.parse::<Glob>(), std::fs::read_dir(directory)) else {
+        return Vec::new();
+    };
+    let fits = |path: &PathBuf| {
+        path.file_name().and_then(|name| name.to_str()).is_some_and(|name| glob.matches(name))
+    };
+    entries.flatten().map(|entry| entry.path()).filter(fits).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_gives_the_newest_first() {
+        let home = tempfile::tempdir().unwrap();
+        for version in ["3.9.1", "3.11.7", "3.10.2", "other"] {
+            let bin = home.path().join("versions").join(version).join("bin");
+            std::fs::create_dir_all(&bin).unwrap();
+            if version != "other" {
+                std::fs::write(bin.join("toy"), "").unwrap();
+            }
+        }
+        let places = Places { home: Some(home.path().to_owned()), ..Places::default() };
+        let found = find("~/versions/*/bin/toy", &places);
+        let versions: Vec<_> = found
+            .iter()
+            .map(|path| path.strip_prefix(home.path()).unwrap().to_str().unwrap())
+            .collect();
+        assert_eq!(
+            versions,
+            ["versions/3.11.7/bin/toy", "versions/3.10.2/bin/toy", "versions/3.9.1/bin/toy"]
+        );
+        assert!(find("~/versions/*/bin/toy", &Places::default()).is_empty(), "there is no home");
+    }
+
+    #[test]
+    fn a_name_is_the_first_of_that_name_on_the_path() {
+        let path = tempfile::tempdir().unwrap();
+        std::fs::write(path.path().join("toy"), "").unwrap();
+        let places = Places {
+            path: vec!["/nonexistent".into(), path.path().to_owned(), "/usr/bin".into()],
+            ..Places::default()
+        };
+        assert_eq!(find("toy", &places), [path.path().join("toy")]);
+        assert_eq!(find("env", &places), [PathBuf::from("/usr/bin/env")]);
+        assert!(find("no-such-toy", &places).is_empty());
+        assert_eq!(find("/usr/bin/env", &places), [PathBuf::from("/usr/bin/env")]);
+        assert!(find("/usr/bin/no-such-toy", &places).is_empty());
+    }
+}

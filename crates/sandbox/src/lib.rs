@@ -36,6 +36,7 @@ mod plan;
 mod report;
 
 pub mod attack;
+pub mod store;
 
 mod error;
 

@@ -1,0 +1,134 @@
+//! How much the compile cache holds, and what goes when that is too much.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use sandbox_core::ByteSize;
+
+use super::super::directory::StoreDirectory;
+use super::super::locks::Lock;
+use super::super::{StoreError, Usage};
+
+/// The bytes of all entries together, remembered in the file that is locked to change them, so that
+/// adding an entry need not look at all others.
+///
+/// It is raised before an entry appears, and entries that are found damaged do not lower it: an error
+/// is on the side of too much, and counting again puts it right.
+pub(super) struct Total<'a> {
+    directory: &'a StoreDirectory,
+    path: PathBuf,
+    lock: Lock,
+}
+
+/// A number of fixed length, so that it is overwritten whole.
+const DIGITS: usize = 20;
+
+/// One entry, as far as its end is concerned.
+struct Entry {
+    used: SystemTime,
+    bytes: u64,
+    path: PathBuf,
+}
+
+impl<'a> Total<'a> {
+    /// Waits until nobody else adds or removes entries.
+    pub(super) fn lock(directory: &'a StoreDirectory) -> Result<Self, StoreError> {
+        let path = directory.lock_of_compiled();
+        let lock = Lock::wait(&path)?;
+        Ok(Self { directory, path, lock })
+    }
+
+    /// Counts an entry that is about to appear. Says whether that is too much, or may be.
+    pub(super) fn raise(&self, bytes: u64, most: ByteSize) -> Result<bool, StoreError> {
+        let Some(before) = self.recorded() else {
+            return Ok(true);
+        };
+        let total = before.saturating_add(bytes);
+        self.record(total)?;
+        Ok(total > most.as_u64())
+    }
+
+    /// Counts anew, and if that is too much removes the entries that were not used for the longest
+    /// time, until a tenth of the room is free: the next one does not have to do it again.
+    pub(super) fn shrink(&self, most: ByteSize) -> Result<(), StoreError> {
+        let mut entries = entries(self.directory)?;
+        let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
+        if total > most.as_u64() {
+            let enough = most.as_u64() - most.as_u64() / 10;
+            entries.sort_by_key(|entry| entry.used);
+            for entry in entries {
+                if total <= enough {
+                    break;
+                }
+                remove(&entry)?;
+                total -= entry.bytes;
+            }
+        }
+        self.record(total)
+    }
+
+    /// Removes all entries.
+    pub(super) fn clear(&self) -> Result<Usage, StoreError> {
+        let mut freed = Usage::default();
+        for entry in entries(self.directory)? {
+            remove(&entry)?;
+            freed.add(entry.bytes);
+        }
+        self.record(0)?;
+        Ok(freed)
+    }
+
+    fn recorded(&self) -> Option<u64> {
+        let mut digits = [0; DIGITS];
+        self.lock.file().read_exact_at(&mut digits, 0).ok()?;
+        str::from_utf8(&digits).ok()?.parse().ok()
+    }
+
+    fn record(&self, total: u64) -> Result<(), StoreError> {
+        let text = format!("{total:0DIGITS$}\n");
+        let written = self.lock.file().write_all_at(text.as_bytes(), 0);
+        written.map_err(StoreError::io("write", &self.path))
+    }
+}
+
+/// Counts the entries. This takes no lock: others may add and remove meanwhile.
+pub(super) fn usage(directory: &StoreDirectory) -> Result<Usage, StoreError> {
+    let mut usage = Usage::default();
+    for entry in entries(directory)? {
+        usage.add(entry.bytes);
+    }
+    Ok(usage)
+}
+
+fn entries(directory: &StoreDirectory) -> Result<Vec<Entry>, StoreError> {
+    let mut entries = Vec::new();
+    let top = directory.compiled();
+    for shard in fs::read_dir(&top).map_err(StoreError::io("list", &top))? {
+        let shard = shard.map_err(StoreError::io("list", &top))?.path();
+        if !shard.is_dir() {
+            continue;
+        }
+        for file in fs::read_dir(&shard).map_err(StoreError::io("list", &shard))? {
+            let file = file.map_err(StoreError::io("list", &shard))?;
+            // One that has gone meanwhile was damaged, and no longer counts.
+            let Ok(found) = file.metadata() else { continue };
+            if found.is_file() {
+                let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                entries.push(Entry { used, bytes: found.len(), path: file.path() });
+            }
+        }
+    }
+    Ok(entries)
+}
+
+fn remove(entry: &Entry) -> Result<(), StoreError> {
+    match fs::remove_file(&entry.path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::io("remove", &entry.path)(error))
+        }
+        _ => Ok(()),
+    }
+}

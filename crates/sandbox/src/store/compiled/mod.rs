@@ -1,0 +1,143 @@
+//! The compile cache. An entry is what came of a compile stage that succeeded.
+
+mod bound;
+mod entry;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sandbox_core::{ByteSize, CollectedFile};
+
+use super::directory::StoreDirectory;
+use super::{Key, StoreError, Usage, temporary};
+
+use bound::Total;
+use entry::{Encoded, Unreadable};
+
+/// What came of a compile stage: its artefacts, and what the compiler said.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Compiled {
+    /// The artefacts.
+    pub(crate) files: Vec<CollectedFile>,
+    /// What it printed to standard output.
+    pub(crate) stdout: Vec<u8>,
+    /// What it printed to standard error.
+    pub(crate) stderr: Vec<u8>,
+    /// Both, in the order in which they were written.
+    pub(crate) output: Vec<u8>,
+}
+
+/// Compiled programs by the key of their sources, compiler and options. What was not used for the
+/// longest time goes first when there is no room.
+#[derive(Debug)]
+pub struct CompiledCache {
+    directory: StoreDirectory,
+    most: ByteSize,
+}
+
+/// One entry may take this part of the room: a few large programs must not drive out all others.
+const LARGEST_PART: u64 = 4;
+
+impl CompiledCache {
+    /// The cache in a store; `most` bounds all entries together, and 0 turns it off.
+    pub(super) fn open(directory: StoreDirectory, most: ByteSize) -> Self {
+        Self { directory, most }
+    }
+
+    /// How many bytes are kept at most; 0 if the cache is off.
+    pub fn most(&self) -> ByteSize {
+        self.most
+    }
+
+    /// An entry, if it is there and as it was written. One that is damaged is removed.
+    pub(crate) fn get(&self, key: &Key) -> Option<Compiled> {
+        if self.is_off() {
+            return None;
+        }
+        let path = self.path_of(key);
+        let file = File::open(&path).ok()?;
+        match entry::read(&file, key) {
+            Ok(compiled) => {
+                // What counts as use. Without it the entry only goes earlier than it should.
+                let _ = file.set_modified(SystemTime::now());
+                Some(compiled)
+            }
+            Err(Unreadable::Damaged) => {
+                let _ = fs::remove_file(&path);
+                None
+            }
+            // It may be in order, and another time will tell.
+            Err(Unreadable::Io) => None,
+        }
+    }
+
+    /// Keeps an entry, in place of an older one if there is one. An entry that is too large is not
+    /// kept, which is no error.
+    pub(crate) fn put(&self, key: &Key, compiled: &Compiled) -> Result<(), StoreError> {
+        let encoded = Encoded::new(key, compiled);
+        let length = encoded.length();
+        if self.is_off() || length > self.most.as_u64() / LARGEST_PART {
+            return Ok(());
+        }
+        temporary::sweep(&self.directory);
+        let path = self.path_of(key);
+        let shard = make_parent(&path)?;
+        let temporary = self.directory.temporary();
+        let mut file = tempfile::Builder::new()
+            .prefix("compiled-")
+            .tempfile_in(&temporary)
+            .map_err(StoreError::io("make a file in", &temporary))?;
+        encoded
+            .write_to(file.as_file_mut())
+            .and_then(|()| file.as_file().sync_all())
+            .map_err(StoreError::io("write", file.path()))?;
+        // The slow part is over: others wait for this lock no longer than a rename takes.
+        let total = Total::lock(&self.directory)?;
+        let over = total.raise(length, self.most)?;
+        file.persist(&path)
+            .map_err(|error| StoreError::io("rename a file to", &path)(error.error))?;
+        if over {
+            total.shrink(self.most)?;
+        }
+        drop(total);
+        let synced = File::open(shard).and_then(|shard| shard.sync_all());
+        synced.map_err(StoreError::io("write", shard))
+    }
+
+    /// How much is kept now.
+    pub fn usage(&self) -> Result<Usage, StoreError> {
+        bound::usage(&self.directory)
+    }
+
+    /// Removes all entries, and says how much that was.
+    pub fn clear(&self) -> Result<Usage, StoreError> {
+        temporary::sweep(&self.directory);
+        Total::lock(&self.directory)?.clear()
+    }
+
+    fn is_off(&self) -> bool {
+        self.most == ByteSize::bytes(0)
+    }
+
+    /// Two digits of the key are a directory, so that none of them becomes very long.
+    fn path_of(&self, key: &Key) -> PathBuf {
+        let name = key.to_string();
+        self.directory.compiled().join(&name[..2]).join(name)
+    }
+}
+
+fn make_parent(path: &Path) -> Result<&Path, StoreError> {
+    let parent = path.parent().expect("an entry lies in a directory");
+    match DirBuilder::new().mode(0o700).create(parent) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(StoreError::io("make the directory", parent)(error))
+        }
+        _ => Ok(parent),
+    }
+}

@@ -1,0 +1,94 @@
+//! What processes that died have left in `temporary/`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::directory::StoreDirectory;
+use super::locks::Lock;
+use super::{Key, StoreError};
+
+/// Nobody takes this long to write one file.
+const ABANDONED: Duration = Duration::from_hours(1);
+
+/// Where a layer is being made. Its name is the key's: whoever holds the key's lock knows that what is
+/// there was abandoned.
+pub(super) fn place_of_layer(directory: &StoreDirectory, key: &Key) -> PathBuf {
+    directory.temporary().join(format!("{LAYER}{key}"))
+}
+
+const LAYER: &str = "layer-";
+
+/// Removes what was abandoned. It does not matter here if that fails: it is tried again next time.
+pub(super) fn sweep(directory: &StoreDirectory) {
+    let listing = fs::read_dir(directory.temporary()).into_iter().flatten();
+    for entry in listing.flatten() {
+        let age = entry.metadata().and_then(|found| found.modified()).map(|written| {
+            // A time in the future is no age: the clock was set back.
+            SystemTime::now().duration_since(written).unwrap_or_default()
+        });
+        if age.is_ok_and(|age| age > ABANDONED) {
+            let _ = remove_abandoned(directory, &entry.path());
+        }
+    }
+}
+
+fn remove_abandoned(directory: &StoreDirectory, path: &Path) -> Result<(), StoreError> {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let layer = name.strip_prefix(LAYER).and_then(|key| key.parse().ok());
+    let Some(key) = layer else {
+        return remove(path);
+    };
+    // A layer may take longer than an hour to make. Its lock tells whether somebody still does.
+    match Lock::take_if_free(&directory.lock_of_layer(&key))? {
+        Some(_lock) => remove(path),
+        None => Ok(()),
+    }
+}
+
+/// Removes a file, or a directory with all that is in it, whether or not it is there.
+pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
+    let removed = match path.symlink_metadata() {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(StoreError::io("remove", path)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::KeyBuilder;
+    use std::fs::File;
+
+    #[test]
+    fn only_what_is_old_and_not_in_use_goes() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = StoreDirectory::open(root.path()).unwrap();
+        let file = |name| directory.temporary().join(name);
+        let layer = |name| place_of_layer(&directory, &KeyBuilder::new(name).finish());
+        let (old, new, dead, alive) = (file("old"), file("new"), layer("dead"), layer("alive"));
+        for path in [&old, &new] {
+            File::create(path).unwrap();
+        }
+        for path in [&dead, &alive] {
+            fs::create_dir_all(path.join("tree")).unwrap();
+        }
+        let long_ago = SystemTime::now() - ABANDONED - Duration::from_secs(1);
+        for path in [&old, &dead, &alive] {
+            File::open(path).unwrap().set_modified(long_ago).unwrap();
+        }
+        let lock = directory.lock_of_layer(&KeyBuilder::new("alive").finish());
+        let _lock = Lock::wait(&lock).unwrap();
+        sweep(&directory);
+        let left = [&old, &new, &dead, &alive].map(|path| path.exists());
+        assert_eq!(left, [false, true, false, true]);
+    }
+}

@@ -39,7 +39,7 @@ enum News {
 const CANCELLED: u8 = 130;
 
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
+    let runtimes = Arc::new(Runtimes::load(None).map_err(|error| Failure::ours(&error))?);
     let prepared = request(args, &runtimes)?;
     let directory = args.output_dir.as_deref().map(OutputDirectory::open);
     let directory = directory.transpose()?;
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         printed.map_err(|error| Failure::printing(&error))?;
     }
     // Before any other thread exists: starting the sandbox starts processes.
-    let sandbox = start(args.isolation).or_else(|failure| {
+    let sandbox = start(args, Arc::clone(&runtimes)).or_else(|failure| {
         // On a host without walls a wrong request is still a wrong request.
         named(&runtimes, prepared.request.language()).and(Err(failure))
     })?;
@@ -115,11 +115,14 @@ fn named(runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure
     Ok(runtime.name().to_owned())
 }
 
-fn start(isolation: IsolationChoice) -> Result<Sandbox, Failure> {
-    match isolation {
+fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
+    match args.isolation {
         IsolationChoice::Auto | IsolationChoice::Native => {
-            let sandbox = Sandbox::builder().for_one_execution().build();
-            sandbox.map_err(|error| Failure::ours(&error))
+            let mut builder = Sandbox::builder().runtimes(runtimes).for_one_execution();
+            if args.no_cache {
+                builder = builder.without_compile_cache();
+            }
+            builder.build().map_err(|error| Failure::ours(&error))
         }
     }
 }

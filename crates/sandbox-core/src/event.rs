@@ -20,6 +20,8 @@ pub struct Event {
 pub enum EventKind {
     /// The execution was accepted.
     Queued,
+    /// Something is done that takes time, and that later executions need not wait for.
+    Progress(String),
     /// A stage began.
     Stage(Stage),
     /// The program wrote these bytes.
@@ -52,6 +54,7 @@ impl Serialize for Event {
         map.serialize_entry("type", self.kind.name())?;
         match &self.kind {
             EventKind::Queued => {}
+            EventKind::Progress(message) => map.serialize_entry("message", message)?,
             EventKind::Stage(stage) => map.serialize_entry("stage", stage)?,
             EventKind::Output(_, bytes) => match std::str::from_utf8(bytes) {
                 Ok(text) => map.serialize_entry("data", text)?,
@@ -75,6 +78,7 @@ impl EventKind {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Queued => "queued",
+            Self::Progress(_) => "progress",
             Self::Stage(_) => "stage",
             Self::Output(StreamKind::Stdout, _) => "stdout",
             Self::Output(StreamKind::Stderr, _) => "stderr",

@@ -1,21 +1,29 @@
 //! One execution, step by step: accept, compile, run, report.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use sandbox_core::{
-    Backend, BackendError, CancelToken, CollectedFile, ExecutionId, Report, Request, SkippedFile,
-    Stage, StagePlan, with_causes,
+    Backend, BackendError, CancelToken, CollectedFile, ExecutionId, Observer, Report, Request,
+    SkippedFile, Stage, StageOutcome, StagePlan, with_causes,
 };
 
 use crate::events::Events;
+use crate::layers::{LayerError, Layers};
 use crate::plan::Surroundings;
 use crate::report::{self, Header, Interruption, StageResult};
-use crate::{ExecuteError, Hooks, Runtime, Runtimes, plan};
+use crate::store::Store;
+use crate::{ExecuteError, Hooks, Runtime, Runtimes, compile_cache, plan};
 
 /// What every execution shares.
 pub(crate) struct Engine {
     pub(crate) backend: Box<dyn Backend>,
-    pub(crate) runtimes: Runtimes,
+    pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) hooks: Vec<Box<dyn Hooks>>,
+    /// What is kept between executions, or why nothing can be.
+    pub(crate) store: Result<Store, String>,
+    /// Whether compile stages are looked up there.
+    pub(crate) remembers_compiled: bool,
 }
 
 /// A request that was taken: what is left to do needs no more of its author.
@@ -86,12 +94,11 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<(), Stop> {
         let mut artefacts = Vec::new();
-        let surroundings = || Surroundings {
-            trees: job.runtime.tree().cloned().into_iter().collect(),
-            ..Surroundings::default()
-        };
-        if let Some(plan) = plan::compile(&job.runtime, &job.request, surroundings()) {
-            let mut compiled = self.run_stage(job, plan, events, cancel)?;
+        if job.runtime.compiles() {
+            let surroundings = self.surroundings(job, Stage::Compile, events, cancel)?;
+            let plan = plan::compile(&job.runtime, &job.request, surroundings)
+                .expect("a runtime that compiles has a compile stage");
+            let mut compiled = self.compile(job, plan, events, cancel)?;
             let succeeded = compiled.succeeded();
             artefacts = std::mem::take(&mut compiled.outcome.files);
             let skipped = std::mem::take(&mut compiled.outcome.skipped);
@@ -101,9 +108,60 @@ impl Engine {
             }
             refuse_empty(&artefacts, &skipped)?;
         }
-        let plan = plan::run(&job.runtime, &job.request, artefacts, surroundings());
+        let surroundings = self.surroundings(job, Stage::Run, events, cancel)?;
+        let plan = plan::run(&job.runtime, &job.request, artefacts, surroundings);
         results.push(self.run_stage(job, plan, events, cancel)?);
         Ok(())
+    }
+
+    /// What a stage sees beside its own files, made if it is not there yet.
+    fn surroundings(
+        &self,
+        job: &Job,
+        stage: Stage,
+        events: &mut Events<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Surroundings, Stop> {
+        let mut surroundings = Surroundings::default();
+        surroundings.trees.extend(job.runtime.tree().cloned());
+        if job.runtime.has_layers(stage) {
+            let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
+            let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;
+            let layers = Layers { store: store.layers(), backend: self.backend.as_ref() };
+            let mut progress = |message: &str| events.progress(message);
+            let trees = layers.trees(&job.runtime, stage, &mut progress, cancel);
+            surroundings.trees.extend(trees.map_err(|error| match error {
+                LayerError::Cancelled => Stop::Interrupted(stage, Interruption::Cancelled),
+                error => failed(with_causes(&error)),
+            })?);
+        }
+        Ok(surroundings)
+    }
+
+    /// Carries out a compile stage, unless what comes of it is known.
+    fn compile(
+        &self,
+        job: &Job,
+        plan: StagePlan,
+        events: &mut Events<'_>,
+        cancel: &CancelToken,
+    ) -> Result<StageResult, Stop> {
+        let cache = match &self.store {
+            Ok(store) if self.remembers_compiled => store.compiled(),
+            _ => return self.run_stage(job, plan, events, cancel),
+        };
+        let key = compile_cache::key(&job.runtime, self.backend.isolation(), &plan);
+        if let Some(known) = cache.get(&key).filter(|known| compile_cache::fits(known, &plan)) {
+            return self.around_stage(job, plan, events, cancel, true, |_, observer| {
+                Ok(compile_cache::replay(known, observer))
+            });
+        }
+        let result = self.run_stage(job, plan, events, cancel)?;
+        if let Some(compiled) = compile_cache::keep(&result.outcome) {
+            // The program is there; that the next one will wait again is not its failure.
+            let _ = cache.put(&key, &compiled);
+        }
+        Ok(result)
     }
 
     fn run_stage(
@@ -113,6 +171,21 @@ impl Engine {
         events: &mut Events<'_>,
         cancel: &CancelToken,
     ) -> Result<StageResult, Stop> {
+        self.around_stage(job, plan, events, cancel, false, |plan, observer| {
+            self.backend.run(plan, observer, cancel)
+        })
+    }
+
+    /// What is done before and after every stage, whatever gives its outcome.
+    fn around_stage(
+        &self,
+        job: &Job,
+        plan: StagePlan,
+        events: &mut Events<'_>,
+        cancel: &CancelToken,
+        cached: bool,
+        carry_out: impl FnOnce(&StagePlan, &mut dyn Observer) -> Result<StageOutcome, BackendError>,
+    ) -> Result<StageResult, Stop> {
         let stage = plan.stage;
         for hook in &self.hooks {
             hook.before_stage(job.id(), &plan).map_err(|refusal| Stop::Refused(refusal.into()))?;
@@ -121,12 +194,13 @@ impl Engine {
             return Err(Stop::Interrupted(stage, Interruption::Cancelled));
         }
         events.stage_begins(stage);
-        let outcome = self.backend.run(&plan, events, cancel);
+        let outcome = carry_out(&plan, events);
         events.stage_ended();
         let result = StageResult {
             stage,
             limits: plan.limits,
             collect: plan.collect,
+            cached,
             outcome: outcome.map_err(|error| stop_for(stage, error))?,
         };
         if !self.hooks.is_empty() {
@@ -168,7 +242,7 @@ mod tests {
         Ending, Event, EventKind, MissingProtection, Protection, StageOutcome, Status, StreamKind,
         UsageSample,
     };
-    use std::sync::{Arc, Mutex};
+    use std::sync::Mutex;
 
     fn execute(engine: &Engine, language: &str) -> (Vec<Event>, Result<Report, ExecuteError>) {
         execute_under(engine, language, &CancelToken::new())

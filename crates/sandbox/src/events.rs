@@ -24,6 +24,10 @@ impl<'a> Events<'a> {
         self.tell(EventKind::Queued);
     }
 
+    pub(crate) fn progress(&mut self, message: &str) {
+        self.tell(EventKind::Progress(message.to_owned()));
+    }
+
     pub(crate) fn stage_begins(&mut self, stage: Stage) {
         self.tell(EventKind::Stage(stage));
     }

@@ -26,10 +26,12 @@ mod sandbox;
 
 mod execution;
 mod hooks;
+mod layers;
 
 mod runtime;
 pub mod template;
 
+mod compile_cache;
 mod engine;
 mod events;
 mod plan;

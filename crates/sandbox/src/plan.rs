@@ -484,7 +484,8 @@ mod tests {
     fn artefacts_must_leave_room_for_the_files_of_the_run_stage() {
         let limits = Limits::run().with_disk(ByteSize::kib(64)).unwrap();
         let builder = Request::builder("c").file("a.c", vec![b' '; 1024]);
-        let plan = compile(&unprobed("c"), &build(builder.limits(limits)), Surroundings::default()).unwrap();
+        let plan = compile(&unprobed("c"), &build(builder.limits(limits)), Surroundings::default())
+            .unwrap();
         assert_eq!(plan.collect.total, ByteSize::kib(63));
     }
 

@@ -25,6 +25,8 @@ pub(crate) struct StageResult {
     pub(crate) stage: Stage,
     pub(crate) limits: Limits,
     pub(crate) collect: CollectRule,
+    /// Whether it was not carried out, because its result was known.
+    pub(crate) cached: bool,
     pub(crate) outcome: StageOutcome,
 }
 
@@ -118,7 +120,7 @@ impl StageResult {
             exit_code: exit_code(self.outcome.ending),
             signal: signal(self.outcome.ending),
             figures: self.outcome.figures,
-            cached: false,
+            cached: self.cached,
             output: match self.stage {
                 Stage::Compile => String::from_utf8_lossy(&self.outcome.output).into_owned(),
                 Stage::Run => String::new(),
@@ -202,11 +204,12 @@ fn protections(results: &[StageResult]) -> (Vec<Protection>, Vec<Protection>) {
     let lacks =
         |result: &StageResult, protection| result.wants(protection) && !result.has(protection);
     let all = || Protection::ALL.iter().copied();
-    let missing: Vec<Protection> = all()
-        .filter(|protection| results.iter().any(|result| lacks(result, *protection)))
-        .collect();
+    // A stage that was not carried out needed none.
+    let results = || results.iter().filter(|result| !result.cached);
+    let missing: Vec<Protection> =
+        all().filter(|protection| results().any(|result| lacks(result, *protection))).collect();
     let enforced = all()
-        .filter(|protection| results.iter().any(|result| result.has(*protection)))
+        .filter(|protection| results().any(|result| result.has(*protection)))
         .filter(|protection| !missing.contains(protection))
         .collect();
     (enforced, missing)
@@ -266,6 +269,7 @@ mod tests {
 
     fn result(stage: Stage, outcome: StageOutcome) -> StageResult {
         StageResult {
+            cached: false,
             stage,
             limits: limits(),
             collect: CollectRule { total: ByteSize::mib(8), count: 1000, ..CollectRule::nothing() },

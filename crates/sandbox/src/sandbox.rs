@@ -3,10 +3,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
-use sandbox_core::{Backend, CancelToken, Capabilities, Event, Protection, Report, Request};
+use sandbox_core::{
+    Backend, CancelToken, Capabilities, Event, Protection, Report, Request, with_causes,
+};
 
 use crate::engine::Engine;
 use crate::events::{Events, Listener};
+use crate::store::Store;
 use crate::{ExecuteError, Execution, Hooks, Runtimes, StartError};
 
 /// Executes requests. Make one and share it: executions through `&self` run in parallel.
@@ -20,6 +23,9 @@ pub struct SandboxBuilder {
     native: NativeOptions,
     backend: Option<Box<dyn Backend>>,
     runtimes_directory: Option<PathBuf>,
+    runtimes: Option<Arc<Runtimes>>,
+    store_directory: Option<PathBuf>,
+    remembers_compiled: bool,
     hooks: Vec<Box<dyn Hooks>>,
 }
 
@@ -35,6 +41,9 @@ impl Sandbox {
             native: NativeOptions::default(),
             backend: None,
             runtimes_directory: None,
+            runtimes: None,
+            store_directory: None,
+            remembers_compiled: true,
             hooks: Vec::new(),
         }
     }
@@ -128,6 +137,24 @@ impl SandboxBuilder {
         self
     }
 
+    /// Uses these languages, which may have looked at the host already, instead of reading recipes.
+    pub fn runtimes(mut self, runtimes: Arc<Runtimes>) -> Self {
+        self.runtimes = Some(runtimes);
+        self
+    }
+
+    /// Keeps compiled programs and prepared layers here instead of in the user's cache directory.
+    pub fn store_directory(mut self, directory: PathBuf) -> Self {
+        self.store_directory = Some(directory);
+        self
+    }
+
+    /// Compiles every program anew, also one that was compiled before.
+    pub fn without_compile_cache(mut self) -> Self {
+        self.remembers_compiled = false;
+        self
+    }
+
     /// Builds walls with this backend instead of the native one, whose settings then have no effect.
     pub fn backend(mut self, backend: Box<dyn Backend>) -> Self {
         self.backend = Some(backend);
@@ -136,7 +163,11 @@ impl SandboxBuilder {
 
     /// Reads the recipes, probes the host and starts what executions need.
     pub fn build(self) -> Result<Sandbox, StartError> {
-        let runtimes = Runtimes::load(self.runtimes_directory.as_deref())?;
+        let runtimes = match self.runtimes {
+            Some(runtimes) => runtimes,
+            None => Arc::new(Runtimes::load(self.runtimes_directory.as_deref())?),
+        };
+        let walls_stand = self.native.without.is_empty();
         let backend = match self.backend {
             Some(backend) => backend,
             None => {
@@ -144,7 +175,20 @@ impl SandboxBuilder {
                 Box::new(NativeBackend::start(&native)?)
             }
         };
-        Ok(Sandbox { engine: Arc::new(Engine { backend, runtimes, hooks: self.hooks }) })
+        let store = match &self.store_directory {
+            Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),
+            None => Store::open(),
+        };
+        let engine = Engine {
+            backend,
+            runtimes,
+            hooks: self.hooks,
+            // What needs it will say so; an interpreter does not.
+            store: store.map_err(|error| with_causes(&error)),
+            // What was made with a wall missing is for nobody else.
+            remembers_compiled: self.remembers_compiled && walls_stand,
+        };
+        Ok(Sandbox { engine: Arc::new(engine) })
     }
 }
 
@@ -162,6 +206,7 @@ impl fmt::Debug for SandboxBuilder {
         f.debug_struct("SandboxBuilder")
             .field("native", &self.native)
             .field("runtimes_directory", &self.runtimes_directory)
+            .field("store_directory", &self.store_directory)
             .field("hooks", &self.hooks.len())
             .finish_non_exhaustive()
     }

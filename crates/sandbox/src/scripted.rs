@@ -60,7 +60,13 @@ impl Scripted {
     /// An engine with languages that every host with a shell has: `script`, and `made`, which has a
     /// compile stage that leaves `out`.
     pub(crate) fn engine(self, hooks: Vec<Box<dyn Hooks>>) -> Engine {
-        Engine { backend: Box::new(self), runtimes: runtimes(), hooks }
+        Engine {
+            backend: Box::new(self),
+            runtimes: Arc::new(runtimes()),
+            hooks,
+            store: Err("there is no store in this test".to_owned()),
+            remembers_compiled: false,
+        }
     }
 }
 

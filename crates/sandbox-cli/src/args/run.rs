@@ -48,6 +48,10 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "PATH", help_heading = CODE)]
     pub(crate) entry: Option<String>,
 
+    /// Compile it anew, even if the same program was compiled before
+    #[arg(long, help_heading = CODE)]
+    pub(crate) no_cache: bool,
+
     /// Fill in this template and run the result [default: the code as it is]
     ///
     /// `{{ name }}` stands for what `--set name=...` says, `{{ code }}` for the code. A placeholder

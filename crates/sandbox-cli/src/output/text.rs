@@ -69,6 +69,7 @@ impl<O: Write + Send, E: Write + Send> Presenter for Text<O, E> {
                 Ok(())
             }
             EventKind::Output(stream, bytes) => self.output(*stream, bytes),
+            EventKind::Progress(message) => self.note(message),
             _ => Ok(()),
         }
     }
@@ -100,6 +101,13 @@ mod tests {
         }
         text.report(&samples::report()).unwrap();
         (stdout, String::from_utf8(stderr).unwrap())
+    }
+
+    #[test]
+    fn what_takes_time_is_told_unless_asked_not_to() {
+        let progress = || vec![EventKind::Progress("preparing toy".into())];
+        assert!(shown(false, false, progress()).1.starts_with("sandbox-run: preparing toy\n"));
+        assert_eq!(shown(true, false, progress()).1, "");
     }
 
     fn out(bytes: &[u8]) -> EventKind {

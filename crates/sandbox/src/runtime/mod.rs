@@ -17,11 +17,11 @@ mod spelling;
 use std::path::Path;
 use std::sync::Arc;
 
-use sandbox_core::Tree;
+use sandbox_core::{Stage, Tree};
 
 pub(crate) use argument::Values;
 pub use entry::RuntimeStatus;
-pub(crate) use recipe::{Compile, Layer, Recipe, Variables};
+pub(crate) use recipe::{Compile, Layer, Recipe, Variables, layer_place};
 pub use recipe::{Hello, Installer, RecipeError};
 pub use registry::{ResolveError, Runtimes};
 use toolchain::Found;
@@ -72,6 +72,11 @@ impl Runtime {
     /// Changes whenever the toolchain does: what was made with another one must not be used.
     pub(crate) fn identity(&self) -> String {
         format!("{} {} {}", self.found.program.display(), self.found.version, self.found.stamp)
+    }
+
+    /// Whether a stage sees something that is made once for the toolchain.
+    pub(crate) fn has_layers(&self, stage: Stage) -> bool {
+        self.recipe.layers.values().any(|layer| layer.is_shown_to(stage))
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {

@@ -15,9 +15,7 @@
 
 mod settings;
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the engine does not use it yet"))]
 mod compiled;
-#[cfg_attr(not(test), expect(dead_code, reason = "the engine does not use it yet"))]
 mod layers;
 
 mod key;
@@ -32,12 +30,14 @@ use std::path::Path;
 
 use sandbox_core::ByteSize;
 
+pub(crate) use compiled::Compiled;
 pub use compiled::CompiledCache;
 pub use error::StoreError;
 pub use key::{InvalidKey, Key};
 pub use layers::{Layer, LayerManifest, LayerStore};
 
-use key::KeyBuilder;
+pub(crate) use key::KeyBuilder;
+pub(crate) use layers::LayerWriter;
 
 use directory::StoreDirectory;
 use settings::Settings;
@@ -60,6 +60,9 @@ pub struct Usage {
 }
 
 impl Store {
+    /// How much room compiled programs have unless something else is said.
+    pub const DEFAULT_BOUND: ByteSize = settings::DEFAULT_CACHE_SIZE;
+
     /// Opens the store that the environment names, and makes it if it is not there.
     ///
     /// It lies in `$SANDBOX_RUN_STORE`, or else in `sandbox-run/store` below the user's cache

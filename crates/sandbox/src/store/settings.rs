@@ -9,7 +9,7 @@ const STORE: &str = "SANDBOX_RUN_STORE";
 const CACHE_SIZE: &str = "SANDBOX_RUN_CACHE_SIZE";
 
 /// Room for some hundred large programs, or for many thousand small ones.
-const DEFAULT_CACHE_SIZE: ByteSize = ByteSize::mib(1024);
+pub(super) const DEFAULT_CACHE_SIZE: ByteSize = ByteSize::mib(1024);
 
 /// What the environment says about the store.
 #[derive(Debug, PartialEq, Eq)]

@@ -56,9 +56,6 @@ pub(crate) struct Recipe {
     hello: Spanned<RawHello>,
     #[serde(skip)]
     resolved_hello: Hello,
-    /// The recipe as it was written, which is part of what a cached result depends on.
-    #[serde(skip)]
-    pub(crate) text: String,
 }
 
 /// The compile stage.
@@ -139,7 +136,6 @@ impl Recipe {
         recipe.resolve(&read_beside).map_err(|(placeholder, reason)| {
             mistake(text.find(&placeholder), format!("{placeholder}: {reason}"))
         })?;
-        text.clone_into(&mut recipe.text);
         Ok(recipe)
     }
 

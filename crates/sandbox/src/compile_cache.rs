@@ -1,0 +1,133 @@
+//! What compile stages left, found again by everything that went into them.
+//!
+//! A compile stage sees its plan and nothing else: its command, variables and files, the toolchain and
+//! the layers. So two equal plans give equal results, and the second one need not be carried out. What
+//! user code can influence of an entry is what it was made from, which is also what it is found by.
+
+use std::time::Duration;
+
+use sandbox_core::{
+    Ending, Isolation, Observer, StageFigures, StageOutcome, StagePlan, StreamKind,
+};
+
+use crate::runtime::Runtime;
+use crate::store::{Compiled, Key, KeyBuilder};
+
+/// The key of a compile stage. Limits are not part of it: they decide whether there is a result, and
+/// not which.
+pub(crate) fn key(runtime: &Runtime, isolation: Isolation, plan: &StagePlan) -> Key {
+    let mut key = KeyBuilder::new("compile")
+        .part("isolation", isolation.to_string())
+        .part("toolchain", runtime.identity());
+    for argument in &plan.command {
+        key = key.part("argument", argument);
+    }
+    for (name, value) in &plan.env {
+        key = key.part("variable", name).part("value", value);
+    }
+    for file in &plan.files {
+        key = key.part("file", file.path.as_str()).part("contents", &file.contents);
+        key = key.part("executable", [u8::from(file.executable)]);
+    }
+    for tree in &plan.trees {
+        // A layer's directory is named by its own key.
+        key = key.part("tree", tree.host.as_os_str().as_encoded_bytes());
+        key = key.part("inside", tree.inside.as_os_str().as_encoded_bytes());
+    }
+    for glob in &plan.collect.globs {
+        key = key.part("artefact", glob.to_string());
+    }
+    key.finish()
+}
+
+/// What is worth keeping of a stage: all of a success, whole.
+pub(crate) fn keep(outcome: &StageOutcome) -> Option<Compiled> {
+    let whole = !outcome.stdout_truncated && !outcome.stderr_truncated;
+    let good = outcome.ending == Ending::Exited(0) && !outcome.files.is_empty();
+    (good && whole && outcome.skipped.is_empty()).then(|| Compiled {
+        files: outcome.files.clone(),
+        stdout: outcome.stdout.clone(),
+        stderr: outcome.stderr.clone(),
+        output: outcome.output.clone(),
+    })
+}
+
+/// Whether what was kept is allowed to the plan at hand, whose limits may be tighter.
+pub(crate) fn fits(compiled: &Compiled, plan: &StagePlan) -> bool {
+    let total: u64 = compiled.files.iter().map(|file| file.contents.len() as u64).sum();
+    let printed = compiled.stdout.len() + compiled.stderr.len();
+    total <= plan.collect.total.as_u64() && printed as u64 <= plan.limits.output().as_u64()
+}
+
+/// The stage as if it had run: what the compiler said is said again.
+pub(crate) fn replay(compiled: Compiled, observer: &mut dyn Observer) -> StageOutcome {
+    let Compiled { files, stdout, stderr, output } = compiled;
+    for (stream, bytes) in [(StreamKind::Stdout, &stdout), (StreamKind::Stderr, &stderr)] {
+        if !bytes.is_empty() {
+            observer.output(stream, bytes);
+        }
+    }
+    StageOutcome {
+        ending: Ending::Exited(0),
+        figures: StageFigures::default(),
+        stdout,
+        stderr,
+        output,
+        stdout_truncated: false,
+        stderr_truncated: false,
+        files,
+        skipped: Vec::new(),
+        enforced: Vec::new(),
+        violations: Vec::new(),
+        prepare_time: Duration::ZERO,
+        collect_time: Duration::ZERO,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{self, Surroundings};
+    use crate::runtime::tests::unprobed;
+    use sandbox_core::{ByteSize, Limits, Request, RequestBuilder, Tree};
+    use std::collections::BTreeSet;
+
+    fn key_of(builder: RequestBuilder, surroundings: Surroundings) -> Key {
+        let runtime = unprobed("c");
+        let plan = plan::compile(&runtime, &builder.build().unwrap(), surroundings).unwrap();
+        key(&runtime, Isolation::Native, &plan)
+    }
+
+    #[test]
+    fn everything_a_compiler_sees_is_in_the_key_and_nothing_else() {
+        let plain = || Request::builder("c").code("int main;").file("a.h", "1");
+        let none = Surroundings::default;
+        let base = key_of(plain(), none());
+        let limits = Limits::compile().with_memory(ByteSize::mib(100)).unwrap();
+        for same in
+            [plain(), plain().stdin("x").args(["y"]).env("A", "b"), plain().compile_limits(limits)]
+        {
+            assert_eq!(key_of(same, none()), base);
+        }
+        let tree = |host: &str| Surroundings {
+            trees: vec![Tree { host: host.into(), inside: "/opt/x".into(), copy_on_write: false }],
+            ..Surroundings::default()
+        };
+        let variable = Surroundings {
+            variables: [("A".to_owned(), "b".to_owned())].into(),
+            ..Surroundings::default()
+        };
+        let keys: BTreeSet<Key> = [
+            base,
+            key_of(Request::builder("c").code("int main; ").file("a.h", "1"), none()),
+            key_of(Request::builder("c").code("int main;").file("a.h", "2"), none()),
+            key_of(Request::builder("c").code("int main;").file("b.h", "1"), none()),
+            key_of(plain().file("b.c", ""), none()),
+            key_of(plain(), tree("/one")),
+            key_of(plain(), tree("/two")),
+            key_of(plain(), variable),
+        ]
+        .into();
+        assert_eq!(keys.len(), 8);
+    }
+}

@@ -1,0 +1,158 @@
+//! What a toolchain needs to be quick, made once and shown to every execution: a standard library that
+//! is compiled already, an archive of loaded classes.
+//!
+//! A layer is made in a sandbox of its own that holds nothing of any request, and what it leaves is
+//! kept in the store under everything it depends on. Executions see it read-only, or write over it in
+//! a file system of their own: none of them can change what the next one sees.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use sandbox_core::{
+    Backend, BackendError, CancelToken, CollectedFile, Ending, Observer, Stage, StageOutcome,
+    StreamKind, Tree, UsageSample,
+};
+
+use crate::plan::{self, LAYER_DIRECTORY};
+use crate::runtime::{Layer, Runtime, layer_place};
+use crate::store::{Key, KeyBuilder, LayerStore, LayerWriter, StoreError};
+
+/// Why a layer is not there.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LayerError {
+    /// The client asked for the end of the execution that waited for it.
+    #[error("cancelled")]
+    Cancelled,
+    /// It could not be made.
+    #[error("preparing {language} ({about}) failed: {reason}")]
+    NotMade { language: String, about: String, reason: String },
+    /// The sandbox for it could not be built.
+    #[error("prepare {language} ({about})")]
+    Backend {
+        language: String,
+        about: String,
+        #[source]
+        cause: BackendError,
+    },
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// What makes layers, and where they are kept.
+pub(crate) struct Layers<'a> {
+    pub(crate) store: &'a LayerStore,
+    pub(crate) backend: &'a dyn Backend,
+}
+
+impl Layers<'_> {
+    /// The layers that a stage sees, made if they are not there. `progress` hears what is being made.
+    pub(crate) fn trees(
+        &self,
+        runtime: &Runtime,
+        stage: Stage,
+        progress: &mut dyn FnMut(&str),
+        cancel: &CancelToken,
+    ) -> Result<Vec<Tree>, LayerError> {
+        let layers = runtime.recipe().layers.iter();
+        layers
+            .filter(|(_, layer)| layer.is_shown_to(stage))
+            .map(|(name, layer)| {
+                Ok(Tree {
+                    host: self.path(runtime, name, layer, progress, cancel)?,
+                    inside: layer_place(runtime.name(), name).into(),
+                    copy_on_write: layer.writable,
+                })
+            })
+            .collect()
+    }
+
+    fn path(
+        &self,
+        runtime: &Runtime,
+        name: &str,
+        layer: &Layer,
+        progress: &mut dyn FnMut(&str),
+        cancel: &CancelToken,
+    ) -> Result<PathBuf, LayerError> {
+        let plan = plan::layer(runtime, layer);
+        let key = self.key(runtime, name, &plan.command);
+        if let Some(path) = self.store.path(&key) {
+            return Ok(path);
+        }
+        progress(&format!("preparing {}: {} (once)", runtime.name(), layer.about));
+        let about = format!("{} {}: {}", runtime.name(), runtime.version(), layer.about);
+        self.store.build(&key, &about, |writer| {
+            let outcome = self.backend.run(&plan, &mut Unheard, cancel).map_err(|cause| {
+                let (language, about) = (runtime.name().to_owned(), layer.about.clone());
+                LayerError::Backend { language, about, cause }
+            })?;
+            if outcome.ending == Ending::Cancelled {
+                return Err(LayerError::Cancelled);
+            }
+            write(writer, &outcome).map_err(|reason| LayerError::NotMade {
+                language: runtime.name().to_owned(),
+                about: layer.about.clone(),
+                reason,
+            })
+        })
+    }
+
+    fn key(&self, runtime: &Runtime, name: &str, command: &[String]) -> Key {
+        let mut key = KeyBuilder::new("layer")
+            .part("isolation", self.backend.isolation().to_string())
+            .part("language", runtime.name())
+            .part("layer", name)
+            .part("toolchain", runtime.identity());
+        for argument in command {
+            key = key.part("argument", argument);
+        }
+        key.finish()
+    }
+}
+
+/// Takes what was left into the store, or says why it cannot be used.
+fn write(writer: &LayerWriter, outcome: &StageOutcome) -> Result<(), String> {
+    if outcome.ending != Ending::Exited(0) {
+        return Err(explain(outcome));
+    }
+    if outcome.files.is_empty() {
+        return Err(format!("it left nothing in {LAYER_DIRECTORY}"));
+    }
+    if let Some(skipped) = outcome.skipped.first() {
+        return Err(format!("it left '{}', and {}", skipped.path, skipped.reason));
+    }
+    for CollectedFile { path, contents, executable } in &outcome.files {
+        let below = path.strip_prefix(LAYER_DIRECTORY).and_then(|path| path.strip_prefix('/'));
+        let below = below.unwrap_or(path).parse();
+        let below = below.map_err(|error: sandbox_core::InvalidPath| error.to_string())?;
+        writer.file(&below, contents, *executable).map_err(|error| error.to_string())?;
+    }
+    Ok(())
+}
+
+/// How it ended, and the last words of what it printed.
+fn explain(outcome: &StageOutcome) -> String {
+    let mut reason = match outcome.ending {
+        Ending::Exited(code) => format!("it ended with code {code}"),
+        Ending::Signaled(signal) => format!("signal {signal} ended it"),
+        Ending::TimedOut(_) => "it took longer than the recipe allows".to_owned(),
+        Ending::OutOfMemory => "it needs more memory than the recipe allows".to_owned(),
+        Ending::TooMuchOutput => "it printed too much".to_owned(),
+        Ending::TooManyFiles => "it left more files than a layer can hold".to_owned(),
+        Ending::Cancelled => "it was cancelled".to_owned(),
+    };
+    let output = String::from_utf8_lossy(&outcome.output);
+    if let Some(line) = output.lines().rfind(|line| !line.trim().is_empty()) {
+        let _ = write!(reason, ": {}", line.trim());
+    }
+    reason
+}
+
+/// Nobody listens to what a layer's makers print, unless they fail.
+struct Unheard;
+
+impl Observer for Unheard {
+    fn output(&mut self, _: StreamKind, _: &[u8]) {}
+    fn usage(&mut self, _: UsageSample) {}
+}

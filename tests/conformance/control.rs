@@ -168,7 +168,7 @@ impl Hooks for Refusing {
 fn hooks_see_each_step_and_may_refuse_it() {
     let run = |hooks: Refusing| {
         let seen = Arc::clone(&hooks.seen);
-        let sandbox = Sandbox::builder().hooks(hooks).build().unwrap();
+        let sandbox = Sandbox::builder().hooks(hooks).without_compile_cache().build().unwrap();
         let request = c("int main(void) { return 0; }").build().unwrap();
         let result = sandbox.execute(request);
         let seen = seen.lock().unwrap().clone();

@@ -22,5 +22,6 @@ mod output;
 mod processes;
 mod resources;
 mod time;
+mod toolchains;
 mod volumes;
 mod world;

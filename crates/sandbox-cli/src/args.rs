@@ -62,7 +62,17 @@ pub(crate) enum Command {
 
 /// Arguments of `runtimes`.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The first version of a language is its default; another one is asked for as python@3.12.
+A language of your own is a folder in ~/.config/sandbox-run/runtimes with a runtime.toml in it.
+
+Example:
+  sandbox-run runtimes --install go ruby")]
 pub(crate) struct RuntimesArgs {
+    /// Get these languages with apt-get, pip or npm, then list all [default: only list]
+    #[arg(long, value_name = "LANG", num_args = 1..)]
+    pub(crate) install: Vec<String>,
+
     /// Print JSON instead of a table [default: a table]
     #[arg(long)]
     pub(crate) json: bool,

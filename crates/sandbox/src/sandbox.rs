@@ -168,12 +168,11 @@ impl SandboxBuilder {
             None => Arc::new(Runtimes::load(self.runtimes_directory.as_deref())?),
         };
         let walls_stand = self.native.without.is_empty();
-        let backend = match self.backend {
-            Some(backend) => backend,
-            None => {
-                let native = NativeOptions { shown: runtimes.shown(), ..self.native };
-                Box::new(NativeBackend::start(&native)?)
-            }
+        let backend = if let Some(backend) = self.backend {
+            backend
+        } else {
+            let native = NativeOptions { shown: runtimes.shown(), ..self.native };
+            Box::new(NativeBackend::start(&native)?)
         };
         let store = match &self.store_directory {
             Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),

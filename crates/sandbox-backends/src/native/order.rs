@@ -109,13 +109,20 @@ fn open_trees(
             if tree.inside.to_str().is_none() {
                 return Err(failed("show a toolchain", "its path is not plain text".to_owned()));
             }
-            // To write a copy of a file, its owner must be somebody inside.
-            let mapping = if tree.copy_on_write { mapping(host, &tree.host, owner) } else { None };
+            // To write a copy of a file its owner must be somebody inside, and to read what only its
+            // owner may read the program must be that one.
+            let mapped = tree.copy_on_write || is_for_its_owner(&tree.host);
+            let mapping = if mapped { mapping(host, &tree.host, owner) } else { None };
             slots
                 .open_volume(&tree.host, false, mapping)
                 .map_err(|error| failed(&format!("show {}", tree.host.display()), error))
         })
         .collect()
+}
+
+/// Whether others than the owner cannot look into a toolchain.
+fn is_for_its_owner(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o005 != 0o005)
 }
 
 /// The owner of a directory outside is the program's user inside.

@@ -50,7 +50,8 @@ impl Arena {
             .and_then(|python| runtimes.resolve(&python).ok())
             .map(|runtime| runtime.program().to_owned());
         let canaries = Canaries::set_up(python.as_deref())?;
-        let walled = Sandbox::new()?;
+        // A compiler that is attacked must run, also if the attack was compiled before.
+        let walled = Sandbox::builder().without_compile_cache().build()?;
         Ok(Self { walled, canaries })
     }
 

@@ -10,7 +10,7 @@ const FOLDERS: &[Folder] = include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
 
 /// The recipes that are part of this program, with the files they came from.
 pub(crate) fn recipes() -> Result<Vec<(PathBuf, Recipe)>, RecipeError> {
-    FOLDERS.iter().map(|folder| read(folder)).collect()
+    FOLDERS.iter().map(read).collect()
 }
 
 fn read((language, files): &Folder) -> Result<(PathBuf, Recipe), RecipeError> {

@@ -1,5 +1,7 @@
 //! `sandbox-run runtimes`: the languages, and how to get those that are missing.
 
+mod install;
+
 use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table};
@@ -18,13 +20,19 @@ struct Entry<'a> {
     extensions: &'a [String],
     available: bool,
     version: Option<&'a str>,
+    versions: &'a [String],
     program: Option<String>,
     missing: Option<&'a str>,
     install: Option<&'a str>,
 }
 
 pub(crate) fn list(args: &RuntimesArgs) -> Result<u8, Failure> {
-    let runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
+    let mut runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
+    if !args.install.is_empty() {
+        install::install(&runtimes, &args.install)?;
+        // What was looked at before is looked at anew.
+        runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
+    }
     let found = runtimes.probe_all();
     let text = if args.json {
         let entries: Vec<_> = found.iter().map(entry).collect();
@@ -45,6 +53,7 @@ fn entry(status: &RuntimeStatus) -> Entry<'_> {
         extensions: &status.extensions,
         available: status.missing.is_none(),
         version: status.version.as_deref(),
+        versions: &status.versions,
         program: status.program.as_ref().map(|path| path.display().to_string()),
         missing: status.missing.as_deref(),
         install: status.install.as_deref(),
@@ -58,7 +67,7 @@ fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
         table.set_content_arrangement(ContentArrangement::Dynamic);
         table.set_width(width);
     }
-    table.set_header(["LANGUAGE", "VERSION", "ALIASES", "FILES", "PROGRAM"]);
+    table.set_header(["LANGUAGE", "VERSIONS", "ALIASES", "FILES", "PROGRAM"]);
     for status in found {
         let files = status.extensions.iter().map(|extension| {
             let extension = extension.trim_start_matches('.');
@@ -72,7 +81,8 @@ fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
             (Some(program), None) => program.display().to_string(),
             (None, None) => String::new(),
         };
-        let version = status.version.clone().unwrap_or_else(|| "missing".to_owned());
+        let version =
+            if status.missing.is_none() { status.versions.join(" ") } else { "missing".to_owned() };
         table.add_row([
             status.name.clone(),
             version,
@@ -94,6 +104,7 @@ mod tests {
             aliases: vec!["py".into()],
             extensions: vec!["py".into()],
             version: Some("3.11.2".into()),
+            versions: vec!["3.11.2".into(), "3.12.1".into()],
             program: Some("/usr/bin/python3".into()),
             missing: None,
             install: Some("apt-get install python3".into()),
@@ -103,6 +114,7 @@ mod tests {
             aliases: Vec::new(),
             extensions: vec!["c".into(), "h".into()],
             version: None,
+            versions: Vec::new(),
             program: None,
             missing: Some("there is no gcc".into()),
             install: Some("apt-get install gcc".into()),
@@ -114,7 +126,10 @@ mod tests {
     fn the_table_tells_what_is_there_and_how_to_get_what_is_not() {
         let text = table(&statuses(), None);
         let lines: Vec<_> = text.lines().collect();
-        assert!(lines[1].contains("3.11.2") && lines[1].contains("/usr/bin/python3"), "{text}");
+        assert!(
+            lines[1].contains("3.11.2 3.12.1") && lines[1].contains("/usr/bin/python3"),
+            "{text}"
+        );
         assert!(!lines[1].contains("apt-get"), "{text}");
         assert!(lines[2].contains(".c .h") && lines[2].contains("missing"), "{text}");
         assert!(lines[2].ends_with("there is no gcc; get it: apt-get install gcc"), "{text}");

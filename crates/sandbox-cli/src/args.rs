@@ -13,7 +13,7 @@ pub(crate) use run::{Format, RunArgs};
 pub(crate) use values::IsolationChoice;
 
 const USAGE: &str = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]
-       sandbox-run runtimes | doctor | completions SHELL";
+       sandbox-run runtimes | doctor | cache [clear] | completions SHELL";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Runtimes(RuntimesArgs),
     /// Explain what this host can enforce
     Doctor(DoctorArgs),
+    /// Show and clear the compile cache
+    Cache(CacheArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -90,6 +92,43 @@ pub(crate) struct DoctorArgs {
     /// Print JSON instead of a list [default: a list]
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Arguments of `cache`.
+#[derive(Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true,
+    after_help = "\
+The store lies in $SANDBOX_RUN_STORE, or else in sandbox-run/store below $XDG_CACHE_HOME or ~/.cache.
+$SANDBOX_RUN_CACHE_SIZE bounds the compiled programs [default: 1G]; 0 turns their cache off."
+)]
+pub(crate) struct CacheArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<CacheAction>,
+    /// Print JSON instead of a table [default: a table]
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What to do with the cache.
+#[derive(Debug, Subcommand)]
+pub(crate) enum CacheAction {
+    /// Remove what is kept, all of it or one kind
+    ///
+    /// It is made again when it is needed. A program that is running loses the layers it uses.
+    Clear(ClearArgs),
+}
+
+/// Arguments of `cache clear`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ClearArgs {
+    /// Remove compiled programs [default: both kinds]
+    #[arg(long)]
+    pub(crate) compiled: bool,
+    /// Remove layers, which toolchains had prepared [default: both kinds]
+    #[arg(long)]
+    pub(crate) layers: bool,
 }
 
 /// Arguments of `completions`.

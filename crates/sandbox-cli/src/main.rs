@@ -1,6 +1,7 @@
 //! `sandbox-run`: the command line of the `sandbox` library.
 
 mod args;
+mod cache;
 mod completions;
 mod doctor;
 mod errors;
@@ -44,6 +45,7 @@ fn carry_out(command: Command) -> Result<u8, Failure> {
         Command::Run(args) => run::run(&args),
         Command::Runtimes(args) => runtimes::list(&args),
         Command::Doctor(args) => doctor::examine(&args),
+        Command::Cache(args) => cache::carry_out(&args),
         Command::Completions(args) => completions::print(args.shell),
     }
 }

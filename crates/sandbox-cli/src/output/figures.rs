@@ -16,7 +16,7 @@ pub(super) fn time(millis: f64) -> String {
 
 /// An amount of bytes: `5 B`, `1.5 KiB`, `8.2 MiB`.
 #[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
     }

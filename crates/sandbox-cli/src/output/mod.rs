@@ -1,6 +1,6 @@
 //! Ways to show an execution.
 
-mod figures;
+pub(crate) mod figures;
 mod json;
 mod ndjson;
 mod paint;

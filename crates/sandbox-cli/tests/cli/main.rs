@@ -1,6 +1,7 @@
 //! The command as people and scripts meet it.
 
 mod bad_requests;
+mod cache;
 mod commands;
 mod support;
 mod walls;

@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Output;
 use std::time::{Duration, Instant};
 
@@ -57,6 +58,13 @@ pub(crate) fn call_with_stdin(args: &[&str], stdin: &str) -> Answer {
     let mut command = Command::new(BINARY);
     let output = command.args(args).write_stdin(stdin).timeout(PATIENCE).output();
     output.unwrap().into()
+}
+
+/// Calls the command with its store in this directory.
+pub(crate) fn call_with_store(store: &Path, args: &[&str]) -> Answer {
+    let mut command = Command::new(BINARY);
+    command.env("SANDBOX_RUN_STORE", store).env_remove("SANDBOX_RUN_CACHE_SIZE");
+    command.args(args).timeout(PATIENCE).output().unwrap().into()
 }
 
 /// Waits until something holds.

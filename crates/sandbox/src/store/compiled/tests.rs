@@ -39,7 +39,7 @@ fn kept(cache: &CompiledCache, indices: std::ops::Range<u64>) -> BTreeSet<u64> {
 }
 
 #[test]
-fn what_is_put_is_found_also_by_another_process() {
+fn what_is_put_is_found_also_when_opened_anew() {
     let (root, store) = store(1 << 20);
     assert_eq!(store.compiled().get(&key(1)), None);
     store.compiled().put(&key(1), &compiled(1)).unwrap();

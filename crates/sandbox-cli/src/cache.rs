@@ -1,0 +1,186 @@
+//! `sandbox-run cache`: what is kept between runs, and how to get rid of it.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+use comfy_table::{ContentArrangement, Table};
+use sandbox::store::{Layer, Store, StoreError, Usage};
+use serde::Serialize;
+
+use crate::args::{CacheAction, CacheArgs, ClearArgs};
+use crate::errors::{Failure, printable};
+use crate::output::{figures, terminal_width};
+
+/// Everything that was found.
+#[derive(Debug, Serialize)]
+struct Findings {
+    directory: String,
+    compiled: CompiledPrograms,
+    layers: Vec<LayerEntry>,
+}
+
+#[derive(Debug, Serialize)]
+struct CompiledPrograms {
+    entries: u64,
+    bytes: u64,
+    /// 0 if none are kept.
+    most_bytes: u64,
+}
+
+/// One layer. Only its key is known if its manifest cannot be read.
+#[derive(Debug, Serialize)]
+struct LayerEntry {
+    key: String,
+    about: Option<String>,
+    created: Option<String>,
+    files: Option<u64>,
+    bytes: Option<u64>,
+}
+
+pub(crate) fn carry_out(args: &CacheArgs) -> Result<u8, Failure> {
+    let store = Store::open().map_err(|error| failure(&error))?;
+    let text = match &args.action {
+        Some(CacheAction::Clear(args)) => clear(&store, args),
+        None => look(&store).and_then(|findings| describe(&findings, args.json)),
+    }?;
+    let printed = io::stdout().lock().write_all(text.as_bytes());
+    printed.map_err(|error| Failure::printing(&error))?;
+    Ok(0)
+}
+
+/// A variable with a wrong value is put right by the person who set it.
+fn failure(error: &StoreError) -> Failure {
+    match error {
+        StoreError::Setting { .. } => Failure::usage(error),
+        _ => Failure::ours(error),
+    }
+}
+
+fn look(store: &Store) -> Result<Findings, Failure> {
+    let Usage { entries, bytes } = store.compiled().usage().map_err(|error| failure(&error))?;
+    let layers = store.layers().list().map_err(|error| failure(&error))?;
+    Ok(Findings {
+        directory: store.path().display().to_string(),
+        compiled: CompiledPrograms { entries, bytes, most_bytes: store.compiled().most().as_u64() },
+        layers: layers.iter().map(layer_entry).collect(),
+    })
+}
+
+fn layer_entry(layer: &Layer) -> LayerEntry {
+    let manifest = layer.manifest.as_ref();
+    LayerEntry {
+        key: layer.key.to_string(),
+        about: manifest.map(|manifest| manifest.about.clone()),
+        created: manifest.map(|manifest| manifest.created.format("%FT%TZ").to_string()),
+        files: manifest.map(|manifest| manifest.files),
+        bytes: manifest.map(|manifest| manifest.bytes),
+    }
+}
+
+fn describe(findings: &Findings, json: bool) -> Result<String, Failure> {
+    if json {
+        let text = serde_json::to_string_pretty(findings);
+        return Ok(text.map_err(|error| Failure::ours(&error))? + "\n");
+    }
+    Ok(text(findings, terminal_width()))
+}
+
+fn text(findings: &Findings, width: Option<u16>) -> String {
+    let mut text = String::new();
+    let CompiledPrograms { entries, bytes, most_bytes } = findings.compiled;
+    let _ = writeln!(text, "store     {}", printable(&findings.directory));
+    let _ = write!(text, "compiled  {}, {}", counted(entries, "program"), figures::size(bytes));
+    let _ = match most_bytes {
+        0 => writeln!(text, " (off: SANDBOX_RUN_CACHE_SIZE is 0)"),
+        most => writeln!(text, " of at most {}", figures::size(most)),
+    };
+    let total = findings.layers.iter().filter_map(|layer| layer.bytes).sum();
+    let number = counted(findings.layers.len() as u64, "layer");
+    let _ = writeln!(text, "layers    {number}, {}", figures::size(total));
+    if !findings.layers.is_empty() {
+        let _ = write!(text, "\n{}", table(&findings.layers, width));
+    }
+    text
+}
+
+fn table(layers: &[LayerEntry], width: Option<u16>) -> String {
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING);
+    if let Some(width) = width {
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+        table.set_width(width);
+    }
+    table.set_header(["LAYER", "SIZE", "FILES", "CREATED", "ABOUT"]);
+    for layer in layers {
+        // Twelve digits are enough to tell layers apart; all of them are in the JSON form.
+        table.add_row([
+            layer.key.get(..12).unwrap_or(&layer.key).to_owned(),
+            layer.bytes.map(figures::size).unwrap_or_default(),
+            layer.files.map(|files| files.to_string()).unwrap_or_default(),
+            layer.created.clone().unwrap_or_default(),
+            layer.about.as_deref().map_or("damaged".to_owned(), printable),
+        ]);
+    }
+    table.trim_fmt() + "\n"
+}
+
+/// Removes what was named, or everything if nothing was.
+fn clear(store: &Store, args: &ClearArgs) -> Result<String, Failure> {
+    let both = args.compiled == args.layers;
+    let mut text = String::new();
+    if both || args.compiled {
+        let freed = store.compiled().clear().map_err(|error| failure(&error))?;
+        let _ = writeln!(text, "{}", removed(&counted(freed.entries, "compiled program"), freed));
+    }
+    if both || args.layers {
+        let freed = store.layers().clear().map_err(|error| failure(&error))?;
+        let _ = writeln!(text, "{}", removed(&counted(freed.entries, "layer"), freed));
+    }
+    Ok(text)
+}
+
+fn removed(what: &str, freed: Usage) -> String {
+    format!("removed {what}, {} freed", figures::size(freed.bytes))
+}
+
+fn counted(number: u64, what: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{number} {what}{ending}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn findings(most_bytes: u64) -> Findings {
+        let layer = |key: &str, about: Option<&str>| LayerEntry {
+            key: key.repeat(64),
+            about: about.map(str::to_owned),
+            created: about.map(|_| "2026-01-15T10:30:00Z".to_owned()),
+            files: about.map(|_| 7),
+            bytes: about.map(|_| 3 << 20),
+        };
+        Findings {
+            directory: "/store".into(),
+            compiled: CompiledPrograms { entries: 1, bytes: 2048, most_bytes },
+            layers: vec![layer("a", Some("go: the standard\u{1b} library")), layer("b", None)],
+        }
+    }
+
+    #[test]
+    fn the_text_tells_what_is_kept_and_how_much_may_be() {
+        let text = text(&findings(1 << 30), None);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "store     /store");
+        assert_eq!(lines[1], "compiled  1 program, 2.0 KiB of at most 1.0 GiB");
+        assert_eq!(lines[2], "layers    2 layers, 3.0 MiB");
+        assert!(lines[5].contains("aaaaaaaaaaaa ") && lines[5].contains("3.0 MiB"), "{text}");
+        assert!(lines[5].ends_with("go: the standard\\u{1b} library"), "{text}");
+        assert!(lines[6].ends_with("damaged"), "{text}");
+    }
+
+    #[test]
+    fn a_cache_that_is_off_is_told_as_such() {
+        assert!(text(&findings(0), None).contains("2.0 KiB (off: "));
+    }
+}

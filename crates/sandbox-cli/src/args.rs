@@ -118,6 +118,10 @@ pub(crate) enum CacheAction {
     ///
     /// It is made again when it is needed. A program that is running loses the layers it uses.
     Clear(ClearArgs),
+    /// Compare every layer with what was written when it was made
+    ///
+    /// Compiled programs are compared whenever they are used. Exit code: 1 if a layer is damaged.
+    Verify,
 }
 
 /// Arguments of `cache clear`.

@@ -39,13 +39,44 @@ struct LayerEntry {
 
 pub(crate) fn carry_out(args: &CacheArgs) -> Result<u8, Failure> {
     let store = Store::open().map_err(|error| failure(&error))?;
+    let mut code = 0;
     let text = match &args.action {
-        Some(CacheAction::Clear(args)) => clear(&store, args),
-        None => look(&store).and_then(|findings| describe(&findings, args.json)),
-    }?;
+        Some(CacheAction::Clear(args)) => clear(&store, args)?,
+        Some(CacheAction::Verify) => {
+            let (text, all_well) = verify(&store)?;
+            code = u8::from(!all_well);
+            text
+        }
+        None => look(&store).and_then(|findings| describe(&findings, args.json))?,
+    };
     let printed = io::stdout().lock().write_all(text.as_bytes());
     printed.map_err(|error| Failure::printing(&error))?;
-    Ok(0)
+    Ok(code)
+}
+
+/// A line for each layer, and whether none of them is damaged.
+fn verify(store: &Store) -> Result<(String, bool), Failure> {
+    let layers = store.layers().list().map_err(|error| failure(&error))?;
+    let mut text = String::new();
+    let mut all_well = true;
+    for layer in layers {
+        let about = layer.manifest.as_ref().map_or("damaged", |manifest| &manifest.about);
+        let about = printable(about);
+        match store.layers().verify(&layer.key) {
+            Ok(()) => {
+                let _ = writeln!(text, "as it was made  {about}");
+            }
+            Err(error) => {
+                all_well = false;
+                let reason = sandbox::with_causes(&error);
+                let _ = writeln!(text, "DAMAGED         {about}: {}", printable(&reason));
+            }
+        }
+    }
+    if !all_well {
+        text.push_str("`sandbox-run cache clear --layers` removes them; they are then made anew\n");
+    }
+    Ok((text, all_well))
 }
 
 /// A variable with a wrong value is put right by the person who set it.

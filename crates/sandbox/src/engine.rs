@@ -12,7 +12,7 @@ use crate::events::Events;
 use crate::layers::{LayerError, Layers};
 use crate::plan::Surroundings;
 use crate::report::{self, Header, Interruption, StageResult};
-use crate::store::Store;
+use crate::store::{Compiled, Key, Store};
 use crate::{ExecuteError, Hooks, Runtime, Runtimes, compile_cache, plan};
 
 /// What every execution shares.
@@ -67,7 +67,9 @@ impl Engine {
     ) -> Result<Report, ExecuteError> {
         events.queued();
         let mut results = Vec::new();
-        let interruption = match self.run_stages(job, &mut results, events, cancel) {
+        let mut to_keep = None;
+        let stages = self.run_stages(job, &mut results, &mut to_keep, events, cancel);
+        let interruption = match stages {
             Ok(()) => None,
             Err(Stop::Interrupted(stage, interruption)) => Some((stage, interruption)),
             Err(Stop::Refused(error)) => return Err(error),
@@ -83,13 +85,20 @@ impl Engine {
         for hook in &self.hooks {
             hook.on_report(&report);
         }
-        Ok(events.report(report))
+        let report = events.report(report);
+        // Writing to the disk is slow, and nobody waits for it now.
+        if let (Some((key, compiled)), Ok(store)) = (to_keep, &self.store) {
+            // The program was compiled and has run; that the next one compiles again is no failure.
+            let _ = store.compiled().put(&key, &compiled);
+        }
+        Ok(report)
     }
 
     fn run_stages(
         &self,
         job: &Job,
         results: &mut Vec<StageResult>,
+        to_keep: &mut Option<(Key, Compiled)>,
         events: &mut Events<'_>,
         cancel: &CancelToken,
     ) -> Result<(), Stop> {
@@ -98,7 +107,7 @@ impl Engine {
             let surroundings = self.surroundings(job, Stage::Compile, events, cancel)?;
             let plan = plan::compile(&job.runtime, &job.request, surroundings)
                 .expect("a runtime that compiles has a compile stage");
-            let mut compiled = self.compile(job, plan, events, cancel)?;
+            let mut compiled = self.compile(job, plan, to_keep, events, cancel)?;
             let succeeded = compiled.succeeded();
             artefacts = std::mem::take(&mut compiled.outcome.files);
             let skipped = std::mem::take(&mut compiled.outcome.skipped);
@@ -138,11 +147,13 @@ impl Engine {
         Ok(surroundings)
     }
 
-    /// Carries out a compile stage, unless what comes of it is known.
+    /// Carries out a compile stage, unless what comes of it is known. What is worth knowing the next
+    /// time goes into `to_keep`.
     fn compile(
         &self,
         job: &Job,
         plan: StagePlan,
+        to_keep: &mut Option<(Key, Compiled)>,
         events: &mut Events<'_>,
         cancel: &CancelToken,
     ) -> Result<StageResult, Stop> {
@@ -157,10 +168,7 @@ impl Engine {
             });
         }
         let result = self.run_stage(job, plan, events, cancel)?;
-        if let Some(compiled) = compile_cache::keep(&result.outcome) {
-            // The program is there; that the next one will wait again is not its failure.
-            let _ = cache.put(&key, &compiled);
-        }
+        *to_keep = compile_cache::keep(&result.outcome).map(|compiled| (key, compiled));
         Ok(result)
     }
 

@@ -100,7 +100,7 @@ impl LayerStore {
     }
 
     /// Compares the files of a layer with its manifest.
-    pub(crate) fn verify(&self, key: &Key) -> Result<(), StoreError> {
+    pub fn verify(&self, key: &Key) -> Result<(), StoreError> {
         let place = self.place_of(key);
         LayerManifest::read(&place.join(MANIFEST))?.compare(&place.join(TREE))
     }

@@ -9,32 +9,66 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    for name in ["attacks", "runtimes"] {
+    let write = |name: &str, line: &dyn Fn(&str, &[File]) -> String| -> io::Result<()> {
         let directory = here.join("../..").join(name).canonicalize()?;
         // Cargo looks at everything below a directory that is named here.
         println!("cargo::rerun-if-changed={}", directory.display());
-        fs::write(out.join(format!("{name}.rs")), table(&directory)?)?;
-    }
-    Ok(())
+        let lines: String =
+            folders(&directory)?.iter().map(|(name, files)| line(name, files)).collect();
+        fs::write(out.join(format!("{name}.rs")), format!("&[\n{lines}]\n"))
+    };
+    write("attacks", &|class, files| format!("    ({class:?}, {}),\n", texts(files)))?;
+    write("runtimes", &|language, files| {
+        let lists = headers(files);
+        let files = texts(files);
+        format!("    Folder {{ name: {language:?}, lists: [{lists}], files: {files} }},\n")
+    })
 }
 
-/// The folders of a directory, each with the names and texts of its files.
-fn table(directory: &Path) -> io::Result<String> {
-    let mut table = String::from("&[\n");
+/// A file by its name and where it is.
+type File = (String, PathBuf);
+
+/// The folders of a directory with their files.
+fn folders(directory: &Path) -> io::Result<Vec<(String, Vec<File>)>> {
+    let mut folders = Vec::new();
     for folder in sorted(directory)? {
         let path = directory.join(&folder);
-        if !path.is_dir() {
-            continue;
+        if path.is_dir() {
+            let files = sorted(&path)?.into_iter().map(|name| (name.clone(), path.join(name)));
+            let files: Vec<File> = files.collect();
+            // Git knows no empty folders, but an editor may leave one.
+            if !files.is_empty() {
+                folders.push((folder, files));
+            }
         }
-        let _ = writeln!(table, "    (\"{folder}\", &[");
-        for name in sorted(&path)? {
-            let file = path.join(&name).display().to_string();
-            let _ = writeln!(table, "        (\"{name}\", include_str!({file:?})),");
-        }
-        table.push_str("    ]),\n");
     }
-    table.push_str("]\n");
-    Ok(table)
+    Ok(folders)
+}
+
+/// Names and texts, as Rust.
+fn texts(files: &[File]) -> String {
+    let mut list = String::from("&[");
+    for (name, path) in files {
+        let _ = write!(list, "({name:?}, include_str!({:?})), ", path.display().to_string());
+    }
+    list + "]"
+}
+
+/// The lists of a recipe that must be known before it is read, as Rust. A test in the library compares
+/// them with what the reader of recipes finds.
+fn headers(files: &[File]) -> String {
+    let recipe = files.iter().find(|(name, _)| name == "runtime.toml");
+    let recipe = recipe.and_then(|(_, path)| fs::read_to_string(path).ok()).unwrap_or_default();
+    let keys = ["aliases", "extensions", "interpreters", "markers", "shows"];
+    let list = |key: &str| {
+        let begin = recipe.lines().find(|line| line.starts_with(&format!("{key} = [")));
+        let begin = begin.and_then(|line| recipe.find(line));
+        let value = begin.map_or("", |begin| recipe[begin..].split(']').next().unwrap_or_default());
+        // What is quoted by double quotes is every second part.
+        let words: Vec<&str> = value.split('"').skip(1).step_by(2).collect();
+        format!("&{words:?}, ")
+    };
+    keys.map(list).concat()
 }
 
 /// The names in a directory; editors leave hidden files, which are none of ours.

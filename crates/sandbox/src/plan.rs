@@ -380,11 +380,9 @@ mod tests {
         let builder = Request::builder("c").code("").file("lib/a.c", "").file("a.h", "");
         let request = build(builder.file("-o.c", "").file("@x.c", ""));
         let plan = compile(&unprobed("c"), &request, Surroundings::default()).unwrap();
-        #[rustfmt::skip]
-        assert_eq!(plan.command, [
-            "/usr/bin/the-c", "-O2", "-std=gnu17", "-o", "program",
-            "main.c", "lib/a.c", "./-o.c", "./@x.c", "-lm",
-        ]);
+        let sources = ["main.c", "lib/a.c", "./-o.c", "./@x.c"];
+        let told = plan.command.windows(sources.len()).filter(|words| *words == sources).count();
+        assert_eq!(told, 1, "{:?}", plan.command);
         assert_eq!(paths(&plan), ["main.c", "lib/a.c", "a.h", "-o.c", "@x.c"]);
         assert!(plan.collect.globs[0].matches("program"));
     }

@@ -57,7 +57,11 @@ fn headline(report: &Report, paint: Paint) -> String {
     for stage in &report.stages {
         if stage.name == Stage::Compile && report.stage == Stage::Run {
             let millis = stage.figures.wall_time.as_secs_f64() * 1000.0;
-            figures.push(format!("compiled in {}", time(millis)));
+            figures.push(if stage.cached {
+                "compiled before".to_owned()
+            } else {
+                format!("compiled in {}", time(millis))
+            });
         }
     }
     // Without a run stage the figures of the last stage are the ones that matter.

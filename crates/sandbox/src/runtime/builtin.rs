@@ -1,44 +1,59 @@
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use super::header::Written;
 use super::recipe::{Recipe, RecipeError};
 
-/// The files of one folder of `runtimes`: names and texts.
-type Folder = (&'static str, &'static [(&'static str, &'static str)]);
+/// One folder of `runtimes`.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    pub(crate) name: &'static str,
+    /// Aliases, extensions, interpreters, markers, and what it shows of the host.
+    pub(crate) lists: [&'static [&'static str]; 5],
+    /// Names and texts.
+    files: &'static [(&'static str, &'static str)],
+}
 
 /// Every folder of `runtimes`, put together by the build script: adding a language is adding one.
 const FOLDERS: &[Folder] = include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
 
-/// The recipes that are part of this program, with the files they came from.
-pub(crate) fn recipes() -> Result<Vec<(PathBuf, Recipe)>, RecipeError> {
-    FOLDERS.iter().map(read).collect()
+/// The recipes that are part of this program.
+pub(crate) fn recipes() -> impl Iterator<Item = Written> {
+    FOLDERS.iter().map(Written::built_in)
 }
 
-fn read((language, files): &Folder) -> Result<(PathBuf, Recipe), RecipeError> {
-    let path = Path::new("runtimes").join(language).join("runtime.toml");
+pub(crate) fn read(folder: &Folder) -> Result<Recipe, RecipeError> {
+    let path = Path::new("runtimes").join(folder.name).join("runtime.toml");
     let text = |name: &str| {
-        let found = files.iter().find(|(known, _)| *known == name);
+        let found = folder.files.iter().find(|(known, _)| *known == name);
         found.map(|(_, text)| *text).ok_or_else(|| format!("there is no {name} beside the recipe"))
     };
     let missing = |reason| RecipeError { file: path.clone(), line: None, reason };
     let recipe = text("runtime.toml").map_err(missing)?;
-    let recipe = Recipe::parse(&path, recipe, |name| text(name).map(ToOwned::to_owned))?;
-    Ok((path, recipe))
+    Recipe::parse(&path, recipe, |name| text(name).map(ToOwned::to_owned))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::header::Header;
     use super::*;
 
     #[test]
     fn every_built_in_recipe_is_well_formed() {
-        let recipes = recipes().unwrap();
-        assert!(recipes.len() >= 3, "only {} recipes were built in", recipes.len());
-        for (file, recipe) in recipes {
-            let folder = Path::new("runtimes").join(recipe.name());
-            assert_eq!(file, folder.join("runtime.toml"), "a recipe is called as its folder");
-            assert_eq!(recipe.hello().expected, "Hello, World!\n", "{}", recipe.name());
-            let toolchain = &recipe.toolchain;
-            assert!(toolchain.install.is_some(), "{}", recipe.name());
+        assert!(FOLDERS.len() >= 20, "only {} languages are built in", FOLDERS.len());
+        for folder in FOLDERS {
+            let recipe = read(folder).unwrap();
+            let name = folder.name;
+            assert_eq!(recipe.name(), name, "a language is called as its folder");
+            assert_eq!(recipe.hello().expected, "Hello, World!\n", "{name}");
+            assert!(recipe.toolchain.install.is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_without_reading_a_recipe_is_what_the_recipe_says() {
+        for folder in FOLDERS {
+            let recipe = read(folder).unwrap();
+            assert_eq!(Written::built_in(folder).header, Header::of(&recipe));
         }
     }
 }

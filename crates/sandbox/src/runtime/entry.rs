@@ -3,7 +3,8 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
-use super::recipe::Recipe;
+use super::header::{Header, Written};
+use super::recipe::{Recipe, Toolchain};
 use super::registry::ResolveError;
 use super::toolchain::{self, Absent, Found, Places};
 use super::version;
@@ -11,11 +12,14 @@ use super::version;
 /// A recipe and what this host has for it.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    pub(crate) recipe: Arc<Recipe>,
+    written: Written,
     places: Arc<Places>,
     /// One for each candidate of the recipe, filled when it is first asked for.
-    probed: Vec<OnceLock<Vec<Result<Found, Absent>>>>,
+    probed: OnceLock<Vec<OnceLock<Probed>>>,
 }
+
+/// What became of a candidate.
+type Probed = Vec<Result<Found, Absent>>;
 
 /// What is there for a language on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -39,19 +43,32 @@ pub struct RuntimeStatus {
 }
 
 impl Entry {
-    pub(crate) fn new(recipe: Recipe, places: Arc<Places>) -> Self {
-        let probed = recipe.toolchain.programs.0.iter().map(|_| OnceLock::new());
-        Self { probed: probed.collect(), recipe: Arc::new(recipe), places }
+    pub(crate) fn new(written: Written, places: Arc<Places>) -> Self {
+        Self { written, places, probed: OnceLock::new() }
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        &self.written.header
+    }
+
+    pub(crate) fn recipe(&self) -> &Arc<Recipe> {
+        self.written.recipe()
+    }
+
+    fn toolchain(&self) -> &Toolchain {
+        &self.recipe().toolchain
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.recipe.name()).chain(self.recipe.aliases())
+        self.header().names()
     }
 
     /// Each candidate of the recipe with what became of it, looked at only as far as the caller goes.
     fn candidates(&self) -> impl Iterator<Item = (&str, &Result<Found, Absent>)> {
-        let toolchain = &self.recipe.toolchain;
-        toolchain.programs.0.iter().zip(&self.probed).flat_map(|(program, slot)| {
+        let toolchain = self.toolchain();
+        let programs = &toolchain.programs.0;
+        let probed = self.probed.get_or_init(|| programs.iter().map(|_| OnceLock::new()).collect());
+        programs.iter().zip(probed).flat_map(|(program, slot)| {
             let results = slot.get_or_init(|| toolchain::probe(program, toolchain, &self.places));
             results.iter().map(move |result| (program.as_str(), result))
         })
@@ -71,7 +88,7 @@ impl Entry {
 
     /// Programs that the toolchain cannot do without, and that are not there.
     fn missing_needs(&self) -> impl Iterator<Item = &str> {
-        let needs = self.recipe.toolchain.needs.iter();
+        let needs = self.toolchain().needs.iter();
         needs.filter(|need| !toolchain::is_there(need, &self.places)).map(String::as_str)
     }
 
@@ -92,7 +109,7 @@ impl Entry {
             return Err(self.toolchain_missing());
         }
         Err(ResolveError::VersionMissing {
-            language: self.recipe.name().to_owned(),
+            language: self.header().name.clone(),
             wanted: wanted.to_owned(),
             found: others,
         })
@@ -100,9 +117,9 @@ impl Entry {
 
     pub(crate) fn toolchain_missing(&self) -> ResolveError {
         ResolveError::ToolchainMissing {
-            language: self.recipe.name().to_owned(),
+            language: self.header().name.clone(),
             reason: self.why_missing(),
-            install: self.recipe.toolchain.install.clone(),
+            install: self.toolchain().install.clone(),
         }
     }
 
@@ -138,14 +155,14 @@ impl Entry {
             }
         }
         RuntimeStatus {
-            name: self.recipe.name().to_owned(),
-            aliases: self.recipe.aliases().map(ToOwned::to_owned).collect(),
-            extensions: self.recipe.extensions.clone(),
+            name: self.header().name.clone(),
+            aliases: self.header().aliases.clone(),
+            extensions: self.header().extensions.clone(),
             version: found.map(|found| found.version.clone()),
             versions,
             program: found.map(|found| found.program.clone()),
             missing: found.is_none().then(|| self.why_missing()),
-            install: self.recipe.toolchain.install.clone(),
+            install: self.toolchain().install.clone(),
         }
     }
 }

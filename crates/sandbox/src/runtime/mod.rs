@@ -5,6 +5,7 @@ mod limits;
 mod recipe;
 
 mod builtin;
+mod header;
 mod sources;
 
 mod toolchain;
@@ -90,12 +91,11 @@ pub(crate) mod tests {
 
     /// A runtime of a built-in recipe that did not look at this host.
     pub(crate) fn unprobed(name: &str) -> Runtime {
-        let recipe =
-            builtin::recipes().unwrap().into_iter().find(|(_, recipe)| recipe.name() == name);
-        of_recipe(recipe.unwrap().1)
+        let recipe = builtin::recipes().find(|written| written.header.name == name).unwrap();
+        of_recipe(Arc::clone(recipe.recipe()))
     }
 
-    pub(crate) fn of_recipe(recipe: Recipe) -> Runtime {
+    pub(crate) fn of_recipe(recipe: Arc<Recipe>) -> Runtime {
         let found = Found {
             program: format!("/usr/bin/the-{}", recipe.name()).into(),
             version: "1.2.3".to_owned(),
@@ -103,6 +103,6 @@ pub(crate) mod tests {
             tree: None,
             stamp: String::new(),
         };
-        Runtime::new(Arc::new(recipe), found)
+        Runtime::new(recipe, found)
     }
 }

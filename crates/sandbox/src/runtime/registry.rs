@@ -5,7 +5,8 @@ use std::sync::Arc;
 use sandbox_core::LanguageChoice;
 
 use super::entry::{Entry, RuntimeStatus};
-use super::recipe::{Hello, Recipe, RecipeError};
+use super::header::{Header, Written};
+use super::recipe::{Hello, RecipeError};
 use super::toolchain::{self, Places};
 use super::{Installer, Runtime, builtin, sources, spelling};
 
@@ -67,7 +68,7 @@ impl Runtimes {
     /// Without `extra`, the user's own configuration directory is looked at, if there is one. A recipe
     /// found there replaces the built-in one of the same name.
     pub fn load(extra: Option<&Path>) -> Result<Self, RecipeError> {
-        let mut recipes = builtin::recipes()?;
+        let mut recipes: Vec<Written> = builtin::recipes().collect();
         match extra {
             Some(directory) => recipes.extend(sources::directory(directory)?),
             None => {
@@ -80,14 +81,14 @@ impl Runtimes {
     }
 
     /// Later recipes replace earlier ones of the same name.
-    fn from_recipes(recipes: Vec<(PathBuf, Recipe)>, places: Places) -> Result<Self, RecipeError> {
+    fn from_recipes(recipes: Vec<Written>, places: Places) -> Result<Self, RecipeError> {
         let places = Arc::new(places);
         let mut by_name = BTreeMap::new();
-        for (file, recipe) in recipes {
-            by_name.insert(recipe.name().to_owned(), (file, recipe));
+        for written in recipes {
+            by_name.insert(written.header.name.clone(), written);
         }
         refuse_clashes(by_name.values())?;
-        let entry = |(_, recipe)| Entry::new(recipe, Arc::clone(&places));
+        let entry = |written| Entry::new(written, Arc::clone(&places));
         Ok(Self { entries: by_name.into_values().map(entry).collect(), places })
     }
 
@@ -98,7 +99,7 @@ impl Runtimes {
 
     /// The languages' names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.entries.iter().map(|entry| entry.recipe.name())
+        self.entries.iter().map(|entry| entry.header().name.as_str())
     }
 
     /// Finds a language by name or alias, and the toolchain for it.
@@ -115,20 +116,19 @@ impl Runtimes {
             None => entry.first().ok_or_else(|| entry.toolchain_missing())?,
             Some(wanted) => entry.version(wanted)?,
         };
-        Ok(Runtime::new(Arc::clone(&entry.recipe), found.clone()))
+        Ok(Runtime::new(Arc::clone(entry.recipe()), found.clone()))
     }
 
     /// Files and directories beside /usr that some language needs to see, as far as they are there.
     pub(crate) fn shown(&self) -> Vec<PathBuf> {
-        let recipes = self.entries.iter().map(|entry| &entry.recipe.toolchain);
-        let shown = recipes.flat_map(|toolchain| &toolchain.shows);
+        let shown = self.entries.iter().flat_map(|entry| &entry.header().shows);
         shown.flat_map(|pattern| toolchain::existing(pattern, &self.places)).collect()
     }
 
     /// Where a project of a language starts: the first of these paths that fits the first pattern of
     /// its recipe that any of them fits.
     pub fn project_entry<'a>(&self, language: &str, paths: &[&'a str]) -> Option<&'a str> {
-        let recipe = &self.find(language)?.recipe;
+        let recipe = self.find(language)?.recipe();
         let usual = paths.iter().find(|path| **path == recipe.entry().as_str());
         usual.copied().or_else(|| {
             let mut patterns = recipe.entries().iter();
@@ -139,14 +139,14 @@ impl Runtimes {
     /// The language of a project, if a file at its top tells.
     pub fn language_for_project(&self, paths: &[&str]) -> Option<&str> {
         let marks =
-            |recipe: &Recipe| recipe.markers.iter().any(|marker| paths.contains(&marker.as_str()));
-        let entry = self.entries.iter().find(|entry| marks(&entry.recipe))?;
-        Some(entry.recipe.name())
+            |header: &Header| header.markers.iter().any(|marker| paths.contains(&marker.as_str()));
+        let mut headers = self.entries.iter().map(Entry::header);
+        headers.find(|header| marks(header)).map(|header| header.name.as_str())
     }
 
     /// What brings the toolchain of a language.
     pub fn installer(&self, language: &str) -> Option<&Installer> {
-        self.find(language).map(|entry| &entry.recipe.toolchain.installer)
+        self.find(language).map(|entry| &entry.recipe().toolchain.installer)
     }
 
     /// The language of a file, by its extension or by its first line if that is a `#!` line.
@@ -154,27 +154,28 @@ impl Runtimes {
         let name = file_name.rsplit('/').next().unwrap_or(file_name);
         let extension = name.rsplit_once('.').map(|(_, extension)| extension);
         let interpreter = interpreter(first_line);
-        let find = |fits: &dyn Fn(&Recipe) -> bool| {
-            self.entries.iter().find(|entry| fits(&entry.recipe)).map(|entry| entry.recipe.name())
+        let find = |fits: &dyn Fn(&Header) -> bool| {
+            let mut headers = self.entries.iter().map(Entry::header);
+            headers.find(|header| fits(header)).map(|header| header.name.as_str())
         };
         extension
             .and_then(|extension| {
-                find(&|recipe| recipe.extensions.iter().any(|known| known == extension))
+                find(&|header| header.extensions.iter().any(|known| known == extension))
             })
             .or_else(|| {
                 let interpreter = interpreter?;
                 // python3.11 is python, as long as nobody claims the longer name.
                 let bare = interpreter.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-                find(&|recipe| recipe.interpreters.iter().any(|known| known == interpreter))
+                find(&|header| header.interpreters.iter().any(|known| known == interpreter))
                     .or_else(|| {
-                        find(&|recipe| recipe.interpreters.iter().any(|known| known == bare))
+                        find(&|header| header.interpreters.iter().any(|known| known == bare))
                     })
             })
     }
 
     /// The program that shows that a language works.
     pub fn hello(&self, name: &str) -> Option<&Hello> {
-        self.find(name).map(|entry| entry.recipe.hello())
+        self.find(name).map(|entry| entry.recipe().hello())
     }
 
     fn find(&self, name: &str) -> Option<&Entry> {
@@ -193,18 +194,16 @@ fn interpreter(first_line: &str) -> Option<&str> {
 }
 
 /// No name, extension or interpreter may lead to two languages.
-fn refuse_clashes<'a>(
-    recipes: impl Iterator<Item = &'a (PathBuf, Recipe)>,
-) -> Result<(), RecipeError> {
+fn refuse_clashes<'a>(recipes: impl Iterator<Item = &'a Written>) -> Result<(), RecipeError> {
     let mut owners: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    for (file, recipe) in recipes {
-        let names = std::iter::once(recipe.name()).chain(recipe.aliases());
-        let claims = names
+    for Written { file, header, .. } in recipes {
+        let claims = header
+            .names()
             .map(|name| ("name", name))
-            .chain(recipe.extensions.iter().map(|text| ("extension", text.as_str())))
-            .chain(recipe.interpreters.iter().map(|text| ("interpreter", text.as_str())));
+            .chain(header.extensions.iter().map(|text| ("extension", text.as_str())))
+            .chain(header.interpreters.iter().map(|text| ("interpreter", text.as_str())));
         for claim in claims {
-            if let Some(owner) = owners.insert(claim, recipe.name()) {
+            if let Some(owner) = owners.insert(claim, &header.name) {
                 let (kind, text) = claim;
                 return Err(RecipeError {
                     file: file.clone(),
@@ -219,9 +218,10 @@ fn refuse_clashes<'a>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::recipe::Recipe;
     use super::*;
 
-    fn recipe(name: &str, extras: &str, programs: &str, args: &str) -> (PathBuf, Recipe) {
+    fn recipe(name: &str, extras: &str, programs: &str, args: &str) -> Written {
         let text = format!(
             "name = '{name}'\nentry = 'main'\n{extras}\n[toolchain]\nprograms = {programs}\n\
              install = 'get {name}'\nversion = {{ args = {args} }}\n[run]\ncommand = ['{{program}}']\n\
@@ -229,7 +229,7 @@ mod tests {
         );
         let file = PathBuf::from(format!("{name}/runtime.toml"));
         let recipe = Recipe::parse(&file, &text, |_| unreachable!()).unwrap();
-        (file, recipe)
+        Written::read(file, recipe)
     }
 
     fn resolve(runtimes: &Runtimes, choice: &str) -> Result<Runtime, ResolveError> {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     fn built_in() -> Runtimes {
-        Runtimes::from_recipes(builtin::recipes().unwrap(), Places::default()).unwrap()
+        Runtimes::from_recipes(builtin::recipes().collect(), Places::default()).unwrap()
     }
 
     #[test]

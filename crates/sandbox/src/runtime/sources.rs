@@ -1,10 +1,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::header::Written;
 use super::recipe::{Recipe, RecipeError};
 
 /// The recipes in a directory that has one directory for each language.
-pub(crate) fn directory(directory: &Path) -> Result<Vec<(PathBuf, Recipe)>, RecipeError> {
+pub(crate) fn directory(directory: &Path) -> Result<Vec<Written>, RecipeError> {
     let failed = |file: &Path, error: io::Error| RecipeError {
         file: file.to_owned(),
         line: None,
@@ -24,10 +25,10 @@ pub(crate) fn directory(directory: &Path) -> Result<Vec<(PathBuf, Recipe)>, Reci
             std::fs::read_to_string(&beside)
                 .map_err(|error| format!("{} cannot be read: {error}", beside.display()))
         })?;
-        recipes.push((file, recipe));
+        recipes.push(Written::read(file, recipe));
     }
     // A directory has no order of its own, and two recipes of one name must not depend on luck.
-    recipes.sort_by(|(left, _), (right, _)| left.cmp(right));
+    recipes.sort_by(|left, right| left.file.cmp(&right.file));
     Ok(recipes)
 }
 

@@ -95,8 +95,7 @@ fn examine(
     // called by. Another one, such as a link by way of /etc/alternatives, leads nowhere inside.
     let program = if shown::leads_there_inside(&path) { path } else { real.clone() };
     let root = shown::root_of(&real);
-    let tree =
-        (!shown::is_system(&real)).then(|| shown::tree(&real, &root, places.home.as_deref()));
+    let tree = (!shown::is_system(&real)).then(|| shown::tree(&real, &root, places));
     Ok(Found { program, version, root, tree, stamp: stamp.describe() })
 }
 

@@ -4,6 +4,8 @@ use std::path::{Component, Path, PathBuf};
 
 use sandbox_core::Tree;
 
+use super::places::Places;
+
 /// The one tree of the host that every sandbox shows.
 const SHOWN_INSIDE: &str = "/usr";
 /// Names under which it is shown.
@@ -44,9 +46,21 @@ pub(crate) fn root_of(program: &Path) -> PathBuf {
 
 /// What to show of a toolchain that is not in the system's own tree: all of its root directory, or
 /// only the program where that directory holds more than a toolchain.
-pub(crate) fn tree(program: &Path, root: &Path, home: Option<&Path>) -> Tree {
-    let shown = if is_private_to_toolchain(root, home) { root } else { program };
-    Tree { host: shown.to_owned(), inside: shown.to_owned(), copy_on_write: false }
+pub(crate) fn tree(program: &Path, root: &Path, places: &Places) -> Tree {
+    let shown = match installed_in(program, places) {
+        Some(directory) => directory,
+        None if is_private_to_toolchain(root, places.home.as_deref()) => root.to_owned(),
+        None => program.to_owned(),
+    };
+    Tree { host: shown.clone(), inside: shown, copy_on_write: false }
+}
+
+/// The directory of a language among the toolchains that we installed: all that is there belongs to
+/// the toolchain, packages beside the program's own included.
+fn installed_in(program: &Path, places: &Places) -> Option<PathBuf> {
+    let toolchains = places.toolchains.as_ref()?.canonicalize().ok()?;
+    let language = program.strip_prefix(&toolchains).ok()?.iter().next()?;
+    Some(toolchains.join(language))
 }
 
 /// A home, what is above it, and a hidden directory at its top (`~/.local`, `~/.cargo`, `~/.config`)
@@ -78,7 +92,8 @@ mod tests {
     fn a_toolchain_is_shown_whole_and_a_home_never() {
         let shown = |program: &str| {
             let program = Path::new(program);
-            tree(program, &root_of(program), Some(Path::new("/home/ada"))).host
+            let places = Places { home: Some("/home/ada".into()), ..Places::default() };
+            tree(program, &root_of(program), &places).host
         };
         for (program, host) in [
             ("/home/ada/.pyenv/versions/3.11.7/bin/python3.11", "/home/ada/.pyenv/versions/3.11.7"),
@@ -94,6 +109,15 @@ mod tests {
         ] {
             assert_eq!(shown(program), Path::new(host), "{program}");
         }
+    }
+
+    #[test]
+    fn an_installed_toolchain_is_shown_with_the_packages_beside_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let toolchains = directory.path().canonicalize().unwrap();
+        let program = toolchains.join("toy/modules/compiler/bin/toy");
+        let places = Places { toolchains: Some(toolchains.clone()), ..Places::default() };
+        assert_eq!(tree(&program, &root_of(&program), &places).host, toolchains.join("toy"));
     }
 
     #[test]

@@ -1,0 +1,79 @@
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use super::builtin::{self, Folder};
+use super::recipe::Recipe;
+
+/// What tells one language from another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) name: String,
+    pub(crate) aliases: Vec<String>,
+    pub(crate) extensions: Vec<String>,
+    pub(crate) interpreters: Vec<String>,
+    pub(crate) markers: Vec<String>,
+    /// Paths of the host that must be shown for it.
+    pub(crate) shows: Vec<String>,
+}
+
+/// A recipe with its header. Those that are part of this program are read only when they are used:
+/// an execution uses one of them, and reading all would take longer than many a program runs.
+#[derive(Debug)]
+pub(crate) struct Written {
+    pub(crate) file: PathBuf,
+    pub(crate) header: Header,
+    recipe: OnceLock<Arc<Recipe>>,
+    folder: Option<&'static Folder>,
+}
+
+impl Header {
+    pub(crate) fn of(recipe: &Recipe) -> Self {
+        Self {
+            name: recipe.name().to_owned(),
+            aliases: recipe.aliases().map(ToOwned::to_owned).collect(),
+            extensions: recipe.extensions.clone(),
+            interpreters: recipe.interpreters.clone(),
+            markers: recipe.markers.clone(),
+            shows: recipe.toolchain.shows.clone(),
+        }
+    }
+
+    fn built_in(folder: &Folder) -> Self {
+        let list = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        let [aliases, extensions, interpreters, markers, shows] = folder.lists;
+        Self {
+            name: folder.name.to_owned(),
+            aliases: list(aliases),
+            extensions: list(extensions),
+            interpreters: list(interpreters),
+            markers: list(markers),
+            shows: list(shows),
+        }
+    }
+
+    /// The name, then the aliases.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.name).chain(&self.aliases).map(String::as_str)
+    }
+}
+
+impl Written {
+    pub(crate) fn read(file: PathBuf, recipe: Recipe) -> Self {
+        let header = Header::of(&recipe);
+        Self { file, header, recipe: OnceLock::from(Arc::new(recipe)), folder: None }
+    }
+
+    pub(crate) fn built_in(folder: &'static Folder) -> Self {
+        let file = Path::new("runtimes").join(folder.name).join("runtime.toml");
+        let header = Header::built_in(folder);
+        Self { file, header, recipe: OnceLock::new(), folder: Some(folder) }
+    }
+
+    pub(crate) fn recipe(&self) -> &Arc<Recipe> {
+        self.recipe.get_or_init(|| {
+            let folder = self.folder.expect("a recipe that is not built in was read at once");
+            let recipe = builtin::read(folder).expect("a test reads every built-in recipe");
+            Arc::new(recipe)
+        })
+    }
+}

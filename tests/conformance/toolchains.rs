@@ -49,13 +49,11 @@ impl Home {
             let toy = root.join("bin/toy");
             std::fs::write(&toy, script.replace("VERSION", version)).unwrap();
             std::fs::write(root.join("lib/data"), version).unwrap();
-            for (path, mode) in [(&toy, mode | 0o100), (&root.join("lib/data"), mode)] {
-                std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
-            }
-            let directory_mode = if mode & 0o004 == 0 { 0o700 } else { 0o755 };
-            for directory in [root.join("bin"), root.join("lib"), root.clone()] {
-                let permissions = PermissionsExt::from_mode(directory_mode);
-                std::fs::set_permissions(directory, permissions).unwrap();
+            let data = root.join("lib/data");
+            std::fs::set_permissions(data, PermissionsExt::from_mode(mode)).unwrap();
+            let entered = if mode & 0o004 == 0 { 0o700 } else { 0o755 };
+            for path in [toy, root.join("bin"), root.join("lib"), root] {
+                std::fs::set_permissions(path, PermissionsExt::from_mode(entered)).unwrap();
             }
         }
         std::fs::write(home.path().join(".toys/secret"), "secret").unwrap();

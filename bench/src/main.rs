@@ -4,9 +4,12 @@
 //! program runs bare, under bubblewrap and in our sandbox, in turns, so that whatever else the machine
 //! does falls on all alike ([`cases`], [`measure`]). Then it shows where our own time goes: by stage of
 //! a run, and by wall ([`walls`]). [`table`] is for people, [`record`] for machines.
+//!
+//! `sandbox-bench compile` asks what compiling costs ([`compile`]).
 
 mod cases;
 mod cold;
+mod compile;
 mod host;
 mod measure;
 mod record;
@@ -32,6 +35,20 @@ enum Benchmark {
     /// Ends with code 1 if a run of /bin/true in ours is not cheaper than under bubblewrap in every
     /// pacing.
     Cold(ColdArguments),
+    /// What compiling and running hello costs: bare, new to us, and compiled before.
+    ///
+    /// Ends with code 1 if a program that was compiled before takes longer than compiling it bare.
+    Compile(CompileArguments),
+}
+
+#[derive(Args)]
+struct CompileArguments {
+    /// Programs of each language.
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    rounds: u32,
+    /// Where compile.json and compile.txt go.
+    #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
+    results: PathBuf,
 }
 
 #[derive(Args)]
@@ -50,7 +67,13 @@ struct ColdArguments {
 const QUICK_ROUNDS: u32 = 6;
 
 fn main() -> anyhow::Result<ExitCode> {
-    let Benchmark::Cold(arguments) = Arguments::parse().benchmark;
-    let rounds = if arguments.quick { QUICK_ROUNDS } else { arguments.rounds };
-    cold::run(rounds as usize, &arguments.results)
+    match Arguments::parse().benchmark {
+        Benchmark::Cold(arguments) => {
+            let rounds = if arguments.quick { QUICK_ROUNDS } else { arguments.rounds };
+            cold::run(rounds as usize, &arguments.results)
+        }
+        Benchmark::Compile(arguments) => {
+            compile::run(arguments.rounds as usize, &arguments.results)
+        }
+    }
 }

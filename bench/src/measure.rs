@@ -123,6 +123,11 @@ pub(crate) fn measure(
 }
 
 impl Series {
+    /// Adds a round of one run.
+    pub(crate) fn push(&mut self, run: Run) {
+        self.rounds.push(vec![run]);
+    }
+
     pub(crate) fn summary(&self) -> Summary {
         let times = self.times(|run| Some(run.total));
         Summary {

@@ -132,7 +132,7 @@ fn verdict(findings: &Findings) -> String {
 }
 
 /// Names to the left, figures to the right, no lines.
-fn grid(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+pub(crate) fn grid(heads: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     table.set_header(heads);
@@ -154,7 +154,7 @@ fn line_to(text: &mut String, line: &str) {
     text.push('\n');
 }
 
-fn millis(time: Duration) -> String {
+pub(crate) fn millis(time: Duration) -> String {
     format!("{:.3}", time.as_secs_f64() * 1e3)
 }
 

@@ -1,0 +1,2 @@
+main(_Arguments) ->
+    io:format("Hello, World!~n").

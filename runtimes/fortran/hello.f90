@@ -1,0 +1,4 @@
+program hello
+  implicit none
+  print '(a)', 'Hello, World!'
+end program hello

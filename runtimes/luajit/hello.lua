@@ -1,0 +1,2 @@
+local name = jit and "World" or "interpreter without a compiler"
+print("Hello, " .. name .. "!")

@@ -1,0 +1,3 @@
+import sys
+
+print("Hello, World!" if "PyPy" in sys.version else sys.version)

@@ -1,0 +1,2 @@
+const greeting: string = "Hello, World!";
+console.log(greeting);

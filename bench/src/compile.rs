@@ -29,8 +29,16 @@ struct Language {
 
 const LANGUAGES: &[Language] = &[
     Language { name: "c", file: "main.c", bare: "$program -O2 -o program main.c && ./program" },
-    Language { name: "cpp", file: "main.cpp", bare: "$program -O2 -o program main.cpp && ./program" },
-    Language { name: "go", file: "main.go", bare: "$program build -o program main.go && ./program" },
+    Language {
+        name: "cpp",
+        file: "main.cpp",
+        bare: "$program -O2 -o program main.cpp && ./program",
+    },
+    Language {
+        name: "go",
+        file: "main.go",
+        bare: "$program build -o program main.go && ./program",
+    },
     Language { name: "rust", file: "main.rs", bare: "$program -O -o program main.rs && ./program" },
     Language {
         name: "java",

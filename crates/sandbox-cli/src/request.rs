@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use sandbox::{Limits, Request, RequestBuilder, Stdin, Volume};
+use sandbox::{Limits, Request, RequestBuilder, Snippet, Stdin, Volume};
 
 use crate::args::RunArgs;
 use crate::errors::Failure;
@@ -26,11 +26,11 @@ pub(crate) fn prepare(
     languages: Languages<'_>,
 ) -> Result<Prepared, Failure> {
     let language = language(args, &program, languages)?;
-    let program = match template {
+    let (program, snippet) = match template {
         Some(template) => fill_in(args, template, program)?,
-        None => program,
+        None => (program, None),
     };
-    let mut builder = Request::builder(&language);
+    let mut builder = Request::builder(&language).snippet(snippet);
     match program {
         Program::Text(code) => builder = builder.code(code),
         Program::Files(files) => {
@@ -192,8 +192,13 @@ fn program_stdin(path: &Path) -> Result<Stdin, Failure> {
     Ok(Stdin::from_reader(file))
 }
 
-/// Puts the code and the values into the template. What comes out takes the place of the code.
-fn fill_in(args: &RunArgs, template: &str, program: Program) -> Result<Program, Failure> {
+/// Puts the code and the values into the template. What comes out takes the place of the code, and says
+/// where the code is in it.
+fn fill_in(
+    args: &RunArgs,
+    template: &str,
+    program: Program,
+) -> Result<(Program, Option<Snippet>), Failure> {
     let mut values = BTreeMap::new();
     for pair in &args.set {
         values.insert(pair.key.clone(), pair.value.clone());
@@ -204,12 +209,15 @@ fn fill_in(args: &RunArgs, template: &str, program: Program) -> Result<Program, 
     let render = |code: Option<&str>| {
         sandbox::template::render(template, code, &values).map_err(|error| Failure::usage(&error))
     };
+    let text = |code: Option<&str>| {
+        render(code).map(|rendered| (Program::Text(rendered.text), rendered.snippet))
+    };
     match program {
-        Program::Nothing => render(None).map(Program::Text),
-        Program::Text(code) => render(Some(&code)).map(Program::Text),
+        Program::Nothing => text(None),
+        Program::Text(code) => text(Some(&code)),
         Program::Files(mut files) => {
             let Some(entry) = files.first_mut() else {
-                return render(None).map(Program::Text);
+                return text(None);
             };
             let code = std::str::from_utf8(&entry.contents).map_err(|_| {
                 Failure::Usage(format!(
@@ -217,8 +225,9 @@ fn fill_in(args: &RunArgs, template: &str, program: Program) -> Result<Program, 
                     entry.path
                 ))
             })?;
-            entry.contents = render(Some(code))?.into_bytes();
-            Ok(Program::Files(files))
+            let rendered = render(Some(code))?;
+            entry.contents = rendered.text.into_bytes();
+            Ok((Program::Files(files), rendered.snippet))
         }
     }
 }

@@ -17,6 +17,7 @@ mod network;
 mod protection;
 
 mod request;
+mod snippet;
 mod volume;
 
 mod status;
@@ -49,6 +50,7 @@ pub use report::{
 };
 pub use request::{InputFile, InvalidRequest, LanguageChoice, Request, RequestBuilder};
 pub use size::{ByteSize, InvalidSize};
+pub use snippet::{Place, Snippet};
 pub use status::{Stage, Status};
 pub use time::{InvalidDuration, format_duration, parse_duration};
 pub use volume::{InvalidVolume, Volume, VolumeAccess};

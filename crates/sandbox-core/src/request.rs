@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::glob::{Glob, InvalidGlob};
 use crate::{
-    ExecutionId, InvalidPath, Limits, NetworkPolicy, Protection, RelativePath, Stdin, Volume,
+    ExecutionId, InvalidPath, Limits, NetworkPolicy, Protection, RelativePath, Snippet, Stdin,
+    Volume,
 };
 
 /// A language by name or alias, and a version if only that one will do: `python`, `python@3.11`.
@@ -44,6 +45,7 @@ pub struct Request {
     pub(crate) workdir: Option<RelativePath>,
     pub(crate) allow_missing: BTreeSet<Protection>,
     pub(crate) usage_interval: Option<Duration>,
+    pub(crate) snippet: Option<Snippet>,
 }
 
 /// Why a request was not taken.
@@ -162,6 +164,11 @@ impl Request {
     pub fn usage_interval(&self) -> Option<Duration> {
         self.usage_interval
     }
+
+    /// Where a person's code lies in the entry file, if a template is around it.
+    pub fn snippet(&self) -> Option<&Snippet> {
+        self.snippet.as_ref()
+    }
 }
 
 /// Gathers a request; [`RequestBuilder::build`] checks it as a whole.
@@ -182,6 +189,7 @@ pub struct RequestBuilder {
     workdir: Option<String>,
     allow_missing: BTreeSet<Protection>,
     usage_interval: Option<Duration>,
+    snippet: Option<Snippet>,
 }
 
 impl RequestBuilder {
@@ -201,6 +209,7 @@ impl RequestBuilder {
             workdir: None,
             allow_missing: BTreeSet::new(),
             usage_interval: None,
+            snippet: None,
         }
     }
 
@@ -282,6 +291,12 @@ impl RequestBuilder {
         self
     }
 
+    /// Says where a person's code lies in the entry file: errors are then told in lines of that code.
+    pub fn snippet(mut self, snippet: impl Into<Option<Snippet>>) -> Self {
+        self.snippet = snippet.into();
+        self
+    }
+
     /// Checks everything and gives the request its id.
     pub fn build(self) -> Result<Request, InvalidRequest> {
         if self.code.is_none() && self.files.is_empty() {
@@ -312,6 +327,7 @@ impl RequestBuilder {
             workdir,
             allow_missing: self.allow_missing,
             usage_interval: self.usage_interval,
+            snippet: self.snippet,
         })
     }
 }

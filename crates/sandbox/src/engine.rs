@@ -12,6 +12,7 @@ use crate::events::Events;
 use crate::layers::{LayerError, Layers};
 use crate::plan::Surroundings;
 use crate::report::{self, Header, Interruption, StageResult};
+use crate::snippet::{self, Lines};
 use crate::store::{Compiled, Key, Store};
 use crate::{ExecuteError, Hooks, Runtime, Runtimes, compile_cache, plan};
 
@@ -167,9 +168,12 @@ impl Engine {
                 Ok(compile_cache::replay(known, observer))
             });
         }
-        let result = self.run_stage(job, plan, events, cancel)?;
-        *to_keep = compile_cache::keep(&result.outcome).map(|compiled| (key, compiled));
-        Ok(result)
+        self.around_stage(job, plan, events, cancel, false, |plan, observer| {
+            let outcome = self.backend.run(plan, observer, cancel)?;
+            // As the compiler said it, which is not how it is told where a template was used.
+            *to_keep = compile_cache::keep(&outcome).map(|compiled| (key, compiled));
+            Ok(outcome)
+        })
     }
 
     fn run_stage(
@@ -202,7 +206,9 @@ impl Engine {
             return Err(Stop::Interrupted(stage, Interruption::Cancelled));
         }
         events.stage_begins(stage);
-        let outcome = carry_out(&plan, events);
+        let lines = Lines::of(&job.request, job.runtime.recipe().entry());
+        let outcome =
+            snippet::tell(lines.as_ref(), stage, events, |observer| carry_out(&plan, observer));
         events.stage_ended();
         let result = StageResult {
             stage,

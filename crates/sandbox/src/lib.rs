@@ -36,6 +36,7 @@ mod engine;
 mod events;
 mod plan;
 mod report;
+mod snippet;
 
 pub mod attack;
 pub mod store;

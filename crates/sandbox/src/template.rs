@@ -1,14 +1,20 @@
 //! Code templates: a frame around the code, with placeholders that are filled before anything runs.
 //!
+//! What comes out says where the code is in it, so that errors can be told in lines of the code:
+//! hand [`Rendered::snippet`] to the request.
+//!
 //! Templates are Jinja templates. The code itself is `{{ code }}`; every other value is a text given
 //! by name. A template cannot read files, and its steps and its result are bounded. The texts it makes
 //! on the way are not: whoever takes templates from strangers has to bound the memory it may use.
+
+mod locate;
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior, Value};
+use sandbox_core::Snippet;
 
 /// Steps a template may take: far above any honest one, and over in well under a second.
 const FUEL: u64 = 1_000_000;
@@ -44,12 +50,22 @@ pub enum TemplateError {
     },
 }
 
+/// What came of a template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Rendered {
+    /// The program.
+    pub text: String,
+    /// Where the code is in it; not told if there is none, or if the template took it apart.
+    pub snippet: Option<Snippet>,
+}
+
 /// Fills a template with the code and the values.
 pub fn render(
     template: &str,
     code: Option<&str>,
     values: &BTreeMap<String, String>,
-) -> Result<String, TemplateError> {
+) -> Result<Rendered, TemplateError> {
     let mut context: BTreeMap<&str, &str> =
         values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     if let Some(code) = code
@@ -60,13 +76,27 @@ pub fn render(
     let environment = environment();
     let compiled =
         environment.template_from_named_str(NAME, template).map_err(|error| mistake(&error))?;
+    let text = fill(&compiled, &context)
+        .map_err(|error| explain(&error, &compiled, template, &context))?;
+    let marked = code.and_then(locate::marked);
+    let snippet = code.zip(marked.as_deref()).and_then(|(code, marked)| {
+        context.insert("code", marked);
+        // A template that cannot take the marks, for its bounds or for what it compares the code with,
+        // is still a good one.
+        let with_marks = fill(&compiled, &context).ok()?;
+        locate::locate(template, code, &text, &with_marks)
+    });
+    Ok(Rendered { text, snippet })
+}
+
+fn fill(
+    compiled: &Template<'_, '_>,
+    context: &BTreeMap<&str, &str>,
+) -> Result<String, minijinja::Error> {
     let mut result = Bounded(Vec::new());
     let pairs = context.iter().map(|(name, value)| (*name, *value));
-    let rendered = compiled.render_captured_to(Value::from_pairs(pairs), &mut result);
-    match rendered {
-        Ok(_) => Ok(String::from_utf8(result.0).expect("a template of text gives text")),
-        Err(error) => Err(explain(&error, &compiled, template, &context)),
-    }
+    compiled.render_captured_to(Value::from_pairs(pairs), &mut result)?;
+    Ok(String::from_utf8(result.0).expect("a template of text gives text"))
 }
 
 fn environment() -> Environment<'static> {
@@ -175,6 +205,14 @@ mod tests {
 
     fn with(values: &[(&str, &str)]) -> BTreeMap<String, String> {
         values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn render(
+        template: &str,
+        code: Option<&str>,
+        values: &BTreeMap<String, String>,
+    ) -> Result<String, TemplateError> {
+        super::render(template, code, values).map(|rendered| rendered.text)
     }
 
     #[test]

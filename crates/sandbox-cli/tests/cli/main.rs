@@ -4,4 +4,5 @@ mod bad_requests;
 mod cache;
 mod commands;
 mod support;
+mod templates;
 mod walls;

@@ -53,6 +53,12 @@ pub(crate) fn call(args: &[&str]) -> Answer {
     call_with_stdin(args, "")
 }
 
+/// Calls the command for a language whose toolchain may have to be prepared first, which takes minutes.
+pub(crate) fn call_patiently(args: &[&str]) -> Answer {
+    let output = Command::new(BINARY).args(args).write_stdin("").timeout(10 * PATIENCE).output();
+    output.unwrap().into()
+}
+
 /// Calls the command with this on standard input.
 pub(crate) fn call_with_stdin(args: &[&str], stdin: &str) -> Answer {
     let mut command = Command::new(BINARY);

@@ -1,0 +1,253 @@
+//! Errors told in lines of a person's code, where a template is around it.
+//!
+//! Compilers and runtimes speak of lines of the whole program. Whatever they say about the entry file on
+//! the way out is put into lines of the code, or named as the template's: in everything the compile
+//! stage prints, and on the program's standard error. Without a template nothing here is in the way,
+//! and the program's standard output is never touched.
+//!
+//! Only whole lines can be rewritten, so that with a template a line on standard error is told when it is
+//! finished, and the last one at the end of the stage. Text grows by a few bytes for each place it names,
+//! so that it stays bounded by the output limit and a small factor.
+
+mod line;
+
+use sandbox_core::{
+    Observer, RelativePath, Request, Snippet, Stage, StageOutcome, StreamKind, UsageSample,
+};
+
+use line::Rewriter;
+
+/// A line longer than this is data rather than a message, and is passed on in pieces as it is.
+const LONGEST_LINE: usize = 64 * 1024;
+
+/// The entry file, and whose lines it has.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines<'a> {
+    entry: &'a RelativePath,
+    snippet: &'a Snippet,
+}
+
+impl<'a> Lines<'a> {
+    /// What a request says about it; code text has the name that its recipe gives it.
+    pub(crate) fn of(request: &'a Request, entry_of_text: &'a RelativePath) -> Option<Self> {
+        let entry = match request.code() {
+            Some(_) => entry_of_text,
+            None => &request.files().first()?.path,
+        };
+        Some(Self { entry, snippet: request.snippet()? })
+    }
+
+    fn rewrite(self, stage: Stage, text: &[u8]) -> Vec<u8> {
+        let mut result = Vec::with_capacity(text.len());
+        let mut stream = Stream::new(self, stage);
+        stream.feed(text, &mut result);
+        stream.end(&mut result);
+        result
+    }
+}
+
+/// Runs a stage, and puts what is told of it into lines of the code: to the observer as it comes, and in
+/// the outcome.
+pub(crate) fn tell<E>(
+    lines: Option<&Lines<'_>>,
+    stage: Stage,
+    observer: &mut dyn Observer,
+    run: impl FnOnce(&mut dyn Observer) -> Result<StageOutcome, E>,
+) -> Result<StageOutcome, E> {
+    let Some(lines) = lines.copied() else {
+        return run(observer);
+    };
+    let mut telling = Telling {
+        observer,
+        stdout: (stage == Stage::Compile).then(|| Stream::new(lines, stage)),
+        stderr: Stream::new(lines, stage),
+        both: Vec::new(),
+    };
+    let outcome = run(&mut telling);
+    let both = telling.end();
+    let mut outcome = outcome?;
+    outcome.stderr = lines.rewrite(stage, &outcome.stderr);
+    match stage {
+        // Nothing of it is anybody's data, and it may come from a cache, with nobody observing.
+        Stage::Compile => {
+            outcome.stdout = lines.rewrite(stage, &outcome.stdout);
+            outcome.output = lines.rewrite(stage, &outcome.output);
+        }
+        Stage::Run => outcome.output = both,
+    }
+    Ok(outcome)
+}
+
+/// Stands between a backend and whoever observes it.
+struct Telling<'a> {
+    observer: &'a mut dyn Observer,
+    /// None if standard output is the program's own.
+    stdout: Option<Stream<'a>>,
+    stderr: Stream<'a>,
+    both: Vec<u8>,
+}
+
+impl Telling<'_> {
+    /// Tells what was waiting for the rest of its line; gives everything that was told.
+    fn end(mut self) -> Vec<u8> {
+        let mut rest = Vec::new();
+        if let Some(stdout) = &mut self.stdout {
+            stdout.end(&mut rest);
+            self.told(StreamKind::Stdout, &rest);
+            rest.clear();
+        }
+        self.stderr.end(&mut rest);
+        self.told(StreamKind::Stderr, &rest);
+        self.both
+    }
+
+    fn told(&mut self, stream: StreamKind, bytes: &[u8]) {
+        if !bytes.is_empty() {
+            self.both.extend_from_slice(bytes);
+            self.observer.output(stream, bytes);
+        }
+    }
+}
+
+impl Observer for Telling<'_> {
+    fn output(&mut self, stream: StreamKind, bytes: &[u8]) {
+        let lines = match stream {
+            StreamKind::Stdout => self.stdout.as_mut(),
+            StreamKind::Stderr => Some(&mut self.stderr),
+        };
+        let Some(lines) = lines else {
+            return self.told(stream, bytes);
+        };
+        let mut finished = Vec::new();
+        lines.feed(bytes, &mut finished);
+        self.told(stream, &finished);
+    }
+
+    fn usage(&mut self, sample: UsageSample) {
+        self.observer.usage(sample);
+    }
+}
+
+/// One stream, cut into lines.
+struct Stream<'a> {
+    rewriter: Rewriter<'a>,
+    held: Vec<u8>,
+}
+
+impl<'a> Stream<'a> {
+    fn new(lines: Lines<'a>, stage: Stage) -> Self {
+        Self { rewriter: Rewriter::new(lines.entry, lines.snippet, stage), held: Vec::new() }
+    }
+
+    fn feed(&mut self, bytes: &[u8], result: &mut Vec<u8>) {
+        for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
+            self.held.extend_from_slice(piece);
+            if piece.ends_with(b"\n") {
+                self.end(result);
+            } else if self.held.len() > LONGEST_LINE {
+                result.append(&mut self.held);
+            }
+        }
+    }
+
+    fn end(&mut self, result: &mut Vec<u8>) {
+        self.rewriter.rewrite(&self.held, result);
+        self.held.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scripted::exited;
+    use std::convert::Infallible;
+
+    fn snippet() -> Snippet {
+        Snippet {
+            lines: 4..=8,
+            first: 1,
+            first_indent: 0,
+            indent: 0,
+            head: 3,
+            tail: 9,
+            tail_in_template: 5,
+        }
+    }
+
+    #[derive(Default)]
+    struct Heard(Vec<(StreamKind, String)>);
+
+    impl Observer for Heard {
+        fn output(&mut self, stream: StreamKind, bytes: &[u8]) {
+            self.0.push((stream, String::from_utf8(bytes.to_vec()).unwrap()));
+        }
+
+        fn usage(&mut self, _: UsageSample) {}
+    }
+
+    /// What is heard, and the outcome, when a stage writes these pieces.
+    fn told(
+        is_template: bool,
+        stage: Stage,
+        pieces: &[(StreamKind, &str)],
+    ) -> (Vec<(StreamKind, String)>, StageOutcome) {
+        let (entry, snippet) = ("main.c".parse().unwrap(), snippet());
+        let lines = is_template.then_some(Lines { entry: &entry, snippet: &snippet });
+        let mut heard = Heard::default();
+        let outcome = tell(lines.as_ref(), stage, &mut heard, |observer| {
+            let mut outcome = exited(1);
+            for (stream, text) in pieces {
+                observer.output(*stream, text.as_bytes());
+                outcome.output.extend_from_slice(text.as_bytes());
+                match stream {
+                    StreamKind::Stdout => outcome.stdout.extend_from_slice(text.as_bytes()),
+                    StreamKind::Stderr => outcome.stderr.extend_from_slice(text.as_bytes()),
+                }
+            }
+            Ok::<_, Infallible>(outcome)
+        });
+        (heard.0, outcome.unwrap())
+    }
+
+    use StreamKind::{Stderr, Stdout};
+
+    #[test]
+    fn a_line_in_pieces_is_rewritten_when_it_is_whole() {
+        let pieces = [(Stderr, "a\nmai"), (Stdout, "main.c:5"), (Stderr, "n.c:5\nmain.c:6")];
+        let (heard, outcome) = told(true, Stage::Run, &pieces);
+        let heard: Vec<_> = heard.iter().map(|(stream, text)| (*stream, text.as_str())).collect();
+        assert_eq!(
+            heard,
+            [(Stderr, "a\n"), (Stdout, "main.c:5"), (Stderr, "main.c:2\n"), (Stderr, "main.c:3")]
+        );
+        assert_eq!(outcome.stderr, b"a\nmain.c:2\nmain.c:3");
+        assert_eq!(outcome.stdout, b"main.c:5");
+        assert_eq!(outcome.output, b"a\nmain.c:5main.c:2\nmain.c:3");
+    }
+
+    #[test]
+    fn everything_a_compiler_prints_is_rewritten() {
+        let pieces = [(Stdout, "main.c:5\n"), (Stderr, "main.c:12\n")];
+        let (heard, outcome) = told(true, Stage::Compile, &pieces);
+        assert_eq!(heard, [(Stdout, "main.c:2\n".into()), (Stderr, "template:8\n".into())]);
+        assert_eq!(outcome.stdout, b"main.c:2\n");
+        assert_eq!(outcome.stderr, b"template:8\n");
+        assert_eq!(outcome.output, b"main.c:2\ntemplate:8\n");
+    }
+
+    #[test]
+    fn without_a_template_not_a_byte_is_touched_nor_held() {
+        let pieces = [(Stderr, "main.c:"), (Stderr, "5\nmain.c:12")];
+        let (heard, outcome) = told(false, Stage::Run, &pieces);
+        assert_eq!(heard, pieces.map(|(stream, text)| (stream, text.to_owned())));
+        assert_eq!(outcome.stderr, b"main.c:5\nmain.c:12");
+        assert_eq!(outcome.output, outcome.stderr);
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_not_held_for_ever() {
+        let long = "x".repeat(LONGEST_LINE + 1);
+        let (heard, _) = told(true, Stage::Run, &[(Stderr, &long), (Stderr, "y\n")]);
+        assert_eq!(heard, [(Stderr, long), (Stderr, "y\n".to_owned())]);
+    }
+}

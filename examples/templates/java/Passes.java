@@ -1,0 +1,3 @@
+static int digitSum(int n) {
+    return String.valueOf(n).chars().map(digit -> digit - '0').sum();
+}

@@ -1,0 +1,3 @@
+function digitSum(n) {
+  return n.split("").length;
+}

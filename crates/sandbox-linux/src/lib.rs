@@ -14,6 +14,7 @@
 mod client;
 mod order;
 mod overlay;
+mod own_root;
 
 mod reexec;
 

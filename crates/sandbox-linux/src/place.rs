@@ -7,15 +7,11 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
-use rustix::mount::{
-    MountFlags, MoveMountFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive,
-    mount_remount, move_mount, unmount,
-};
+use rustix::mount::{MountFlags, MoveMountFlags, mount, mount_bind, mount_remount, move_mount};
 use sandbox_core::Protection;
 
 use crate::order::{Order, OrderVolume};
 use crate::step::{AtStep, StepError};
-use crate::syscall;
 use crate::walls::Walls;
 
 /// Where the program's files are.
@@ -148,45 +144,11 @@ pub(crate) fn mount_volumes(
     Ok(())
 }
 
-/// Makes places for volumes outside the writable directories. The shared root is read-only and common
-/// to all sandboxes: so a root of its own is put together from the same parts, with the places in it.
-pub(crate) fn own_root_for(volumes: &[OrderVolume<'_>]) -> Result<(), StepError> {
-    if volumes.iter().all(|volume| below_writable(volume.destination)) {
-        return Ok(());
-    }
-    rustix::process::umask(Mode::from_raw_mode(0o022));
-    let stage = Path::new(STAGE);
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", stage, "tmpfs", flags, Some(c"size=256k,mode=755"))
-        .at("mount a root for the volumes")?;
-    for entry in std::fs::read_dir("/").at("list the root")?.flatten() {
-        let (old, new) = (entry.path(), stage.join(entry.file_name()));
-        if let Ok(target) = std::fs::read_link(&old) {
-            rustix::fs::symlink(target, &new).at("copy a link of the root")?;
-        } else {
-            std::fs::create_dir(&new).at("copy a directory of the root")?;
-            if old != stage {
-                mount_bind_recursive(&old, &new).at("copy a mount of the root")?;
-            }
-        }
-    }
-    for volume in volumes.iter().filter(|volume| !below_writable(volume.destination)) {
-        let place = stage.join(volume.destination.trim_start_matches('/'));
-        make_mount_point(&place, volume.is_directory)?;
-    }
-    rustix::process::chdir(stage).at("enter the root for the volumes")?;
-    syscall::pivot_root(c".", c".").at("make the root for the volumes the root")?;
-    unmount(".", UnmountFlags::DETACH).at("let the shared root go")?;
-    rustix::process::chdir("/").at("enter the root")?;
-    mount_remount("/", flags | MountFlags::BIND | MountFlags::RDONLY, c"")
-        .at("make the root read-only")
-}
-
-fn below_writable(path: &str) -> bool {
+pub(crate) fn below_writable(path: &str) -> bool {
     WRITABLE.iter().any(|place| Path::new(path).starts_with(place))
 }
 
-fn make_mount_point(path: &Path, is_directory: bool) -> Result<(), StepError> {
+pub(crate) fn make_mount_point(path: &Path, is_directory: bool) -> Result<(), StepError> {
     let step = format!("make a place for the volume {}", path.display());
     let parent = path.parent().unwrap_or(Path::new("/"));
     std::fs::create_dir_all(if is_directory { path } else { parent }).at(&step)?;

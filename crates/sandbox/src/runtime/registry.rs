@@ -136,12 +136,14 @@ impl Runtimes {
         })
     }
 
-    /// The language of a project, if a file at its top tells.
+    /// The language of a project, if a file at its top tells. The same file can tell of several
+    /// (package.json): then it is the first in which there is something to start.
     pub fn language_for_project(&self, paths: &[&str]) -> Option<&str> {
         let marks =
             |header: &Header| header.markers.iter().any(|marker| paths.contains(&marker.as_str()));
         let mut headers = self.entries.iter().map(Entry::header);
-        headers.find(|header| marks(header)).map(|header| header.name.as_str())
+        let starts = |header: &Header| self.project_entry(&header.name, paths).is_some();
+        headers.find(|header| marks(header) && starts(header)).map(|header| header.name.as_str())
     }
 
     /// What brings the toolchain of a language.

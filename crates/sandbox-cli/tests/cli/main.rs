@@ -3,6 +3,7 @@
 mod bad_requests;
 mod cache;
 mod commands;
+mod install;
 mod support;
 mod templates;
 mod walls;

@@ -11,7 +11,7 @@ import sys
 last = ""
 for path in ("/dev/mem", "/dev/kmem", "/dev/port", "/dev/kmsg", "/dev/sda", "/dev/vda",
              "/dev/nvme0n1", "/dev/kvm", "/dev/fuse", "/dev/net/tun", "/dev/tty", "/dev/console",
-             "/dev/ptmx", "/proc/kcore"):
+             "/proc/kcore"):
     try:
         os.open(path, os.O_RDONLY)
         print("BREACH opened", path)

@@ -59,7 +59,7 @@ fn texts(files: &[File]) -> String {
 fn headers(files: &[File]) -> String {
     let recipe = files.iter().find(|(name, _)| name == "runtime.toml");
     let recipe = recipe.and_then(|(_, path)| fs::read_to_string(path).ok()).unwrap_or_default();
-    let keys = ["aliases", "extensions", "interpreters", "markers", "shows"];
+    let keys = ["aliases", "extensions", "interpreters", "markers"];
     let list = |key: &str| {
         let begin = recipe.lines().find(|line| line.starts_with(&format!("{key} = [")));
         let begin = begin.and_then(|line| recipe.find(line));

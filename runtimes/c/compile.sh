@@ -1,7 +1,7 @@
 # Compiles C. Arguments: the compiler, then everything it is to be told.
 #
 # The linker: gold needs a tenth less processor time for a small program than the default one, all of
-# gcc's work counted, and links the same program. But of a symbol that is defined twice it does not
+# gcc's work counted, and the program behaves the same. But of a symbol that is defined twice it does not
 # say in which sources, so it is only used for a single one.
 sources=0
 for argument; do

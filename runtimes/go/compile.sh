@@ -5,6 +5,18 @@ case $entry in
 *) directory=. ;;
 esac
 
+# A library would be compiled without complaint, into something that cannot be started.
+while read -r word name rest; do
+    [ "$word" = package ] && break
+done <"$entry"
+case $name in
+main | main[!A-Za-z0-9_]* | '') ;;
+*)
+    echo "$entry: this is package $name, and a program is package main" >&2
+    exit 1
+    ;;
+esac
+
 # The go command spends most of a small build on finding out what there is to do. Where that is plain,
 # one package without a module that needs nothing but the compiler, the compiler and the linker are
 # called as it would call them, in less than half the time.
@@ -25,7 +37,7 @@ if plain; then
     read -r tools <"$GOCACHE/tools"
     read -r version <"$GOCACHE/version"
     # No debugging information: it does not change what the program does or prints, stack traces
-    # included, and the linker is twice as quick without.
+    # included, and there is less to write (a fifth of the time of `go build`).
     if "$tools/compile" -o /tmp/main.a -p main -complete -dwarf=false -pack -goversion "$version" \
         -nolocalimports -importcfg "$GOCACHE/importcfg" -trimpath "$PWD=>." *.go >/tmp/messages; then
         exec "$tools/link" -o program -importcfg "$GOCACHE/importcfg.link" -buildmode=exe -s -w \

@@ -5,22 +5,19 @@ shift 2
 # Code that came as text is Main.java, but its public class may have another name, and the compiler
 # wants the file to have the same.
 if [ "$entry" = Main.java ]; then
-    public=$(sed -nE 's/^[[:space:]]*public +((abstract|final|sealed|non-sealed|strictfp) +)*(class|interface|enum|record) +([A-Za-z_$][A-Za-z0-9_$]*).*/\4/p' Main.java)
-    # One with the name Main needs nothing, and of several the compiler shall complain.
-    case $public in
-    '' | *Main* | *[!A-Za-z0-9_$]*) ;;
-    *)
-        if [ ! -e "$public.java" ]; then
-            mv Main.java "$public.java"
-            entry=$public.java
-            for source; do
-                shift
-                [ "$source" = Main.java ] && source=$entry
-                set -- "$@" "$source"
-            done
-        fi
-        ;;
-    esac
+    modifiers='((abstract|final|sealed|non-sealed|strictfp) +)*'
+    kind='(class|interface|enum|record)'
+    public=$(sed -nE "s/^[[:space:]]*public +$modifiers$kind +([A-Za-z0-9_\$]+).*/\4/p" Main.java)
+    first=$(echo "$public" | head -n 1)
+    if [ -n "$first" ] && [ ! -e "$first.java" ] && ! echo "$public" | grep -qx Main; then
+        mv Main.java "$first.java"
+        entry=$first.java
+        for source; do
+            shift
+            [ "$source" = Main.java ] && source=$entry
+            set -- "$@" "$source"
+        done
+    fi
 fi
 
 # The compiler lives for a moment: the optimising compiler, a parallel collector and counters for
@@ -30,33 +27,44 @@ fi
     -J-XX:+UseSerialGC -J-XX:TieredStopAtLevel=1 -J-XX:-UsePerfData -J-Xss8m \
     -encoding UTF-8 -cp 'lib/*' -d .program/classes "$@" || exit
 
-# Classes with a main method, by the names and types that their files mention. Of several those that
-# come from the entry file, and of these the one of its name, or else the one that stands first in it.
+# Whether classes have a main method, by the names and types that their files mention; prints those
+# that do.
+with_main() {
+    grep -lsF '([Ljava/lang/String;)V' "$@" | while IFS= read -r class; do
+        grep -lF main "$class"
+    done
+}
+start() {
+    echo "$1" | sed 's#^\./##; s#\.class$##; s#/#.#g' >../main
+    exit
+}
+
 cd .program/classes || exit
 stem=${entry##*/}
 stem=${stem%.java}
-with_main() {
-    find . -name '*.class' ! -name '*$*' -exec grep -lF '([Ljava/lang/String;)V' {} + | sort |
-        while IFS= read -r class; do
-            grep -qF main "$class" && echo "$class"
-        done
-}
-all=$(with_main)
-if [ "$(echo "$all" | wc -l)" -gt 1 ]; then
-    from_entry=$(echo "$all" | while IFS= read -r class; do
-        grep -qF "$stem.java" "$class" && echo "$class"
-    done)
-    all=${from_entry:-$all}
-    for name in "$stem" $(grep -oE '(class|interface|enum|record) +[A-Za-z0-9_$]+' "../../$entry" | sed 's/.* //'); do
-        chosen=$(echo "$all" | grep -E "/$name\.class\$")
-        [ -n "$chosen" ] && break
-    done
-fi
-# Newer versions also start a main method without arguments; then the file's name is what there is.
-main=${chosen:-${all:-$(find . -name "$stem.class")}}
-main=$(echo "$main" | head -n 1 | sed 's#^\./##; s#\.class$##' | tr / .)
-if [ -z "$main" ]; then
-    echo "error: no class has a method 'public static void main(String[])'" >&2
-    exit 1
-fi
-echo "$main" >../main
+# The usual case: a class of the entry file's name, in no package.
+[ -n "$(with_main "$stem.class")" ] && start "$stem"
+
+# Of several classes those that come from the entry file, and of these the one of its name, or else
+# the one that stands first in it.
+all=$(find . -name '*.class' ! -name '*$*' | sort | while IFS= read -r class; do
+    with_main "$class"
+done)
+from_entry=$(echo "$all" | while IFS= read -r class; do
+    grep -lsF "$stem.java" "$class"
+done)
+all=${from_entry:-$all}
+names=$(grep -oE "(class|interface|enum|record) +[A-Za-z0-9_\$]+" "../../$entry" | sed 's/.* //')
+for name in $stem $names; do
+    chosen=$(echo "$all" | grep -F "/$name.class" | head -n 1)
+    [ -n "$chosen" ] && start "$chosen"
+done
+[ -n "$all" ] && start "$(echo "$all" | head -n 1)"
+
+# Newer versions also start a main method without arguments.
+for pattern in "$stem.class" '*.class'; do
+    chosen=$(find . -name "$pattern" ! -name '*$*' -exec grep -lF main {} + | head -n 1)
+    [ -n "$chosen" ] && start "$chosen"
+done
+echo "error: no class has a method 'public static void main(String[])'" >&2
+exit 1

@@ -3,6 +3,6 @@ set -eu
 scalac=$1
 mkdir layer classes
 printf '%s' "$2" >program.scala
-# It is told of classes that cannot be kept; they are loaded as ever.
-"$scalac" -J-XX:+UseSerialGC -J-XX:ArchiveClassesAtExit=layer/classes.jsa -J-Xlog:cds=off -J-Xlog:cds+dynamic=off \
+# Without a word about the few classes that cannot be kept.
+"$scalac" -J-XX:+UseSerialGC -J-XX:ArchiveClassesAtExit=layer/classes.jsa -J-Xlog:disable \
     -d classes program.scala

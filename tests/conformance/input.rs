@@ -33,6 +33,14 @@ table! {
         => Completed, |report: &Report| assert_eq!(report.stdout, "done\n");
     a_stream_arrives_as_far_as_it_is_read: bash("head -c 1000000 | wc -c").stdin(Stdin::from_reader(Endless))
         => Completed, |report: &Report| assert_eq!(report.stdout.trim(), "1000000");
+    standard_input_can_be_opened_by_name: bash("cat /dev/stdin").stdin("given")
+        => Completed, |report: &Report| assert_eq!(report.stdout, "given");
+    a_stream_can_be_opened_by_name: bash("head -c 3 /dev/stdin | od -An -tx1").stdin(Stdin::from_reader(Endless))
+        => Completed, |report: &Report| assert_eq!(report.stdout.trim().len(), 8);
+    an_empty_input_can_be_opened_by_name: bash("cat /dev/stdin; echo end")
+        => Completed, |report: &Report| assert_eq!(report.stdout, "end\n");
+    the_output_can_be_opened_by_name: bash("echo one > /dev/stdout; echo two > /dev/stderr")
+        => Completed, |report: &Report| assert_eq!((&*report.stdout, &*report.stderr), ("one\n", "two\n"));
     standard_input_cannot_be_written: bash("echo x >&0 || echo refused").stdin("given")
         => Completed, |report: &Report| assert_eq!(report.stdout, "refused\n");
 

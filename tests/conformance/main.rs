@@ -21,6 +21,7 @@ mod ordinary_user;
 mod output;
 mod processes;
 mod resources;
+mod terminals;
 mod time;
 mod toolchains;
 mod volumes;

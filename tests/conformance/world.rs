@@ -97,7 +97,10 @@ table! {
             let devices: Vec<&str> = report.stdout.lines().take_while(|line| !line.starts_with(' ')).collect();
             assert_eq!(
                 devices,
-                ["fd", "full", "null", "random", "shm", "stderr", "stdin", "stdout", "urandom", "zero"]
+                [
+                    "fd", "full", "null", "ptmx", "pts", "random", "shm", "stderr", "stdin", "stdout", "tty",
+                    "urandom", "zero",
+                ]
             );
             assert!(report.stdout.ends_with(" 00 00 00\n4\nfull\n"), "{}", report.stdout);
         };

@@ -107,6 +107,7 @@ fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
         }
     }
     place::mount_proc(walls)?;
+    place::mount_terminals()?;
     let copies = place::mount_writable(default_size(init.config), walls)?;
     if walls.has(Protection::CgroupNamespace) {
         // It begins at the cgroup this process is in by now.
@@ -155,6 +156,9 @@ fn rules() -> Result<Rules, StepError> {
     }
     for path in template::DEVICES {
         rules.allow_device(path)?;
+    }
+    for path in [place::TERMINALS, template::OWN_TERMINAL] {
+        rules.allow_terminals(path)?;
     }
     Ok(rules)
 }

@@ -59,6 +59,12 @@ impl Rules {
         self.allow(path, AccessFs::ReadFile | AccessFs::WriteFile)
     }
 
+    /// Allows reading and writing terminals, and the requests that set their size and modes. Those that
+    /// reach further are refused by the filter.
+    pub(crate) fn allow_terminals(&mut self, path: &str) -> Result<(), StepError> {
+        self.allow(path, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)
+    }
+
     fn allow(
         &mut self,
         path: &str,

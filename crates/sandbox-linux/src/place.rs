@@ -18,6 +18,8 @@ use crate::walls::Walls;
 pub(crate) const WORK: &str = "/work";
 /// What the program may write, for the rules that say so.
 pub(crate) const WRITABLE: &[&str] = &[WORK, "/tmp", "/dev/shm"];
+/// Where pseudo-terminals are.
+pub(crate) const TERMINALS: &str = "/dev/pts";
 /// The program's user and group inside.
 pub(crate) const INSIDE_ID: u32 = 1000;
 /// An empty directory of the root where another root can be put together.
@@ -25,7 +27,7 @@ pub(crate) const STAGE: &str = "/mnt";
 /// How much larger the writable file system is with its wall off.
 const WITHOUT_DISK_LIMIT: u64 = 16;
 /// The directories we make on it ourselves must not count against the program.
-const OWN_INODES: u64 = 16;
+const OWN_INODES: u64 = 9;
 
 /// Mounts a `/proc` of this PID namespace: processes only, other users' hidden.
 pub(crate) fn mount_proc(walls: Walls) -> Result<(), StepError> {
@@ -37,6 +39,14 @@ pub(crate) fn mount_proc(walls: Walls) -> Result<(), StepError> {
         if walls.has(Protection::PrivateProc) { c"subset=pid,hidepid=invisible" } else { c"" };
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "/proc", "proc", flags, Some(options)).at("mount /proc")
+}
+
+/// Mounts pseudo-terminals of the sandbox's own, which programs that drive other programs need. There
+/// are few: the host has a number of them for all.
+pub(crate) fn mount_terminals() -> Result<(), StepError> {
+    let flags = MountFlags::NOSUID | MountFlags::NOEXEC;
+    let options = c"newinstance,ptmxmode=0666,mode=0620,max=16";
+    mount("devpts", TERMINALS, "devpts", flags, Some(options)).at("mount the terminals")
 }
 
 /// One tmpfs holds everything the program can write, so that one size bounds it all. Its top stays out

@@ -27,11 +27,14 @@ use crate::syscall::{self, MountAttributes};
 const STAGE: &str = "/tmp";
 
 /// Directories and files the program's own, per-run mounts go onto.
-const MOUNT_POINTS: &[&str] = &["work", "tmp", "mnt", "dev", "dev/shm", "proc", "etc"];
+const MOUNT_POINTS: &[&str] = &["work", "tmp", "mnt", "dev", "dev/shm", "dev/pts", "proc", "etc"];
 
 /// The devices a program may open.
 pub(crate) const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+
+/// Leads to the terminal that a program made for itself, if it made one.
+pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 
 /// Top-level names that are part of `/usr` on a merged system and directories on others.
 const SYSTEM: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -94,10 +97,14 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     for (name, target) in &links {
         rustix::fs::symlink(target, *name).at("link a system directory")?;
     }
-    for (name, target) in
-        [("fd", "/proc/self/fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")]
-    {
-        rustix::fs::symlink(target, format!("dev/{name}")).at("link a standard stream")?;
+    for (name, target) in [
+        ("fd", "/proc/self/fd"),
+        ("stdin", "fd/0"),
+        ("stdout", "fd/1"),
+        ("stderr", "fd/2"),
+        ("ptmx", "pts/ptmx"),
+    ] {
+        rustix::fs::symlink(target, format!("dev/{name}")).at("make a link in /dev")?;
     }
     let has_os_release = Path::new("/usr/lib/os-release").exists();
     if has_os_release {
@@ -134,7 +141,7 @@ fn gather(config: &Config) -> Result<Vec<Piece>, StepError> {
             pieces.push(clone_tree(&path, syscall::MOUNT_NO_DEV | syscall::MOUNT_READ_ONLY)?);
         }
     }
-    for device in DEVICES {
+    for device in DEVICES.iter().chain([&OWN_TERMINAL]) {
         pieces.push(clone_tree(device, 0)?);
     }
     Ok(pieces)

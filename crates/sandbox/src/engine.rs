@@ -133,7 +133,7 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<Surroundings, Stop> {
         let mut surroundings = Surroundings::default();
-        surroundings.trees.extend(job.runtime.tree().cloned());
+        surroundings.trees.extend_from_slice(job.runtime.trees());
         if job.runtime.has_layers(stage) {
             let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
             let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;

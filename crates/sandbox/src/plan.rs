@@ -162,7 +162,7 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
         stdin: Stdin::Empty,
         network: NetworkPolicy::None,
         volumes: Vec::new(),
-        trees: runtime.tree().cloned().into_iter().collect(),
+        trees: runtime.trees().to_vec(),
         collect: CollectRule { globs: vec![globs], total: LARGEST_LAYER, count: MOST_LAYER_FILES },
         limits,
         allow_missing: BTreeSet::new(),
@@ -269,7 +269,7 @@ fn environment(
     let base =
         BASE_ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let mut variables: BTreeMap<String, String> = base.collect();
-    if runtime.tree().is_some() {
+    if !runtime.is_system() {
         // Its other programs are found by name, as those of the system are.
         let path = format!("{}/bin:{SYSTEM_PATH}", runtime.root().display());
         variables.insert("PATH".to_owned(), path);

@@ -171,8 +171,7 @@ impl SandboxBuilder {
         let backend = if let Some(backend) = self.backend {
             backend
         } else {
-            let native = NativeOptions { shown: runtimes.shown(), ..self.native };
-            Box::new(NativeBackend::start(&native)?)
+            Box::new(NativeBackend::start(&self.native)?)
         };
         let store = match &self.store_directory {
             Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),

@@ -14,7 +14,6 @@ mod usage;
 mod verdict;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,8 +33,6 @@ pub struct NativeOptions {
     pub without: BTreeSet<Protection>,
     /// What is prepared ahead of executions.
     pub spare: Spare,
-    /// Host files and directories beside /usr that every sandbox shows, read-only.
-    pub shown: Vec<PathBuf>,
     /// Use no cgroups even where the host has them, as on a host that gives us none.
     pub no_cgroups: bool,
 }
@@ -59,7 +56,7 @@ impl NativeBackend {
     /// Probes the host, clears what an earlier crash left, and starts the launcher.
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
         let host = Arc::new(Host::probe(options)?);
-        let slots = Slots::start(Arc::clone(&host), options)?;
+        let slots = Slots::start(Arc::clone(&host), options.spare)?;
         Ok(Self { host, slots })
     }
 
@@ -95,12 +92,7 @@ impl Backend for NativeBackend {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self {
-            without: BTreeSet::new(),
-            spare: Spare::Keep(4),
-            shown: Vec::new(),
-            no_cgroups: false,
-        }
+        Self { without: BTreeSet::new(), spare: Spare::Keep(4), no_cgroups: false }
     }
 }
 

@@ -37,7 +37,7 @@ pub(crate) fn send<'a>(
         set.map_err(|error| failed("set the limits of the sandbox", error))?;
     }
     let Tools { pipes, oom } = slot.take_tools();
-    let input = stdin::open(&plan.stdin)?;
+    let input = stdin::open(&plan.stdin, host.has_own_ids.then_some(slot.slot.owner))?;
     let streams =
         Streams::listen(pipes).map_err(|error| failed("listen to the program's output", error))?;
     let mut mounts = open_trees(host, slots, &plan.trees, slot.slot.owner)?;

@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -22,7 +22,7 @@ use sandbox_linux::{Config, LaunchError, Launcher, Slot, StepError, VolumeOwner}
 
 use super::host::Host;
 use super::output::Pipes;
-use super::{NativeOptions, Spare, failed};
+use super::{Spare, failed};
 
 /// Used slots that may wait to be taken down before executions have to wait for that.
 const MOST_RETIRING: usize = 64;
@@ -59,8 +59,6 @@ pub(crate) struct Slots {
 
 struct Shared {
     host: Arc<Host>,
-    /// What the root of every sandbox shows of the host.
-    visible: Vec<String>,
     /// Replaced by a new one if it should ever die.
     launcher: Mutex<Arc<Launcher>>,
     spare: Spare,
@@ -92,14 +90,11 @@ enum Supply {
 }
 
 impl Slots {
-    pub(crate) fn start(host: Arc<Host>, options: &NativeOptions) -> Result<Self, BackendError> {
-        let spare = options.spare;
-        let visible = visible(&options.shown);
-        let launcher = start_launcher(&host, &visible)
-            .map_err(|error| launch_failed("start the launcher", error))?;
+    pub(crate) fn start(host: Arc<Host>, spare: Spare) -> Result<Self, BackendError> {
+        let launcher =
+            start_launcher(&host).map_err(|error| launch_failed("start the launcher", error))?;
         let shared = Arc::new(Shared {
             host,
-            visible,
             launcher: Mutex::new(Arc::new(launcher)),
             spare,
             state: Mutex::new(State::default()),
@@ -183,7 +178,7 @@ impl Shared {
     fn replace(&self, dead: &Arc<Launcher>) -> Result<(), LaunchError> {
         let mut current = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&current, dead) {
-            *current = Arc::new(start_launcher(&self.host, &self.visible)?);
+            *current = Arc::new(start_launcher(&self.host)?);
         }
         Ok(())
     }
@@ -355,17 +350,11 @@ fn launch_failed(step: &str, error: LaunchError) -> BackendError {
     }
 }
 
-/// The system's own tree, and what some toolchain needs beside it.
-fn visible(shown: &[PathBuf]) -> Vec<String> {
-    let shown = shown.iter().filter_map(|path| path.to_str()).map(ToOwned::to_owned);
-    std::iter::once("/usr".to_owned()).chain(shown).collect()
-}
-
-fn start_launcher(host: &Host, visible: &[String]) -> Result<Launcher, LaunchError> {
+fn start_launcher(host: &Host) -> Result<Launcher, LaunchError> {
     let usual = Limits::run();
     let config = Config {
         walls: host.walls,
-        visible: visible.to_vec(),
+        visible: vec!["/usr".to_owned()],
         filter: host.filter.as_bytes().to_vec(),
         filter_notifies: true,
         cgroup_prefix: Hierarchy::own_prefix()?,

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Gid, Mode, OFlags, Uid};
 use rustix::pipe::{PipeFlags, pipe_with};
 use sandbox_core::{BackendError, Stdin};
 
@@ -11,8 +11,11 @@ use super::failed;
 
 /// A descriptor to read the input from. Nothing of the host can be reached through it: bytes travel
 /// in a sealed memory file, and a reader is pumped through a pipe rather than handed over.
-pub(crate) fn open(stdin: &Stdin) -> Result<OwnedFd, BackendError> {
-    match stdin {
+///
+/// `owner` is the program's id outside, if it has one of its own: it may then also open the input by
+/// name (`/dev/stdin`), as programs do.
+pub(crate) fn open(stdin: &Stdin, owner: Option<u32>) -> Result<OwnedFd, BackendError> {
+    let input = match stdin {
         Stdin::Empty => {
             rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
                 .map_err(|error| failed("open an empty input", error))
@@ -26,7 +29,13 @@ pub(crate) fn open(stdin: &Stdin) -> Result<OwnedFd, BackendError> {
             })?;
             pump(reader)
         }
+    }?;
+    if let (Some(owner), Stdin::Reader(_)) = (owner, stdin) {
+        let (user, group) = (Uid::from_raw(owner), Gid::from_raw(owner));
+        rustix::fs::fchown(&input, Some(user), Some(group))
+            .map_err(|error| failed("give the input to the program", error))?;
     }
+    Ok(input)
 }
 
 /// Copies from the reader to a pipe on a thread of its own. The thread ends at the end of the input,

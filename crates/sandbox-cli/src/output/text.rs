@@ -1,6 +1,6 @@
 use std::io::{self, Write};
 
-use sandbox::{Event, EventKind, Report, Stage, StreamKind};
+use sandbox::{Event, EventKind, Report, Stage, Status, StreamKind};
 
 use super::summary::summary;
 use super::{Paint, Presenter};
@@ -75,7 +75,8 @@ impl<O: Write + Send, E: Write + Send> Presenter for Text<O, E> {
     }
 
     fn report(&mut self, report: &Report) -> io::Result<()> {
-        if self.quiet {
+        // Quiet is about the program. That we failed it is never left unsaid.
+        if self.quiet && report.status != Status::Error {
             return Ok(());
         }
         if self.within_line {

@@ -65,11 +65,11 @@ impl Argument {
         }
     }
 
-    /// Whether it names a program to start: a path, or the toolchain's own.
+    /// Whether it names a program to start: a path, or one of the toolchain's own.
     pub(crate) fn can_be_started(&self) -> bool {
         match self {
             Self::Text(Text(pieces)) => match pieces.first() {
-                Some(Piece::Program) => true,
+                Some(Piece::Program | Piece::Root) => true,
                 Some(Piece::Literal(text)) => text.starts_with('/') || text.starts_with("./"),
                 _ => false,
             },
@@ -267,7 +267,8 @@ mod tests {
     #[test]
     fn only_a_path_or_the_toolchain_can_be_started() {
         let can = |text: &str| Argument::try_from(text.to_owned()).unwrap().can_be_started();
-        assert!(can("{program}") && can("./program") && can("/usr/bin/x"));
+        assert!(can("{program}") && can("{root}/bin/x"));
+        assert!(can("./program") && can("/usr/bin/x"));
         assert!(!can("program") && !can("{sources}") && !can("{entry}") && !can(""));
     }
 }

@@ -7,8 +7,8 @@ use super::recipe::{Recipe, RecipeError};
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) name: &'static str,
-    /// Aliases, extensions, interpreters, markers, and what it shows of the host.
-    pub(crate) lists: [&'static [&'static str]; 5],
+    /// Aliases, extensions, interpreters and markers.
+    pub(crate) lists: [&'static [&'static str]; 4],
     /// Names and texts.
     files: &'static [(&'static str, &'static str)],
 }

@@ -12,8 +12,6 @@ pub(crate) struct Header {
     pub(crate) extensions: Vec<String>,
     pub(crate) interpreters: Vec<String>,
     pub(crate) markers: Vec<String>,
-    /// Paths of the host that must be shown for it.
-    pub(crate) shows: Vec<String>,
 }
 
 /// A recipe with its header. Those that are part of this program are read only when they are used:
@@ -34,20 +32,18 @@ impl Header {
             extensions: recipe.extensions.clone(),
             interpreters: recipe.interpreters.clone(),
             markers: recipe.markers.clone(),
-            shows: recipe.toolchain.shows.clone(),
         }
     }
 
     fn built_in(folder: &Folder) -> Self {
         let list = |list: &[&str]| list.iter().map(ToString::to_string).collect();
-        let [aliases, extensions, interpreters, markers, shows] = folder.lists;
+        let [aliases, extensions, interpreters, markers] = folder.lists;
         Self {
             name: folder.name.to_owned(),
             aliases: list(aliases),
             extensions: list(extensions),
             interpreters: list(interpreters),
             markers: list(markers),
-            shows: list(shows),
         }
     }
 

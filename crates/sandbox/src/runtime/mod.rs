@@ -65,9 +65,14 @@ impl Runtime {
         &self.found.root
     }
 
-    /// What of the host must be shown for it, if it is not in what every sandbox shows.
-    pub(crate) fn tree(&self) -> Option<&Tree> {
-        self.found.tree.as_ref()
+    /// What of the host must be shown for it, beside what every sandbox shows.
+    pub(crate) fn trees(&self) -> &[Tree] {
+        &self.found.trees
+    }
+
+    /// Whether it is among the programs that every sandbox shows.
+    pub(crate) fn is_system(&self) -> bool {
+        self.found.is_system
     }
 
     /// Changes whenever the toolchain does: what was made with another one must not be used.
@@ -100,7 +105,8 @@ pub(crate) mod tests {
             program: format!("/usr/bin/the-{}", recipe.name()).into(),
             version: "1.2.3".to_owned(),
             root: "/usr".into(),
-            tree: None,
+            trees: Vec::new(),
+            is_system: true,
             stamp: String::new(),
         };
         Runtime::new(recipe, found)

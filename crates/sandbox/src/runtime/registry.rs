@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use sandbox_core::LanguageChoice;
@@ -7,7 +7,7 @@ use sandbox_core::LanguageChoice;
 use super::entry::{Entry, RuntimeStatus};
 use super::header::{Header, Written};
 use super::recipe::{Hello, RecipeError};
-use super::toolchain::{self, Places};
+use super::toolchain::Places;
 use super::{Installer, Runtime, builtin, sources, spelling};
 
 /// The languages: built-in recipes and the user's own, with what this host has for them.
@@ -16,7 +16,6 @@ use super::{Installer, Runtime, builtin, sources, spelling};
 #[derive(Debug)]
 pub struct Runtimes {
     entries: Vec<Entry>,
-    places: Arc<Places>,
 }
 
 /// Why a language cannot be used.
@@ -89,7 +88,7 @@ impl Runtimes {
         }
         refuse_clashes(by_name.values())?;
         let entry = |written| Entry::new(written, Arc::clone(&places));
-        Ok(Self { entries: by_name.into_values().map(entry).collect(), places })
+        Ok(Self { entries: by_name.into_values().map(entry).collect() })
     }
 
     /// Looks for every language on this host.
@@ -117,12 +116,6 @@ impl Runtimes {
             Some(wanted) => entry.version(wanted)?,
         };
         Ok(Runtime::new(Arc::clone(entry.recipe()), found.clone()))
-    }
-
-    /// Files and directories beside /usr that some language needs to see, as far as they are there.
-    pub(crate) fn shown(&self) -> Vec<PathBuf> {
-        let shown = self.entries.iter().flat_map(|entry| &entry.header().shows);
-        shown.flat_map(|pattern| toolchain::existing(pattern, &self.places)).collect()
     }
 
     /// Where a project of a language starts: the first of these paths that fits the first pattern of
@@ -222,6 +215,7 @@ fn refuse_clashes<'a>(recipes: impl Iterator<Item = &'a Written>) -> Result<(), 
 mod tests {
     use super::super::recipe::Recipe;
     use super::*;
+    use std::path::PathBuf;
 
     fn recipe(name: &str, extras: &str, programs: &str, args: &str) -> Written {
         let text = format!(

@@ -74,7 +74,9 @@ impl TryFrom<Vec<Argument>> for Command {
     fn try_from(arguments: Vec<Argument>) -> Result<Self, Self::Error> {
         match arguments.first() {
             Some(first) if first.can_be_started() => Ok(Self(arguments)),
-            _ => Err("a command begins with {program}, an absolute path, or ./ and a name"),
+            _ => {
+                Err("a command begins with {program}, {root}/, an absolute path, or ./ and a name")
+            }
         }
     }
 }

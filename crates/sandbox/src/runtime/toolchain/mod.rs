@@ -25,8 +25,10 @@ pub(crate) struct Found {
     pub(crate) version: String,
     /// The directory it belongs to.
     pub(crate) root: PathBuf,
-    /// What must be shown of it, if it is not in what every sandbox shows.
-    pub(crate) tree: Option<Tree>,
+    /// What must be shown of the host beside what every sandbox shows.
+    pub(crate) trees: Vec<Tree>,
+    /// Whether it is in what every sandbox shows.
+    pub(crate) is_system: bool,
     /// Changes whenever the program does.
     pub(crate) stamp: String,
 }
@@ -63,11 +65,6 @@ pub(crate) fn is_there(candidate: &str, places: &Places) -> bool {
     !search::find(candidate, places).is_empty()
 }
 
-/// Files and directories of the host that fit a path or pattern of a recipe.
-pub(crate) fn existing(pattern: &str, places: &Places) -> Vec<PathBuf> {
-    search::find(pattern, places)
-}
-
 fn examine(
     path: &Path,
     by_name: bool,
@@ -95,8 +92,12 @@ fn examine(
     // called by. Another one, such as a link by way of /etc/alternatives, leads nowhere inside.
     let program = if shown::leads_there_inside(&path) { path } else { real.clone() };
     let root = shown::root_of(&real);
-    let tree = (!shown::is_system(&real)).then(|| shown::tree(&real, &root, places));
-    Ok(Found { program, version, root, tree, stamp: stamp.describe() })
+    let is_system = shown::is_system(&real);
+    let own = (!is_system).then(|| shown::tree(&real, &root, places));
+    let patterns = toolchain.shows.iter();
+    let further = patterns.flat_map(|pattern| search::find(pattern, places));
+    let trees = own.into_iter().chain(further.filter_map(|path| shown::further(&path))).collect();
+    Ok(Found { program, version, root, trees, is_system, stamp: stamp.describe() })
 }
 
 /// A toolchain's links are the host's own: no sandboxed program can write them.
@@ -166,7 +167,7 @@ mod tests {
         let found = found.into_iter().next().unwrap().unwrap();
         assert_eq!((found.program, found.root.clone()), (root.join("bin/toy"), root.clone()));
         assert_eq!(found.version, "1.2.3");
-        assert_eq!(found.tree.unwrap().host, root);
+        assert_eq!((found.trees[0].host.clone(), found.is_system), (root, false));
     }
 
     #[test]
@@ -198,6 +199,6 @@ mod tests {
         std::os::unix::fs::symlink("/usr/bin/env", &link).unwrap();
         let found = probe(link.to_str().unwrap(), &toolchain(""), &Places::default()).remove(0);
         let found = found.unwrap();
-        assert_eq!((found.program.as_path(), found.tree), (Path::new("/usr/bin/env"), None));
+        assert_eq!((found.program.as_path(), found.trees.len()), (Path::new("/usr/bin/env"), 0));
     }
 }

@@ -55,6 +55,13 @@ pub(crate) fn tree(program: &Path, root: &Path, places: &Places) -> Tree {
     Tree { host: shown.clone(), inside: shown, copy_on_write: false }
 }
 
+/// A further file or directory that a recipe names, unless it is shown in any case.
+pub(crate) fn further(path: &Path) -> Option<Tree> {
+    let host = path.canonicalize().ok()?;
+    let shown = SHOWN_PATHS.iter().any(|shown| path.starts_with(shown));
+    (!shown).then(|| Tree { host, inside: path.to_owned(), copy_on_write: false })
+}
+
 /// The directory of a language among the toolchains that we installed: all that is there belongs to
 /// the toolchain, packages beside the program's own included.
 fn installed_in(program: &Path, places: &Places) -> Option<PathBuf> {

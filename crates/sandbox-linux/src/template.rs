@@ -178,7 +178,8 @@ fn clone_tree(path: &str, attributes: u64) -> Result<Piece, StepError> {
 fn attach(piece: &Piece) -> Result<(), StepError> {
     if piece.is_directory {
         make_directory(&piece.inside)?;
-    } else {
+    } else if !Path::new(&piece.inside).exists() {
+        // Never over what is there: with the fresh root off it may be the host's own.
         write_file(&piece.inside, b"")?;
     }
     move_mount(&piece.tree, "", CWD, piece.inside.as_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
@@ -207,7 +208,6 @@ fn make_directory(path: &str) -> Result<(), StepError> {
 }
 
 fn write_file(path: &str, contents: &[u8]) -> Result<(), StepError> {
-    // With the fresh root off a directory of the host may already lie here, read-only.
     std::fs::write(path, contents).at(&format!("write /{path}"))
 }
 

@@ -1,0 +1,4 @@
+int main(void) {
+    int number = 42;
+    return number.text;
+}

@@ -1,0 +1,7 @@
+#include <stdio.h>
+
+int main(void) {
+    int *forgotten_value = "text";
+    puts("hello, world");
+    return forgotten_value == NULL;
+}

@@ -1,0 +1,5 @@
+#include <string>
+int main() {
+    std::string text = 42;
+    return text.size();
+}

@@ -1,0 +1,3 @@
+int main() {
+    for (volatile bool on = true; on;) {}
+}

@@ -1,0 +1,4 @@
+#include <cstdlib>
+#include <iostream>
+
+int main() { std::cout << std::getenv("GREETING") << '\n'; }

@@ -1,0 +1,5 @@
+package main
+
+var text string = 42
+
+func main() { println(text) }

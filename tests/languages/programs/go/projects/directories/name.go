@@ -1,0 +1,3 @@
+package main
+
+func name() string { return "shop" }

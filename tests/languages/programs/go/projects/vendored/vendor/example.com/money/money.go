@@ -1,0 +1,7 @@
+// Package money formats.
+package money
+
+import "fmt"
+
+// Format writes an amount.
+func Format(amount int) string { return fmt.Sprintf("%d kr", amount) }

@@ -1,0 +1,6 @@
+public class Broken {
+    public static void main(String[] args) {
+        String text = 42;
+        System.out.println(text);
+    }
+}

@@ -1,0 +1,5 @@
+const fs = require("node:fs");
+
+const line = fs.readFileSync(0, "utf8");
+process.stdout.write("grüße, 世界\n" + line);
+fs.writeFileSync("ü-文.txt", line);

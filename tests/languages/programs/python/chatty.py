@@ -1,0 +1,2 @@
+while True:
+    print("again and again")

@@ -1,0 +1,2 @@
+print("before")
+raise RuntimeError("out of stock")

@@ -1,0 +1,5 @@
+mod shop;
+
+fn main() {
+    println!("total {}", shop::prices::total(&[3, 4]));
+}

@@ -1,0 +1,3 @@
+pub fn format(amount: u32) -> String {
+    format!("{amount} kr")
+}

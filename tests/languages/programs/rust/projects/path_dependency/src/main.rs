@@ -1,0 +1,5 @@
+mod prices;
+
+fn main() {
+    println!("{}", money::format(prices::total(&[3, 4])));
+}

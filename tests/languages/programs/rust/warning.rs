@@ -1,0 +1,4 @@
+fn main() {
+    let forgotten_value = 42;
+    println!("hello, world");
+}

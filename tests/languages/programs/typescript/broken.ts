@@ -1,0 +1,4 @@
+const numbers: number[] = [1, 2, 3];
+
+const text: string = numbers;
+console.log(text);

@@ -1,0 +1,3 @@
+import * as fs from "node:fs";
+
+for (;;) fs.writeSync(1, "again and again\n");

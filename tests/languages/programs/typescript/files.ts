@@ -1,0 +1,4 @@
+import * as fs from "node:fs";
+
+const numbers: number[] = fs.readFileSync("in/numbers.txt", "utf8").trim().split("\n").map(Number);
+fs.writeFileSync("sum.txt", `${numbers.reduce((a, b) => a + b)}\n`);

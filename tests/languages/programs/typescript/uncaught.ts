@@ -1,0 +1,3 @@
+console.log("before");
+const fail = (): never => { throw new Error("out of stock"); };
+fail();

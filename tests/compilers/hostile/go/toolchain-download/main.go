@@ -1,0 +1,4 @@
+// Would be compiled by a downloaded toolchain; see go.mod.
+package main
+
+func main() {}

@@ -1,0 +1,4 @@
+// Prints what the macro found out.
+fn main() {
+    print!("{}", thief::loot!());
+}

@@ -1,0 +1,2 @@
+// The program is harmless; see tsconfig.json.
+console.log("compiled");

@@ -3,20 +3,20 @@ javac=$1 entry=$2
 shift 2
 
 # Code that came as text is Main.java, but its public class may have another name, and the compiler
-# wants the file to have the same.
-if [ "$entry" = Main.java ]; then
+# wants the file to have the same. A single file may be called anything, as with `java FILE`.
+if [ "$entry" = Main.java ] || { [ $# = 1 ] && [ "$entry" = "${entry##*/}" ]; }; then
     modifiers='((abstract|final|sealed|non-sealed|strictfp) +)*'
     kind='(class|interface|enum|record)'
-    public=$(sed -nE "s/^[[:space:]]*public +$modifiers$kind +([A-Za-z0-9_\$]+).*/\4/p" Main.java)
+    public=$(sed -nE "s/^[[:space:]]*public +$modifiers$kind +([A-Za-z0-9_\$]+).*/\4/p" "$entry")
     first=$(echo "$public" | head -n 1)
-    if [ -n "$first" ] && [ ! -e "$first.java" ] && ! echo "$public" | grep -qx Main; then
-        mv Main.java "$first.java"
-        entry=$first.java
+    if [ -n "$first" ] && [ ! -e "$first.java" ] && ! echo "$public" | grep -qx "${entry%.java}"; then
+        mv "$entry" "$first.java"
         for source; do
             shift
-            [ "$source" = Main.java ] && source=$entry
+            [ "$source" = "$entry" ] && source=$first.java
             set -- "$@" "$source"
         done
+        entry=$first.java
     fi
 fi
 
@@ -30,7 +30,7 @@ fi
 # Whether classes have a main method, by the names and types that their files mention; prints those
 # that do.
 with_main() {
-    grep -lsF '([Ljava/lang/String;)V' "$@" | while IFS= read -r class; do
+    grep -lsF -- '([Ljava/lang/String;)V' "$@" | while IFS= read -r class; do
         grep -lF main "$class"
     done
 }
@@ -43,7 +43,7 @@ cd .program/classes || exit
 stem=${entry##*/}
 stem=${stem%.java}
 # The usual case: a class of the entry file's name, in no package.
-[ -n "$(with_main "$stem.class")" ] && start "$stem"
+[ -n "$(with_main "./$stem.class")" ] && start "$stem"
 
 # Of several classes those that come from the entry file, and of these the one of its name, or else
 # the one that stands first in it.
@@ -51,7 +51,7 @@ all=$(find . -name '*.class' ! -name '*$*' | sort | while IFS= read -r class; do
     with_main "$class"
 done)
 from_entry=$(echo "$all" | while IFS= read -r class; do
-    grep -lsF "$stem.java" "$class"
+    grep -lsFe "$stem.java" "$class"
 done)
 all=${from_entry:-$all}
 names=$(grep -oE "(class|interface|enum|record) +[A-Za-z0-9_\$]+" "../../$entry" | sed 's/.* //')

@@ -73,8 +73,19 @@ fn by_convention(
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
     match language {
         Some(language) => (languages.entry)(language, &paths),
-        None => (languages.entry)(&(languages.of_project)(&paths)?, &paths),
+        None => {
+            let language = (languages.of_project)(&paths).or_else(|| only_one(files, languages));
+            (languages.entry)(&language?, &paths)
+        }
     }
+}
+
+/// The language of all files that are of any.
+fn only_one(files: &[SourceFile], languages: Languages<'_>) -> Option<String> {
+    let known = |file: &SourceFile| (languages.of_file)(&file.path, &first_line(&file.contents));
+    let mut found = files.iter().filter_map(known);
+    let first = found.next()?;
+    found.all(|other| other == first).then_some(first)
 }
 
 fn is_main(path: &str) -> bool {
@@ -101,8 +112,8 @@ mod tests {
             named: &|name| Ok(if name == "py" { "python" } else { name }.to_owned()),
             of_project: &|paths| paths.contains(&"Cargo.toml").then(|| "rust".to_owned()),
             entry: &|language, paths| {
-                let usual = "src/main.rs";
-                (language == "rust" && paths.contains(&usual)).then(|| usual.to_owned())
+                let usual = if language == "rust" { "src/main.rs" } else { "src/main.c" };
+                paths.contains(&usual).then(|| usual.to_owned())
             },
         };
         find(&mut files, Path::new("project"), language, languages)
@@ -124,6 +135,7 @@ mod tests {
         let cargo = ["Cargo.toml", "main.py", "src/lib.rs", "src/main.rs"];
         assert_eq!(first(&cargo, None).unwrap(), "src/main.rs");
         assert_eq!(first(&cargo, Some("py")).unwrap(), "main.py");
+        assert_eq!(first(&["notes.txt", "src/main.c", "src/util.c"], None).unwrap(), "src/main.c");
     }
 
     #[test]

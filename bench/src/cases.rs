@@ -247,6 +247,7 @@ fn plan(payload: Payload) -> StagePlan {
         stdin: Stdin::Empty,
         limits: limits.expect("ten seconds is in the range of CPU times"),
         network: NetworkPolicy::None,
+        gate: None,
         volumes: Vec::new(),
         trees: Vec::new(),
         collect: CollectRule::nothing(),

@@ -12,10 +12,12 @@ mod time;
 mod id;
 mod path;
 
+mod gate;
 mod limits;
 mod network;
 mod protection;
 
+mod package;
 mod request;
 mod snippet;
 mod volume;
@@ -34,10 +36,12 @@ pub use backend::{Backend, BackendError, Capabilities, Isolation, MissingProtect
 pub use cancel::{CancelRegistration, CancelToken};
 pub use causes::with_causes;
 pub use event::{Event, EventKind, UsageSample};
+pub use gate::{Gate, HostPort, HostProxies, HostProxy, InvalidHostPort};
 pub use glob::{Glob, InvalidGlob};
 pub use id::{ExecutionId, InvalidExecutionId};
 pub use limits::{InvalidLimit, Limits};
 pub use network::{InvalidNetworkPolicy, NetworkPolicy};
+pub use package::{EnvironmentName, InvalidEnvironmentName, InvalidPackage, PackageSpec};
 pub use path::{InvalidPath, RelativePath};
 pub use plan::{
     CollectRule, CollectedFile, Ending, SkippedFile, StageOutcome, StagePlan, Stdin, StreamKind,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use crate::glob::Glob;
 
 use crate::{
-    ByteSize, InputFile, Limits, NetworkPolicy, Protection, Stage, StageFigures, Violation, Volume,
+    ByteSize, Gate, InputFile, Limits, NetworkPolicy, Protection, Stage, StageFigures, Violation,
+    Volume,
 };
 
 /// What comes in on standard input.
@@ -43,6 +44,8 @@ pub struct StagePlan {
     pub limits: Limits,
     /// What it may reach.
     pub network: NetworkPolicy,
+    /// A way out to named places, for stages of ours that fetch something.
+    pub gate: Option<Gate>,
     /// Host directories shown inside because the request names them.
     pub volumes: Vec<Volume>,
     /// What of the host it needs to see beside the system's own programs: a toolchain, a layer.
@@ -160,6 +163,8 @@ pub struct StageOutcome {
     pub enforced: Vec<Protection>,
     /// System calls that were denied.
     pub violations: Vec<Violation>,
+    /// What the plan's gate would not or could not reach, a sentence for each.
+    pub turned_away: Vec<String>,
     /// Our own time before the program started.
     pub prepare_time: Duration,
     /// Our own time after it ended.

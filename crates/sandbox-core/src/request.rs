@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::glob::{Glob, InvalidGlob};
 use crate::{
-    ExecutionId, InvalidPath, Limits, NetworkPolicy, Protection, RelativePath, Snippet, Stdin,
-    Volume,
+    EnvironmentName, ExecutionId, InvalidEnvironmentName, InvalidPackage, InvalidPath, Limits,
+    NetworkPolicy, PackageSpec, Protection, RelativePath, Snippet, Stdin, Volume,
 };
 
 /// A language by name or alias, and a version if only that one will do: `python`, `python@3.11`.
@@ -45,6 +45,8 @@ pub struct Request {
     pub(crate) workdir: Option<RelativePath>,
     pub(crate) allow_missing: BTreeSet<Protection>,
     pub(crate) usage_interval: Option<Duration>,
+    pub(crate) packages: Vec<PackageSpec>,
+    pub(crate) environment: Option<EnvironmentName>,
     pub(crate) snippet: Option<Snippet>,
 }
 
@@ -70,6 +72,15 @@ pub enum InvalidRequest {
     /// An argument or variable that the kernel would not take.
     #[error("{0}")]
     Text(String),
+    /// A package is not written as one.
+    #[error(transparent)]
+    Package(#[from] InvalidPackage),
+    /// An environment is not written as a name.
+    #[error(transparent)]
+    Environment(#[from] InvalidEnvironmentName),
+    /// Packages beside an environment, or too many of them.
+    #[error("{0}")]
+    Packages(&'static str),
     /// The language is not written as a name.
     #[error("'{0}' is not a language name: write a name such as python, or python@3.11")]
     Language(String),
@@ -83,6 +94,7 @@ const MOST_FILES: usize = 10_000;
 /// The kernel refuses a single argument or variable longer than this (`MAX_ARG_STRLEN`).
 const LONGEST_TEXT: usize = 128 * 1024;
 const MOST_ARGS: usize = 4096;
+const MOST_PACKAGES: usize = 200;
 
 impl Request {
     /// Begins a request in a language: a name, an alias, or either with `@version`.
@@ -165,6 +177,16 @@ impl Request {
         self.usage_interval
     }
 
+    /// Packages that are there for the program.
+    pub fn packages(&self) -> &[PackageSpec] {
+        &self.packages
+    }
+
+    /// The environment whose packages are there for the program.
+    pub fn environment(&self) -> Option<&EnvironmentName> {
+        self.environment.as_ref()
+    }
+
     /// Where a person's code lies in the entry file, if a template is around it.
     pub fn snippet(&self) -> Option<&Snippet> {
         self.snippet.as_ref()
@@ -189,6 +211,8 @@ pub struct RequestBuilder {
     workdir: Option<String>,
     allow_missing: BTreeSet<Protection>,
     usage_interval: Option<Duration>,
+    packages: Vec<String>,
+    environment: Option<String>,
     snippet: Option<Snippet>,
 }
 
@@ -209,6 +233,8 @@ impl RequestBuilder {
             workdir: None,
             allow_missing: BTreeSet::new(),
             usage_interval: None,
+            packages: Vec::new(),
+            environment: None,
             snippet: None,
         }
     }
@@ -291,6 +317,18 @@ impl RequestBuilder {
         self
     }
 
+    /// Packages to be there for the program: each a name, or a name and the versions that will do.
+    pub fn packages<T: Into<String>>(mut self, packages: impl IntoIterator<Item = T>) -> Self {
+        self.packages.extend(packages.into_iter().map(Into::into));
+        self
+    }
+
+    /// An environment that was built before, whose packages are to be there for the program.
+    pub fn environment(mut self, name: impl Into<String>) -> Self {
+        self.environment = Some(name.into());
+        self
+    }
+
     /// Says where a person's code lies in the entry file: errors are then told in lines of that code.
     pub fn snippet(mut self, snippet: impl Into<Option<Snippet>>) -> Self {
         self.snippet = snippet.into();
@@ -311,6 +349,8 @@ impl RequestBuilder {
         let files = check_files(self.files)?;
         let collect = self.collect.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
         let workdir = self.workdir.map(|text| text.parse()).transpose()?;
+        let packages = check_packages(&self.packages, self.environment.is_some())?;
+        let environment = self.environment.map(|text| text.parse()).transpose()?;
         Ok(Request {
             id: ExecutionId::generate(),
             language: self.language.parse()?,
@@ -327,6 +367,8 @@ impl RequestBuilder {
             workdir,
             allow_missing: self.allow_missing,
             usage_interval: self.usage_interval,
+            packages,
+            environment,
             snippet: self.snippet,
         })
     }
@@ -355,6 +397,20 @@ fn check_files(files: Vec<(String, Vec<u8>)>) -> Result<Vec<InputFile>, InvalidR
         }
     }
     Ok(checked)
+}
+
+fn check_packages(
+    packages: &[String],
+    has_environment: bool,
+) -> Result<Vec<PackageSpec>, InvalidRequest> {
+    if has_environment && !packages.is_empty() {
+        let reason = "an environment has its packages: give one or the other";
+        return Err(InvalidRequest::Packages(reason));
+    }
+    if packages.len() > MOST_PACKAGES {
+        return Err(InvalidRequest::Packages("there are more than 200 packages"));
+    }
+    Ok(packages.iter().map(|text| text.parse()).collect::<Result<_, _>>()?)
 }
 
 fn check_texts(args: &[String], env: &BTreeMap<String, String>) -> Result<(), InvalidRequest> {

@@ -178,6 +178,11 @@ fn carry_out(init: &Init<'_>, mut prepared: Prepared, message: Message) -> Resul
     let order = Order::decode(mapped.bytes()).map_err(|_| Errno::PROTO).at("read the order")?;
     place(init.config, &order, &mut volumes, &mut prepared)?;
     drop(volumes);
+    if order.gate_port != 0 {
+        let gate = loopback::listen_on(order.gate_port).at("listen on loopback")?;
+        socket::send(init.supervisor, &Notice::Gate.encode(), &[gate.as_fd()])
+            .at("hand the gate over")?;
+    }
 
     let walls = init.config.walls;
     let (signals, counters) = (prepared.signals, prepared.counters.take());

@@ -1,9 +1,13 @@
-//! Switching the loopback interface of this network namespace on.
+//! The loopback interface of this network namespace: switching it on, and listening on it.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
+
+/// Connections that may wait to be accepted.
+const WAITING: i32 = 64;
 
 /// Brings `lo` up. A new network namespace starts with it down, and without an address.
 pub(crate) fn bring_up() -> Result<(), Errno> {
@@ -24,4 +28,14 @@ pub(crate) fn bring_up() -> Result<(), Errno> {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
     }
     Ok(())
+}
+
+/// A socket that listens on 127.0.0.1. It belongs to this namespace wherever it is sent, and is
+/// non-blocking, as whoever accepts from it has more to look at.
+pub(crate) fn listen_on(port: u16) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;
+    bind(&socket, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, port))?;
+    listen(&socket, WAITING)?;
+    Ok(socket)
 }

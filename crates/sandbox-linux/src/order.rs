@@ -74,6 +74,8 @@ pub struct Order<'a> {
     pub cores: u64,
     /// Whether its loopback is up.
     pub loopback: bool,
+    /// The port on its loopback where the supervisor is to listen; 0 for none.
+    pub gate_port: u16,
     /// Host directories to show.
     pub volumes: Vec<OrderVolume<'a>>,
 }
@@ -132,6 +134,7 @@ impl<'a> Order<'a> {
             })
             .number(self.cores)
             .flag(self.loopback)
+            .number(self.gate_port.into())
             .list(&self.volumes, |writer, volume| {
                 writer.text(volume.destination).flag(volume.is_directory);
                 writer.flag(volume.writable).flag(volume.copy_on_write);
@@ -157,6 +160,7 @@ impl<'a> Order<'a> {
             rlimits: reader.list(|reader| Ok((reader.number()?, reader.number()?)))?,
             cores: reader.number()?,
             loopback: reader.flag()?,
+            gate_port: u16::try_from(reader.number()?).map_err(|_| Malformed)?,
             volumes: reader.list(|reader| {
                 Ok(OrderVolume {
                     destination: reader.text()?,
@@ -274,6 +278,8 @@ pub enum Notice {
         /// The program's user and group outside.
         owner: u32,
     },
+    /// Someone may come out of the sandbox. Descriptor: a socket that listens on its loopback.
+    Gate,
     /// The program is about to start. Descriptor, if there is a filter: its notifications.
     Starting,
     /// A step failed.
@@ -315,6 +321,7 @@ impl Notice {
                 &mut writer
             }
             Self::Gone => writer.number(7),
+            Self::Gate => writer.number(8),
         };
         writer.finish()
     }
@@ -332,6 +339,7 @@ impl Notice {
             }
             6 => Self::Exited(decode_exit(&mut reader)?),
             7 => Self::Gone,
+            8 => Self::Gate,
             _ => return Err(Malformed),
         })
     }
@@ -384,6 +392,7 @@ mod tests {
             rlimits: vec![(7, 256)],
             cores: 3,
             loopback: true,
+            gate_port: 3128,
             volumes: vec![OrderVolume {
                 destination: "/data",
                 is_directory: true,
@@ -406,6 +415,7 @@ mod tests {
         for notice in [
             Notice::Ready { owner: 7 },
             Notice::Cloned,
+            Notice::Gate,
             Notice::Starting,
             Notice::Failed(StepError { step: "mount".into(), cause: Errno::PERM }),
             Notice::Exited(ExitNotice { code: Some(3), wall_nanos: 9, ..ExitNotice::default() }),

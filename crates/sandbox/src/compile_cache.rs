@@ -79,6 +79,7 @@ pub(crate) fn replay(compiled: Compiled, observer: &mut dyn Observer) -> StageOu
         skipped: Vec::new(),
         enforced: Vec::new(),
         violations: Vec::new(),
+        turned_away: Vec::new(),
         prepare_time: Duration::ZERO,
         collect_time: Duration::ZERO,
     }

@@ -127,6 +127,7 @@ pub(crate) fn outcome(ending: Ending) -> StageOutcome {
         skipped: Vec::new(),
         enforced: Vec::new(),
         violations: Vec::new(),
+        turned_away: Vec::new(),
         prepare_time: Duration::ZERO,
         collect_time: Duration::ZERO,
     }

@@ -2,8 +2,10 @@
 //!
 //! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
 //! (`host`), slots ready before they are needed (`slots`), a plan turned into an order (`order`),
-//! the loop that watches one sandbox (`supervise`), and the verdict over how it ended (`verdict`).
+//! the loop that watches one sandbox (`supervise`), the one way out of it that a plan can have (`gate`),
+//! and the verdict over how it ended (`verdict`).
 
+mod gate;
 mod host;
 mod order;
 mod output;

@@ -58,6 +58,8 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
     } else {
         Vec::new()
     };
+    let has_network = host.has(Protection::NetNamespace);
+    let wants_loopback = plan.network == NetworkPolicy::Localhost || plan.gate.is_some();
     Order {
         argv: plan.command.iter().map(String::as_str).collect(),
         env: env.iter().map(String::as_str).collect(),
@@ -75,7 +77,9 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         disk_inodes: plan.limits.inodes(),
         rlimits,
         cores: host.cores_for(&plan.limits, turn),
-        loopback: plan.network == NetworkPolicy::Localhost && host.has(Protection::NetNamespace),
+        loopback: wants_loopback && has_network,
+        // Without a network of its own it would be a hole in the host's, and of no use.
+        gate_port: plan.gate.as_ref().filter(|_| has_network).map_or(0, |gate| gate.port),
         volumes: shown(plan),
     }
 }

@@ -16,6 +16,7 @@ use sandbox_linux::seccomp::{Arch, Notifications, Verdict};
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 
 use super::failed;
+use super::gate::OpenGate;
 use super::host::Host;
 use super::order::Running;
 use super::output::Kept;
@@ -63,6 +64,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) cause: Option<Cause>,
     pub(crate) kept: Kept,
     pub(crate) violations: BTreeMap<String, u64>,
+    pub(crate) turned_away: Vec<String>,
     pub(crate) prepare_time: Duration,
     pub(crate) run_time: Duration,
     /// When the last process was known to be gone.
@@ -76,6 +78,8 @@ struct Watch<'a> {
     running: Running<'a>,
     cancelled: OwnedFd,
     notifications: Option<Notifications>,
+    /// Closed with everything that goes through it when the watch ends.
+    gate: Option<OpenGate>,
     kept: Kept,
     violations: BTreeMap<String, u64>,
     denied: u64,
@@ -118,6 +122,7 @@ pub(crate) fn watch<'a>(
         running,
         cancelled,
         notifications: None,
+        gate: None,
         kept: Kept::new(limit),
         violations: BTreeMap::new(),
         denied: 0,
@@ -305,6 +310,7 @@ impl<'a> Watch<'a> {
         match notice {
             // Both were said while the slot was prepared.
             Notice::Cloned | Notice::Ready { .. } => {}
+            Notice::Gate => self.open_gate(descriptor),
             Notice::Starting => {
                 self.notifications = descriptor.and_then(|fd| Notifications::new(fd).ok());
                 self.start_clocks();
@@ -316,6 +322,20 @@ impl<'a> Watch<'a> {
                 self.over = true;
             }
             Notice::Gone => self.over = true,
+        }
+    }
+
+    fn open_gate(&mut self, listener: Option<OwnedFd>) {
+        let (Some(listener), Some(gate)) = (listener, &self.plan.gate) else {
+            return;
+        };
+        match OpenGate::open(listener, gate.clone()) {
+            Ok(gate) => self.gate = Some(gate),
+            Err(cause) => {
+                let step = "open the gate".to_owned();
+                self.failure = Some(StepError { step, cause });
+                self.end(Cause::Cancelled);
+            }
         }
     }
 
@@ -419,6 +439,7 @@ impl<'a> Watch<'a> {
 
     fn finish(mut self) -> Result<Ended<'a>, BackendError> {
         let now = Instant::now();
+        let turned_away = self.gate.take().map(OpenGate::close).unwrap_or_default();
         self.running.streams.drain(&mut self.kept, self.observer);
         while self.answer_denied_call() {}
         if let Some(failure) = self.failure {
@@ -434,6 +455,7 @@ impl<'a> Watch<'a> {
             cause: self.cause,
             kept: self.kept,
             violations: self.violations,
+            turned_away,
             prepare_time: started - self.begun,
             run_time: now - started,
             at: now,

@@ -49,6 +49,7 @@ pub(crate) fn conclude(
             .into_iter()
             .map(|(syscall, count)| Violation { syscall, count })
             .collect(),
+        turned_away: ended.turned_away,
         prepare_time: ended.prepare_time,
         collect_time: ended.at.elapsed(),
     })

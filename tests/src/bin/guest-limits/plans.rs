@@ -49,6 +49,7 @@ pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {
         stdin: Stdin::Empty,
         limits,
         network: NetworkPolicy::None,
+        gate: None,
         volumes: Vec::new(),
         trees: Vec::new(),
         collect: CollectRule::nothing(),

@@ -1,0 +1,127 @@
+//! What a stage with a gate reaches: the places in its plan, through the gate, and nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use sandbox::{
+    Backend, CancelToken, CollectRule, Ending, Gate, HostPort, HostProxies, Limits, NetworkPolicy,
+    Observer, Stage, StagePlan, Stdin, StreamKind, UsageSample,
+};
+use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
+
+const PORT: u16 = 3128;
+
+/// Asks the gate for a plain page, for a tunnel, and tries to get there without the gate.
+const CLIENT: &str = r#"
+import socket, sys
+place = sys.argv[1]
+def ask(request):
+    try:
+        gate = socket.create_connection(("127.0.0.1", 3128), timeout=10)
+    except OSError:
+        return "no gate"
+    gate.sendall(request.encode())
+    answer = b""
+    while chunk := gate.recv(4096):
+        answer += chunk
+    return answer.split(b"\r\n")[0].decode() + " ... " + answer.decode().splitlines()[-1]
+print(ask(f"GET http://{place}/ HTTP/1.1\r\n\r\n"))
+print(ask(f"CONNECT {place} HTTP/1.1\r\n\r\nGET / HTTP/1.1\r\n\r\n"))
+host, port = place.split(":")
+try:
+    socket.create_connection((host, int(port)), timeout=10)
+    print("connected without the gate")
+except OSError:
+    print("no way but the gate")
+"#;
+
+struct Silent;
+
+impl Observer for Silent {
+    fn output(&mut self, _: StreamKind, _: &[u8]) {}
+    fn usage(&mut self, _: UsageSample) {}
+}
+
+/// A server on the host's loopback that greets whoever asks, until the test ends.
+fn greeter() -> HostPort {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut peer in listener.incoming().flatten() {
+            let mut heard = Vec::new();
+            let mut byte = [0];
+            while !heard.ends_with(b"\r\n\r\n") && peer.read_exact(&mut byte).is_ok() {
+                heard.push(byte[0]);
+            }
+            // Whoever left in the meantime misses nothing.
+            let _ = peer.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nwelcome\n");
+        }
+    });
+    HostPort::new("127.0.0.1", port).unwrap()
+}
+
+fn visit(place: &HostPort, gate: Option<Gate>) -> String {
+    let options = NativeOptions { spare: Spare::Keep(0), ..NativeOptions::default() };
+    let backend = NativeBackend::start(&options).unwrap();
+    let plan = StagePlan {
+        stage: Stage::Run,
+        command: ["/usr/bin/python3", "-c", CLIENT, &place.to_string()].map(str::to_owned).into(),
+        env: BTreeMap::new(),
+        files: Vec::new(),
+        directory: String::new(),
+        stdin: Stdin::Empty,
+        limits: Limits::run(),
+        network: NetworkPolicy::None,
+        gate,
+        volumes: Vec::new(),
+        trees: Vec::new(),
+        collect: CollectRule::nothing(),
+        allow_missing: BTreeSet::new(),
+        usage_interval: None,
+    };
+    let outcome = backend.run(&plan, &mut Silent, &CancelToken::new()).unwrap();
+    assert_eq!(outcome.ending, Ending::Exited(0), "{}", String::from_utf8_lossy(&outcome.stderr));
+    String::from_utf8(outcome.stdout).unwrap()
+}
+
+fn gate(places: &[&HostPort]) -> Gate {
+    let places = places.iter().map(|place| (*place).clone()).collect();
+    Gate { port: PORT, places, proxies: HostProxies::default() }
+}
+
+#[test]
+fn a_place_on_the_list_is_reached_through_the_gate_alone() {
+    let place = greeter();
+    let seen = visit(&place, Some(gate(&[&place])));
+    assert_eq!(
+        seen,
+        "HTTP/1.1 200 OK ... welcome\n\
+         HTTP/1.1 200 Connection established ... welcome\n\
+         no way but the gate\n"
+    );
+}
+
+#[test]
+fn another_port_of_the_same_host_is_refused() {
+    let (place, other) = (greeter(), greeter());
+    // The door is open: we can walk through it ourselves.
+    TcpStream::connect((other.host(), other.port())).unwrap();
+    let seen = visit(&other, Some(gate(&[&place])));
+    let refused =
+        format!("HTTP/1.1 403 Forbidden ... {other} is not to be reached from this sandbox\n");
+    assert_eq!(seen, format!("{refused}{refused}no way but the gate\n"));
+}
+
+#[test]
+fn an_empty_list_reaches_nothing() {
+    let place = greeter();
+    let seen = visit(&place, Some(gate(&[])));
+    assert_eq!(seen.matches("403 Forbidden").count(), 2, "{seen}");
+}
+
+#[test]
+fn without_a_gate_there_is_none() {
+    let place = greeter();
+    assert_eq!(visit(&place, None), "no gate\nno gate\nno way but the gate\n");
+}

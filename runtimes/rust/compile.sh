@@ -7,6 +7,21 @@ mkdir /tmp/bin
 ln -s /usr/bin/gcc /tmp/bin/cc
 export PATH="/tmp/bin:$PATH"
 
+# With crates that were asked for, a single file is made a project that depends on all of them.
+if [ -n "$CRATES" ] && [ ! -e Cargo.toml ]; then
+    cat - "$CRATES/dependencies" >Cargo.toml <<END
+[package]
+name = "program"
+version = "0.0.0"
+edition = "2021"
+[[bin]]
+name = "program"
+path = "$entry"
+[dependencies]
+END
+    cp "$CRATES/Cargo.lock" Cargo.lock
+fi
+
 if [ ! -e Cargo.toml ]; then
     # One unit of code generation: an eighth less processor time for a short program, and the code is
     # no worse for it. Without the debugging information of the standard library there is less to
@@ -18,6 +33,15 @@ fi
 # A Cargo project: dependencies lie in the project, as paths or vendored, or there are none.
 # Cargo says on standard output what it made, one line of JSON for each.
 export RUSTC="$rustc" CARGO_HOME=/tmp/cargo CARGO_TARGET_DIR=/tmp/target
+if [ -n "$CRATES" ]; then
+    mkdir "$CARGO_HOME"
+    cat >"$CARGO_HOME/config.toml" <<END
+[source.crates-io]
+replace-with = "crates"
+[source.crates]
+directory = "$CRATES/vendor"
+END
+fi
 "${rustc%/*}/cargo" build --release --offline --quiet --bins \
     --message-format=json-render-diagnostics >/tmp/made 2>/tmp/messages
 status=$?

@@ -8,13 +8,14 @@ use sandbox_core::{
     SkippedFile, Stage, StageOutcome, StagePlan, with_causes,
 };
 
+use crate::environment::{self, Installed};
 use crate::events::Events;
 use crate::layers::{LayerError, Layers};
 use crate::plan::Surroundings;
 use crate::report::{self, Header, Interruption, StageResult};
 use crate::snippet::{self, Lines};
 use crate::store::{Compiled, Key, Store};
-use crate::{ExecuteError, Hooks, Runtime, Runtimes, compile_cache, plan};
+use crate::{ExecuteError, Hooks, PackageError, Runtime, Runtimes, compile_cache, plan};
 
 /// What every execution shares.
 pub(crate) struct Engine {
@@ -104,8 +105,10 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<(), Stop> {
         let mut artefacts = Vec::new();
+        let installed = self.install_packages(job, events, cancel)?;
+        let installed = installed.as_ref();
         if job.runtime.compiles() {
-            let surroundings = self.surroundings(job, Stage::Compile, events, cancel)?;
+            let surroundings = self.surroundings(job, Stage::Compile, installed, events, cancel)?;
             let plan = plan::compile(&job.runtime, &job.request, surroundings)
                 .expect("a runtime that compiles has a compile stage");
             let mut compiled = self.compile(job, plan, to_keep, events, cancel)?;
@@ -118,10 +121,28 @@ impl Engine {
             }
             refuse_empty(&artefacts, &skipped)?;
         }
-        let surroundings = self.surroundings(job, Stage::Run, events, cancel)?;
+        let surroundings = self.surroundings(job, Stage::Run, installed, events, cancel)?;
         let plan = plan::run(&job.runtime, &job.request, artefacts, surroundings);
         results.push(self.run_stage(job, plan, events, cancel)?);
         Ok(())
+    }
+
+    /// The packages that the request asks for, built now if they never were.
+    fn install_packages(
+        &self,
+        job: &Job,
+        events: &mut Events<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Option<Installed>, Stop> {
+        let mut progress = |message: &str| events.progress(message);
+        environment::install(&job.request, &job.runtime, self, &mut progress, cancel).map_err(
+            |error| match error {
+                PackageError::Cancelled => {
+                    Stop::Interrupted(Stage::Compile, Interruption::Cancelled)
+                }
+                error => Stop::Refused(error.into()),
+            },
+        )
     }
 
     /// What a stage sees beside its own files, made if it is not there yet.
@@ -129,11 +150,16 @@ impl Engine {
         &self,
         job: &Job,
         stage: Stage,
+        installed: Option<&Installed>,
         events: &mut Events<'_>,
         cancel: &CancelToken,
     ) -> Result<Surroundings, Stop> {
         let mut surroundings = Surroundings::default();
         surroundings.trees.extend_from_slice(job.runtime.trees());
+        if let Some(installed) = installed {
+            surroundings.trees.push(installed.tree.clone());
+            surroundings.variables.clone_from(&installed.variables);
+        }
         if job.runtime.has_layers(stage) {
             let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
             let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;

@@ -2,7 +2,7 @@ use std::io;
 
 use sandbox_core::{BackendError, InvalidRequest};
 
-use crate::{RecipeError, Refusal, ResolveError};
+use crate::{PackageError, RecipeError, Refusal, ResolveError};
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +38,9 @@ pub enum ExecuteError {
         /// The extensions of its sources.
         extensions: Vec<String>,
     },
+    /// The packages cannot be had.
+    #[error(transparent)]
+    Packages(#[from] PackageError),
     /// A hook said no.
     #[error("refused: {}", .0.reason())]
     Refused(Refusal),

@@ -28,6 +28,7 @@ mod execution;
 mod hooks;
 mod layers;
 
+mod environment;
 mod runtime;
 pub mod template;
 
@@ -46,6 +47,7 @@ mod error;
 #[cfg(test)]
 mod scripted;
 
+pub use environment::{Environment, Environments, Lock, LockedPackage, PackageError};
 pub use error::{ExecuteError, StartError};
 pub use execution::Execution;
 pub use hooks::{Hooks, Refusal};

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use sandbox_core::{
-    ByteSize, CollectRule, CollectedFile, InputFile, InvalidRequest, Limits, NetworkPolicy,
+    ByteSize, CollectRule, CollectedFile, Gate, InputFile, InvalidRequest, Limits, NetworkPolicy,
     RelativePath, Request, Stage, StagePlan, Stdin, Tree,
 };
 
@@ -171,6 +172,65 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
         allow_missing: BTreeSet::new(),
         usage_interval: None,
     }
+}
+
+/// A step of fetching and installing packages.
+pub(crate) struct PackageStep<'a> {
+    pub(crate) command: Vec<String>,
+    pub(crate) files: Vec<InputFile>,
+    pub(crate) trees: Vec<Tree>,
+    pub(crate) variables: BTreeMap<String, String>,
+    pub(crate) gate: Option<Gate>,
+    /// Patterns of what to bring back.
+    pub(crate) collect: &'a [&'a str],
+}
+
+/// What carries out such a step: like a layer, it has nothing of any program in it.
+pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
+    let limits = package_limits();
+    let values = Values {
+        program: &runtime.program().to_string_lossy(),
+        root: &runtime.root().to_string_lossy(),
+        entry: "",
+        sources: &[],
+        memory_mb: megabytes(limits.memory()),
+    };
+    let globs = step.collect.iter().map(|glob| glob.parse().expect("these are well formed"));
+    let collect =
+        CollectRule { globs: globs.collect(), total: LARGEST_LAYER, count: MOST_LAYER_FILES };
+    let mut trees = runtime.trees().to_vec();
+    trees.extend(step.trees);
+    let mut env = environment(runtime, &Variables::new(), &values);
+    env.extend(step.variables);
+    StagePlan {
+        stage: Stage::Compile,
+        command: step.command,
+        env,
+        files: step.files,
+        directory: String::new(),
+        stdin: Stdin::Empty,
+        network: NetworkPolicy::None,
+        gate: step.gate,
+        volumes: Vec::new(),
+        trees,
+        collect,
+        limits,
+        allow_missing: BTreeSet::new(),
+        usage_interval: None,
+    }
+}
+
+/// Room for the largest packages that people use, which lie in memory while they are built.
+fn package_limits() -> Limits {
+    let limits = Limits::compile()
+        .with_wall_time(Duration::from_mins(10))
+        .and_then(|limits| limits.with_memory(ByteSize::mib(4096)))
+        .and_then(|limits| limits.with_disk(ByteSize::mib(3072)))
+        .and_then(|limits| limits.with_output(ByteSize::mib(8)))
+        .and_then(|limits| limits.with_cpus(4.0))
+        .and_then(|limits| limits.with_pids(512))
+        .and_then(|limits| limits.with_open_files(4096));
+    limits.expect("these are within their ranges").asked_like(&Limits::compile())
 }
 
 fn compile_limits(recipe: &Recipe, request: &Request) -> Limits {

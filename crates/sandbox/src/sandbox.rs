@@ -10,7 +10,7 @@ use sandbox_core::{
 use crate::engine::Engine;
 use crate::events::{Events, Listener};
 use crate::store::Store;
-use crate::{ExecuteError, Execution, Hooks, Runtimes, StartError};
+use crate::{Environments, ExecuteError, Execution, Hooks, Runtimes, StartError};
 
 /// Executes requests. Make one and share it: executions through `&self` run in parallel.
 pub struct Sandbox {
@@ -51,6 +51,11 @@ impl Sandbox {
     /// The languages.
     pub fn runtimes(&self) -> &Runtimes {
         &self.engine.runtimes
+    }
+
+    /// The environments of this user.
+    pub fn environments(&self) -> Environments<'_> {
+        Environments::of(&self.engine)
     }
 
     /// What can be enforced on this host.

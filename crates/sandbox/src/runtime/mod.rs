@@ -22,11 +22,12 @@ use sandbox_core::{Stage, Tree};
 
 pub(crate) use argument::Values;
 pub use entry::RuntimeStatus;
-pub(crate) use recipe::{Compile, Layer, Recipe, Variables, layer_place};
+pub(crate) use recipe::{Compile, Layer, Packages, Recipe, Variables, layer_place};
 pub use recipe::{Hello, Installer, RecipeError};
 pub use registry::{ResolveError, Runtimes};
 use toolchain::Found;
 pub use toolchain::toolchains_directory;
+pub(crate) use toolchain::{ask, existing};
 
 /// A language at a version: a recipe and the toolchain of this host that carries it out.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! A recipe: how a language is found on a host, compiled and run, as `runtime.toml` says it.
 
 mod layer;
+mod packages;
 mod toolchain;
 mod values;
 
@@ -14,6 +15,7 @@ use toml::Spanned;
 use super::argument::{Argument, Text};
 use super::limits::StageLimits;
 pub(crate) use layer::{Layer, place as layer_place};
+pub(crate) use packages::Packages;
 pub use toolchain::Installer;
 pub(crate) use toolchain::{Toolchain, VersionRule};
 use values::{Artefacts, FilePath, Name, Patterns};
@@ -48,6 +50,8 @@ pub(crate) struct Recipe {
     pub(crate) layers: BTreeMap<String, Layer>,
     pub(crate) compile: Option<Compile>,
     pub(crate) run: Run,
+    /// How packages are had, if they can be.
+    pub(crate) packages: Option<Packages>,
     /// Variables in both stages.
     #[serde(default)]
     pub(crate) environment: Variables,

@@ -25,7 +25,7 @@ pub(crate) fn version(
     rule: &VersionRule,
     patience: Duration,
 ) -> Result<String, String> {
-    let (message, status) = run(program, &rule.args, Hears::Both, patience)?;
+    let (message, status) = run(program, &rule.args, Hears::Both, Knows::AsInside, patience)?;
     if !status.success() {
         return Err(format!("asked for its version, it ended with {status}"));
     }
@@ -41,11 +41,28 @@ pub(crate) fn version(
 
 /// Where a program says that it, or the directory it belongs to, really is.
 pub(crate) fn where_it_is(program: &Path, args: &[String]) -> Result<String, String> {
-    let (message, status) = run(program, args, Hears::Stdout, PATIENCE)?;
+    let (message, status) = run(program, args, Hears::Stdout, Knows::AsInside, PATIENCE)?;
     if !status.success() {
         return Err(format!("asked where it really is, it ended with {status}"));
     }
     Ok(message.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+/// What a program says when it is started as the user would start it, with all of the user's settings.
+pub(crate) fn as_set_up(program: &Path, args: &[String]) -> Result<String, String> {
+    let (message, status) = run(program, args, Hears::Stdout, Knows::Everything, PATIENCE)?;
+    if !status.success() {
+        return Err(format!("asked for its settings, it ended with {status}"));
+    }
+    Ok(message)
+}
+
+/// Which of our variables a program gets to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Knows {
+    /// Those that it will have inside, unless it may be a shim.
+    AsInside,
+    Everything,
 }
 
 /// Which streams are listened to: some tell their version on the one, some on the other.
@@ -60,6 +77,7 @@ fn run(
     program: &Path,
     args: &[String],
     hears: Hears,
+    knows: Knows,
     patience: Duration,
 ) -> Result<(String, ExitStatus), String> {
     let deadline = Instant::now() + patience;
@@ -67,7 +85,7 @@ fn run(
     let (reader, writer) = io::pipe().map_err(failed)?;
     let mut command = Command::new(program);
     command.args(args).current_dir("/").stdin(Stdio::null());
-    if shown::leads_there_inside(program) {
+    if knows == Knows::AsInside && shown::leads_there_inside(program) {
         // As it will be inside, so that no variable of ours changes what it says.
         command.env_clear().env("PATH", SYSTEM_PATH.join(":"));
     }
@@ -99,7 +117,7 @@ fn run(
         }
         (_, Err(error)) => Err(format!("it cannot be waited for: {error}")),
         _ => Err(format!(
-            "asked for its version, it did not end within {}",
+            "asked a question, it did not end within {}",
             sandbox_core::format_duration(patience)
         )),
     }

@@ -1,6 +1,6 @@
 //! Looks for toolchains on this host: where they are, which version, what must be shown of them.
 
-mod ask;
+pub(crate) mod ask;
 mod memory;
 mod places;
 mod search;
@@ -63,6 +63,11 @@ pub(crate) fn probe(
 /// Whether a further program, by name or path, is there.
 pub(crate) fn is_there(candidate: &str, places: &Places) -> bool {
     !search::find(candidate, places).is_empty()
+}
+
+/// Files and directories of the host that fit a path or pattern, by the settings of this process.
+pub(crate) fn existing(pattern: &str) -> Vec<PathBuf> {
+    search::find(pattern, &Places::from_environment())
 }
 
 fn examine(

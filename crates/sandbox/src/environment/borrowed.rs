@@ -1,0 +1,80 @@
+//! Files of the host that its set-up names, as a build sandbox sees them.
+
+use std::path::{Path, PathBuf};
+
+use sandbox_core::{InputFile, Tree};
+
+use super::PackageError;
+
+/// Parts of the host that every sandbox shows at the same place.
+const SHOWN: &[&str] = &["/usr", "/etc/ssl/certs", "/etc/pki/tls/certs"];
+/// Below the work directory, where copies are put.
+const COPIES: &str = "host";
+/// A set-up file or a bundle of certificates is smaller.
+const LARGEST_COPY: u64 = 16 << 20;
+
+/// What is lent to a build sandbox.
+#[derive(Debug, Default)]
+pub(crate) struct Borrowed {
+    /// Copies of single files: inside, another user could often not read the file itself.
+    pub(crate) files: Vec<InputFile>,
+    /// Whole directories.
+    pub(crate) trees: Vec<Tree>,
+}
+
+impl Borrowed {
+    /// Makes a path of the host visible and says where. One that is not there, or not for us to read,
+    /// stays as it is: the manager then says so itself.
+    pub(crate) fn lend(&mut self, path: &Path) -> Result<PathBuf, PackageError> {
+        let Ok(found) = path.metadata() else {
+            return Ok(path.to_owned());
+        };
+        if !path.is_absolute() || SHOWN.iter().any(|shown| path.starts_with(shown)) {
+            return Ok(path.to_owned());
+        }
+        if found.is_dir() {
+            let tree =
+                Tree { host: path.to_owned(), inside: path.to_owned(), copy_on_write: false };
+            if !self.trees.contains(&tree) {
+                self.trees.push(tree);
+            }
+            return Ok(path.to_owned());
+        }
+        if !found.is_file() || found.len() > LARGEST_COPY {
+            return Ok(path.to_owned());
+        }
+        let contents = std::fs::read(path).map_err(PackageError::file("read", path))?;
+        let place = format!("{COPIES}/{}", self.files.len());
+        let path = place.parse().expect("a name and a number are a plain path");
+        self.files.push(InputFile { path, contents, executable: false });
+        Ok(Path::new("/work").join(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_copied_and_directories_shown() {
+        let host = tempfile::tempdir().unwrap();
+        let file = host.path().join("pip.conf");
+        std::fs::write(&file, "text").unwrap();
+        let mut borrowed = Borrowed::default();
+        assert_eq!(borrowed.lend(&file).unwrap(), Path::new("/work/host/0"));
+        assert_eq!(borrowed.files[0].contents, b"text");
+        for _ in 0..2 {
+            assert_eq!(borrowed.lend(host.path()).unwrap(), host.path());
+        }
+        assert_eq!(borrowed.trees.len(), 1);
+    }
+
+    #[test]
+    fn what_is_shown_anyway_or_not_there_stays_as_it_is() {
+        let mut borrowed = Borrowed::default();
+        for path in ["/usr/bin/env", "/nowhere/at/all", "relative", "/dev/null"] {
+            assert_eq!(borrowed.lend(Path::new(path)).unwrap(), Path::new(path));
+        }
+        assert!(borrowed.files.is_empty() && borrowed.trees.is_empty());
+    }
+}

@@ -1,0 +1,293 @@
+//! Fetching and installing, each in a sandbox of its own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use sandbox_core::{
+    Backend, CancelToken, CollectedFile, Gate, HostPort, InputFile, PackageSpec, RelativePath,
+    StageOutcome, Tree,
+};
+
+use super::PackageError;
+use super::host::HostVariables;
+use super::lock::{self, Lock};
+use super::manager::{BUILT, Exactly, FETCHED, LOCK_FILE, Settings};
+use super::watch::{self, Listener};
+use crate::Runtime;
+use crate::plan::{self, PackageStep};
+use crate::runtime::{Packages, existing};
+use crate::store::{LayerWriter, Store};
+
+/// Where the proxy listens inside.
+const GATE_PORT: u16 = 3128;
+/// What was asked for, one on each line; below the work directory.
+const REQUESTED: &str = "packages";
+/// What an installation leaves, below the work directory.
+const LAYER: &str = "layer";
+/// The one file of a layer that holds a lock.
+const KEPT_LOCK: &str = "lock.json";
+
+/// Packages that are ready to be shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Installed {
+    /// What is shown, and where.
+    pub(crate) tree: Tree,
+    /// Variables by which programs find it.
+    pub(crate) variables: BTreeMap<String, String>,
+}
+
+/// Everything that is needed to build packages for one runtime.
+pub(crate) struct Workshop<'a> {
+    pub(crate) backend: &'a dyn Backend,
+    pub(crate) runtime: &'a Runtime,
+    pub(crate) store: &'a Store,
+    pub(crate) cancel: &'a CancelToken,
+    /// Hears what is being done, in a few words.
+    pub(crate) progress: &'a mut dyn FnMut(&str),
+}
+
+impl<'a> Workshop<'a> {
+    /// The packages that were asked for. If the same were asked for before, they are those of then, and
+    /// nothing is fetched.
+    pub(crate) fn install(&mut self, specs: &[PackageSpec]) -> Result<Installed, PackageError> {
+        let packages = self.packages()?;
+        let specs = sorted(specs);
+        for spec in &specs {
+            packages.manager.check(spec)?;
+        }
+        let key = lock::request_key(self.runtime, &scripts(packages), &specs);
+        let store = self.store;
+        let about = format!("a lock of {} packages: {}", self.runtime.name(), list(&specs));
+        // If installing fails, the lock is not kept either.
+        let kept = store.layers().build(&key, &about, |writer| {
+            let lock = self.build_anew(&specs)?;
+            let text = serde_json::to_vec_pretty(&lock).expect("a lock is plain data");
+            Ok::<_, PackageError>(writer.file(&plain(KEPT_LOCK), &text, false)?)
+        })?;
+        let path = kept.join(KEPT_LOCK);
+        let text = std::fs::read(&path).map_err(PackageError::file("read", &path))?;
+        let lock: Lock = serde_json::from_slice(&text)
+            .map_err(|error| PackageError::file("understand", &path)(error.into()))?;
+        self.install_locked(&lock)
+    }
+
+    /// Asks the index anew, and installs what it says.
+    pub(crate) fn build_anew(&mut self, specs: &[PackageSpec]) -> Result<Lock, PackageError> {
+        let packages = self.packages()?;
+        let specs = sorted(specs);
+        for spec in &specs {
+            packages.manager.check(spec)?;
+        }
+        let wanted = packages.manager.wanted(&specs);
+        let files = self.fetch(packages, input(REQUESTED, wanted.into_bytes()))?;
+        let Exactly { packages: locked, from_source, document } = packages.manager.lock(&files)?;
+        let lock = Lock {
+            language: self.runtime.name().to_owned(),
+            version: self.runtime.version().to_owned(),
+            manager: packages.manager,
+            requested: specs,
+            packages: locked,
+            from_source,
+            document,
+        };
+        self.layer(packages, &lock, |_| Ok(files))?;
+        Ok(lock)
+    }
+
+    /// Exactly these packages. They are fetched again only if the store has lost them.
+    pub(crate) fn install_locked(&mut self, lock: &Lock) -> Result<Installed, PackageError> {
+        let packages = self.packages()?;
+        let layer = self.layer(packages, lock, |workshop| {
+            let document = lock.document.as_bytes();
+            let wanted = input(LOCK_FILE, document.to_vec());
+            let mut files = workshop.fetch(packages, wanted).map_err(|error| match error {
+                PackageError::Refused(reason) => PackageError::Changed(reason),
+                error => error,
+            })?;
+            // What went in is not what comes out, unless it was changed.
+            if !files.iter().any(|file| file.path == LOCK_FILE) {
+                let (path, contents) = (LOCK_FILE.to_owned(), document.to_vec());
+                files.push(CollectedFile { path, contents, executable: false });
+            }
+            if packages.manager.lock(&files)?.packages != lock.packages {
+                return Err(PackageError::Changed("it has other files now".to_owned()));
+            }
+            Ok(files)
+        })?;
+        let tree = Tree { host: layer, inside: packages.inside().to_owned(), copy_on_write: false };
+        Ok(Installed { tree, variables: packages.variables() })
+    }
+
+    /// The layer of a lock, installed from what `fetch` gives if it is not there.
+    fn layer(
+        &mut self,
+        packages: &'a Packages,
+        lock: &Lock,
+        fetch: impl FnOnce(&mut Self) -> Result<Vec<CollectedFile>, PackageError>,
+    ) -> Result<PathBuf, PackageError> {
+        let key = lock.layer_key(self.runtime, &scripts(packages));
+        let about = format!("{} packages: {}", lock.language, lock.summary());
+        let store = self.store;
+        store.layers().build(&key, &about, |writer| {
+            let files = fetch(self)?;
+            (self.progress)(&format!("{}: installing {}", lock.manager.name(), lock.summary()));
+            self.install_into(packages, to_install(files, lock), writer)
+        })
+    }
+
+    /// The first step: with the index, and nothing else of the network.
+    fn fetch(
+        &mut self,
+        packages: &'a Packages,
+        wanted: InputFile,
+    ) -> Result<Vec<CollectedFile>, PackageError> {
+        let tool = self.tool(packages)?;
+        let host = HostVariables::from_environment();
+        let mut settings = packages.manager.settings(self.interpreter(packages), &tool, &host)?;
+        for name in packages.manager.facts().pass_on {
+            if let Some(value) = host.get(name) {
+                let lent = settings.borrowed.lend(Path::new(value))?;
+                settings.variables.insert((*name).to_owned(), lent.to_string_lossy().into_owned());
+            }
+        }
+        if settings.usual_places {
+            let usual = packages.manager.facts().hosts.iter();
+            settings
+                .places
+                .extend(usual.filter_map(|(host, port)| HostPort::new(host, *port).ok()));
+        }
+        let Settings { places, proxies, mut variables, borrowed, .. } = settings;
+        let gate = Gate { port: GATE_PORT, places, proxies };
+        for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
+            variables.insert(name.to_owned(), gate.url());
+        }
+        let mut files = vec![wanted];
+        files.extend(borrowed.files);
+        let step = PackageStep {
+            command: self.shell(packages, packages.manager.facts().fetch),
+            files,
+            trees: borrowed.trees,
+            variables,
+            gate: Some(gate),
+            collect: &[LOCK_FILE, &format!("{FETCHED}/**"), &format!("{BUILT}/**")],
+        };
+        let outcome = self.run(packages, &tool, step)?;
+        Ok(outcome.files)
+    }
+
+    /// The second step: from what was fetched, without a network.
+    fn install_into(
+        &mut self,
+        packages: &'a Packages,
+        files: Vec<CollectedFile>,
+        writer: &LayerWriter,
+    ) -> Result<(), PackageError> {
+        let tool = self.tool(packages)?;
+        let files = files.into_iter().map(|file| input(&file.path, file.contents)).collect();
+        let step = PackageStep {
+            command: self.shell(packages, packages.manager.facts().install),
+            files,
+            trees: Vec::new(),
+            variables: BTreeMap::new(),
+            gate: None,
+            collect: &[&format!("{LAYER}/**")],
+        };
+        let outcome = self.run(packages, &tool, step)?;
+        if let Some(skipped) = outcome.skipped.first() {
+            let reason = format!("they hold '{}', and {}", skipped.path, skipped.reason);
+            return Err(PackageError::Refused(reason));
+        }
+        for file in &outcome.files {
+            let path = file.path.strip_prefix(LAYER).unwrap_or(&file.path);
+            writer.file(&plain(path.trim_start_matches('/')), &file.contents, file.executable)?;
+        }
+        Ok(())
+    }
+
+    /// Runs one step and judges how it ended.
+    fn run(
+        &mut self,
+        packages: &'a Packages,
+        tool: &Path,
+        mut step: PackageStep<'_>,
+    ) -> Result<StageOutcome, PackageError> {
+        let place = tool.to_string_lossy().into_owned();
+        step.variables.insert("PACKAGE_MANAGER".to_owned(), place);
+        let is_shown = |tree: &Tree| tool.starts_with(&tree.inside);
+        if !tool.starts_with("/usr") && !self.runtime.trees().iter().any(is_shown) {
+            let (host, inside) = (tool.to_owned(), tool.to_owned());
+            step.trees.push(Tree { host, inside, copy_on_write: false });
+        }
+        let plan = plan::packages(self.runtime, step);
+        let mut listener = Listener::new(packages.manager, &mut *self.progress);
+        let outcome = self.backend.run(&plan, &mut listener, self.cancel)?;
+        watch::judge(packages.manager, &plan, &outcome)?;
+        Ok(outcome)
+    }
+
+    fn packages(&self) -> Result<&'a Packages, PackageError> {
+        let missing = || PackageError::NoManager { language: self.runtime.name().to_owned() };
+        self.runtime.recipe().packages.as_ref().ok_or_else(missing)
+    }
+
+    /// The directory of the manager itself.
+    fn tool(&self, packages: &Packages) -> Result<PathBuf, PackageError> {
+        let facts = packages.manager.facts();
+        let root = self.runtime.root().to_string_lossy();
+        let candidates = facts.tools.iter().map(|tool| tool.replace("{root}", &root));
+        let mut found = candidates.flat_map(|candidate| existing(&candidate));
+        found.next().ok_or_else(|| PackageError::ManagerMissing {
+            manager: facts.name,
+            language: self.runtime.name().to_owned(),
+            install: facts.missing,
+        })
+    }
+
+    /// What the manager runs with.
+    fn interpreter(&self, packages: &'a Packages) -> &'a Path {
+        packages.runs_with.as_deref().unwrap_or(self.runtime.program())
+    }
+
+    /// A script as a command.
+    fn shell(&self, packages: &'a Packages, script: &str) -> Vec<String> {
+        let (program, inside) = (self.interpreter(packages), packages.inside());
+        let arguments = ["/bin/sh", "-c", script, packages.manager.name()].map(ToOwned::to_owned);
+        let paths = [program, inside].map(|path| path.to_string_lossy().into_owned());
+        arguments.into_iter().chain(paths).collect()
+    }
+}
+
+/// What is done to make packages, which they depend on.
+fn scripts(packages: &Packages) -> [String; 3] {
+    let facts = packages.manager.facts();
+    [facts.fetch, facts.install, &packages.inside().to_string_lossy()].map(ToOwned::to_owned)
+}
+
+/// What is installed of what was fetched. Built packages count only where there was something to build:
+/// otherwise nothing but the lock says what is in a layer.
+fn to_install(mut files: Vec<CollectedFile>, lock: &Lock) -> Vec<CollectedFile> {
+    if lock.from_source.is_empty() {
+        files.retain(|file| !file.path.starts_with(BUILT));
+    }
+    files
+}
+
+fn sorted(specs: &[PackageSpec]) -> Vec<PackageSpec> {
+    let mut specs = specs.to_vec();
+    specs.sort();
+    specs.dedup();
+    specs
+}
+
+fn list(specs: &[PackageSpec]) -> String {
+    specs.iter().map(PackageSpec::as_str).collect::<Vec<_>>().join(", ")
+}
+
+fn input(path: &str, contents: Vec<u8>) -> InputFile {
+    InputFile { path: plain(path), contents, executable: false }
+}
+
+/// Paths here are our own, or were checked when they were collected.
+fn plain(path: &str) -> RelativePath {
+    path.parse().expect("what is collected has a plain path")
+}

@@ -1,0 +1,91 @@
+//! Watching over a step of a build: what it says while it runs, and what its end means.
+
+use sandbox_core::{
+    Ending, Observer, StageOutcome, StagePlan, StreamKind, UsageSample, format_duration,
+};
+
+use super::{Manager, PackageError};
+
+/// Turns an ending other than a good one into an error.
+pub(super) fn judge(
+    manager: Manager,
+    plan: &StagePlan,
+    outcome: &StageOutcome,
+) -> Result<(), PackageError> {
+    let limits = &plan.limits;
+    Err(match outcome.ending {
+        Ending::Exited(0) => return Ok(()),
+        Ending::Exited(_) => {
+            let stderr = String::from_utf8_lossy(&outcome.stderr);
+            let complaint = manager.complaint(&stderr);
+            // A manager that was turned away often says only that it found nothing.
+            PackageError::Refused(match outcome.turned_away.first() {
+                Some(reason) => format!("{complaint} ({reason})"),
+                None => complaint,
+            })
+        }
+        Ending::Signaled(signal) => {
+            PackageError::Refused(format!("{} was ended by signal {signal}", manager.name()))
+        }
+        Ending::TimedOut(_) => {
+            PackageError::Limit(format!("{} of time", format_duration(limits.wall_time())))
+        }
+        Ending::OutOfMemory => PackageError::Limit(format!("{} of memory", limits.memory())),
+        Ending::TooMuchOutput => PackageError::Limit(format!("{} of output", limits.output())),
+        Ending::TooManyFiles => PackageError::Limit(format!("{} of files", plan.collect.total)),
+        Ending::Cancelled => PackageError::Cancelled,
+    })
+}
+
+/// Makes progress of what the manager prints.
+pub(super) struct Listener<'a> {
+    manager: Manager,
+    line: Vec<u8>,
+    progress: &'a mut dyn FnMut(&str),
+}
+
+/// A longer line is no news about a package.
+const LONGEST_LINE: usize = 1000;
+
+impl<'a> Listener<'a> {
+    pub(super) fn new(manager: Manager, progress: &'a mut dyn FnMut(&str)) -> Self {
+        Self { manager, line: Vec::new(), progress }
+    }
+}
+
+impl Observer for Listener<'_> {
+    fn output(&mut self, _: StreamKind, bytes: &[u8]) {
+        for byte in bytes {
+            match byte {
+                b'\n' => {
+                    let line = String::from_utf8_lossy(&self.line);
+                    if let Some(news) = self.manager.news(&line) {
+                        (self.progress)(&news);
+                    }
+                    self.line.clear();
+                }
+                byte if self.line.len() < LONGEST_LINE => self.line.push(*byte),
+                _ => {}
+            }
+        }
+    }
+
+    fn usage(&mut self, _: UsageSample) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_is_told_line_by_line_however_it_arrives() {
+        let mut heard = Vec::new();
+        let mut progress = |text: &str| heard.push(text.to_owned());
+        let mut listener = Listener::new(Manager::Pip, &mut progress);
+        listener.output(StreamKind::Stdout, b"Looking in links: /x\nCollec");
+        listener.output(StreamKind::Stdout, b"ting six\nCollecting \x1b[2J\n");
+        listener.output(StreamKind::Stdout, &vec![b'x'; 5000]);
+        listener.output(StreamKind::Stdout, b"\nCollecting idna\nCollecting cut off");
+        assert_eq!(heard, ["pip: fetching six", "pip: fetching idna"]);
+    }
+}

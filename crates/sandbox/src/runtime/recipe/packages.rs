@@ -1,0 +1,69 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::values::VariableName;
+use crate::environment::Manager;
+
+/// Who installs packages of a language, and where programs find them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Packages {
+    pub(crate) manager: Manager,
+    /// The program the manager runs with, if that is not the toolchain's own.
+    pub(crate) runs_with: Option<PathBuf>,
+    /// Where the packages are shown.
+    inside: Inside,
+    /// Variables by which programs find them, or that they need.
+    #[serde(default)]
+    environment: BTreeMap<VariableName, String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+struct Inside(PathBuf);
+
+impl Packages {
+    pub(crate) fn inside(&self) -> &Path {
+        &self.inside.0
+    }
+
+    pub(crate) fn variables(&self) -> BTreeMap<String, String> {
+        let owned = |(name, value): (&VariableName, &String)| (name.0.clone(), value.clone());
+        self.environment.iter().map(owned).collect()
+    }
+}
+
+impl TryFrom<String> for Inside {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        let plain = text.strip_prefix('/').is_some_and(|rest| {
+            !rest.is_empty() && rest.split('/').all(|name| !matches!(name, "" | "." | ".."))
+        });
+        // What the program can write would cover it, or be covered by it.
+        let writable =
+            ["/work", "/tmp", "/dev", "/proc"].iter().any(|top| Path::new(&text).starts_with(top));
+        if plain && !writable {
+            Ok(Self(text.into()))
+        } else {
+            Err("packages are shown at a plain absolute path outside /work, /tmp, /dev and /proc")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packages_are_shown_where_nothing_is_written() {
+        for path in ["/opt/packages", "/node_modules", "/workshop"] {
+            assert!(Inside::try_from(path.to_owned()).is_ok(), "{path}");
+        }
+        for path in ["", "/", "opt", "/opt/../x", "/opt//x", "/work/x", "/tmp", "/proc/x"] {
+            assert!(Inside::try_from(path.to_owned()).is_err(), "{path}");
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What can be typed, as data. Nothing here opens a file or asks the host: that is what
 //! [`crate::input`] and [`crate::request`] do with it.
 
+mod env;
 mod one_line;
 mod run;
 mod values;
@@ -8,12 +9,13 @@ mod values;
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
+pub(crate) use env::{BuildArgs, EnvAction, EnvArgs};
 pub(crate) use one_line::one_line;
 pub(crate) use run::{Format, RunArgs};
 pub(crate) use values::IsolationChoice;
 
 const USAGE: &str = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]
-       sandbox-run runtimes | doctor | cache [clear] | completions SHELL";
+       sandbox-run runtimes | doctor | env | cache [clear] | completions SHELL";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -56,6 +58,8 @@ pub(crate) enum Command {
     Runtimes(RuntimesArgs),
     /// Explain what this host can enforce
     Doctor(DoctorArgs),
+    /// Build, list and remove environments (packages)
+    Env(EnvArgs),
     /// Show and clear the compile cache
     Cache(CacheArgs),
     /// Print a completion script for a shell
@@ -130,7 +134,7 @@ pub(crate) struct ClearArgs {
     /// Remove compiled programs [default: both kinds]
     #[arg(long)]
     pub(crate) compiled: bool,
-    /// Remove layers, which toolchains had prepared [default: both kinds]
+    /// Remove layers: what toolchains had prepared, and packages [default: both kinds]
     #[arg(long)]
     pub(crate) layers: bool,
 }

@@ -4,6 +4,7 @@ mod args;
 mod cache;
 mod completions;
 mod doctor;
+mod env;
 mod errors;
 mod input;
 mod output;
@@ -45,6 +46,7 @@ fn carry_out(command: Command) -> Result<u8, Failure> {
         Command::Run(args) => run::run(&args),
         Command::Runtimes(args) => runtimes::list(&args),
         Command::Doctor(args) => doctor::examine(&args),
+        Command::Env(args) => env::carry_out(&args),
         Command::Cache(args) => cache::carry_out(&args),
         Command::Completions(args) => completions::print(args.shell),
     }

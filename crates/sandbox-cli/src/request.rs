@@ -66,6 +66,10 @@ fn surroundings(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBu
     for protection in &args.allow_missing {
         builder = builder.allow_missing(*protection);
     }
+    builder = builder.packages(args.packages.iter().flat_map(|list| list.0.iter().cloned()));
+    if let Some(name) = &args.environment {
+        builder = builder.environment(name.as_str());
+    }
     if let Some(directory) = &args.workdir {
         builder = builder.workdir(directory);
     }

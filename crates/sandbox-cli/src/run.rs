@@ -169,6 +169,9 @@ impl Printer {
                     printed.map_err(|error| Failure::printing(&error))?;
                     let report = (*result).map_err(|error| match error {
                         ExecuteError::Thread(_) => Failure::ours(&error),
+                        ExecuteError::Packages(packages) if packages.is_ours() => {
+                            Failure::ours(&packages)
+                        }
                         _ => Failure::usage(&error),
                     })?;
                     return self.end(&report);

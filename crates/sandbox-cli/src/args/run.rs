@@ -2,9 +2,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use sandbox::{ByteSize, NetworkPolicy, Protection, parse_duration};
+use sandbox::{ByteSize, EnvironmentName, NetworkPolicy, Protection, parse_duration};
 
-use super::values::{IsolationChoice, Pair, parse_isolation, parse_pair};
+use super::values::{IsolationChoice, Packages, Pair, parse_isolation, parse_packages, parse_pair};
 
 const CODE: &str = "Code";
 const PROGRAM: &str = "What the program gets";
@@ -92,6 +92,18 @@ pub(crate) struct RunArgs {
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = PROGRAM, value_parser = parse_pair,
           allow_hyphen_values = true)]
     pub(crate) env: Vec<Pair>,
+
+    /// Packages to be there, separated by commas; can be repeated [default: none]
+    ///
+    /// Each is a name with the versions that will do, as pip or npm write it: six, numpy==2.*,
+    /// lodash@4. They are fetched and installed once, in a sandbox that reaches the package index and
+    /// nothing else; the program itself has no network.
+    #[arg(long, value_name = "SPEC,...", help_heading = PROGRAM, value_parser = parse_packages)]
+    pub(crate) packages: Vec<Packages>,
+
+    /// Use the packages of an environment, which `sandbox-run env build` makes [default: none]
+    #[arg(long, value_name = "NAME", help_heading = PROGRAM, conflicts_with = "packages")]
+    pub(crate) environment: Option<EnvironmentName>,
 
     /// Time on the clock [default: 10s]
     #[arg(short, long, value_name = "DURATION", help_heading = LIMITS,

@@ -1,3 +1,14 @@
+use sandbox::PackageSpec;
+
+/// Packages that were typed as one list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packages(pub(crate) Vec<PackageSpec>);
+
+/// Reads packages that are separated by commas.
+pub(super) fn parse_packages(text: &str) -> Result<Packages, String> {
+    PackageSpec::split(text).map(Packages).map_err(|error| error.to_string())
+}
+
 /// Two texts joined by `=` on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {

@@ -4,6 +4,7 @@ mod bad_requests;
 mod cache;
 mod commands;
 mod install;
+mod packages;
 mod support;
 mod templates;
 mod walls;

@@ -71,13 +71,11 @@ fn by_convention(
     languages: Languages<'_>,
 ) -> Option<String> {
     let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
-    match language {
-        Some(language) => (languages.entry)(language, &paths),
-        None => {
-            let language = (languages.of_project)(&paths).or_else(|| only_one(files, languages));
-            (languages.entry)(&language?, &paths)
-        }
+    if let Some(language) = language {
+        return (languages.entry)(language, &paths);
     }
+    let language = (languages.of_project)(&paths).or_else(|| only_one(files, languages));
+    (languages.entry)(&language?, &paths)
 }
 
 /// The language of all files that are of any.

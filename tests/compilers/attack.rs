@@ -45,6 +45,8 @@ pub(crate) enum Patience {
     Long,
     /// Not long, because the attack never ends by itself.
     Short,
+    /// As long as Cargo needs to come to an attack that then never ends.
+    Build,
 }
 
 impl Patience {
@@ -52,6 +54,7 @@ impl Patience {
         let (seconds, memory) = match self {
             Patience::Long => (40, ByteSize::mib(1024)),
             Patience::Short => (3, ByteSize::mib(384)),
+            Patience::Build => (8, ByteSize::mib(1024)),
         };
         Limits::compile()
             .with_wall_time(Duration::from_secs(seconds))
@@ -105,7 +108,9 @@ fn assert_well_formed(report: &Report, limits: &Limits) {
     assert_eq!(compile.name, Stage::Compile);
     if report.status != Status::Completed && report.status != Status::RuntimeError {
         assert_eq!((report.stage, report.stages.len()), (Stage::Compile, 1));
-        assert_eq!(compile.status, report.status);
+        // A compiler may end well and leave nothing that can be run.
+        let left_nothing = compile.status == Status::Completed;
+        assert!(compile.status == report.status || left_nothing, "{:?}", compile.status);
     }
     let took = compile.figures.wall_time;
     assert!(took <= limits.wall_time() + TO_END, "the compile stage took {took:?}");

@@ -100,11 +100,24 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
+/// Whether the language's own tools take a file of this name; that they do not is no doing of ours.
+fn is_taken_by(language: &str, name: &str) -> bool {
+    match language {
+        // The go command refuses what another program could take for an option.
+        "go" => !name.starts_with(['-', '@']),
+        // For this compiler a backslash is another way to write a slash.
+        "typescript" => !name.contains('\\'),
+        _ => true,
+    }
+}
+
 /// Every source is part of the program, whatever its name.
 fn check_names_of_sources(language: &str) {
     let _turn = take_turn();
     let program = PROGRAMS.iter().find(|program| program.language == language).unwrap();
-    let numbers = 0..NAMES.len();
+    let names: Vec<&str> =
+        NAMES.iter().copied().filter(|name| is_taken_by(language, name)).collect();
+    let numbers = 0..names.len();
     let calls: String = numbers.clone().map(program.call).collect();
     let expected = numbers.fold(String::new(), |text, number| text + &number.to_string() + "\n");
     with_each_backend(|sandbox| {
@@ -113,7 +126,7 @@ fn check_names_of_sources(language: &str) {
             // Where a file of arguments or a plugin is looked for, there is one that would do harm.
             .file("arguments", "--help")
             .file("evil.so", "");
-        for (number, name) in NAMES.iter().enumerate() {
+        for (number, name) in names.iter().enumerate() {
             let path = format!("{name}.{}", program.extension);
             request = request.file(path, (program.function)(number));
         }
@@ -143,6 +156,21 @@ fn the_sources_of_a_go_program_may_have_any_name() {
     check_names_of_sources("go");
 }
 
+#[test]
+fn a_go_source_that_is_called_like_an_option_is_refused_and_not_taken_for_one() {
+    let _turn = take_turn();
+    with_each_backend(|sandbox| {
+        // What the compiler would do if it took them for options: print its version, write elsewhere,
+        // read more arguments.
+        for name in ["-V", "-o=/tmp/x", "-cpuprofile=/tmp/x", "@arguments"] {
+            let request = entry_called("go", name).file("arguments.go", "-V");
+            let Some(report) = execute("go_options", sandbox, request) else { return };
+            assert_eq!(report.status, Status::CompileError, "{name}");
+            assert!(report.stderr.contains("invalid input file name"), "{name}: {}", report.stderr);
+        }
+    });
+}
+
 /// A program in one file, which has this name.
 fn entry_called(language: &str, name: &str) -> RequestBuilder {
     let (extension, code) = match language {
@@ -165,11 +193,9 @@ fn entry_called(language: &str, name: &str) -> RequestBuilder {
 /// The program runs from an entry file of each of the names.
 fn check_names_of_entry(language: &str) {
     let _turn = take_turn();
-    // For this compiler a backslash is another way to write a slash.
-    let is_name = |name: &&&str| language != "typescript" || !name.contains('\\');
     with_each_backend(|sandbox| {
         let mut wrong = Vec::new();
-        for name in NAMES_OF_ENTRIES.iter().filter(is_name) {
+        for name in NAMES_OF_ENTRIES.iter().filter(|name| is_taken_by(language, name)) {
             let Some(report) = execute("names_of_entry", sandbox, entry_called(language, name))
             else {
                 return;

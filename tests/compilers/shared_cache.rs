@@ -31,7 +31,7 @@ programs = ["/bin/sh"]
 version = { args = ["-c", "echo 1.0"] }
 [layers.library]
 about = "a library"
-command = ["/bin/sh", "-c", "mkdir layer; echo 'greet() { echo hello; }' > layer/library"]
+command = ["/bin/sh", "-c", "mkdir layer; echo 'greet() {{ echo hello; }}' > layer/library"]
 stages = ["run"]
 [run]
 command = ["{program}", "{entry}"]
@@ -46,6 +46,7 @@ const POISON: &str = "echo 'greet() { echo poisoned; }' >/layer/library";
 
 #[test]
 fn a_layer_that_could_be_written_would_change_every_later_program() {
+    let _turn = take_turn();
     let home = tempfile::tempdir().unwrap();
     let recipe = home.path().join("recipes/toy");
     std::fs::create_dir_all(&recipe).unwrap();

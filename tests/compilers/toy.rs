@@ -2,14 +2,20 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::MutexGuard;
 
 use sandbox::store::Store;
 use sandbox::{Report, Request, RequestBuilder, Sandbox, SandboxBuilder, Status};
 use sandbox_tests::backend::show;
 use tempfile::TempDir;
 
-/// A compiler, its recipe, and a store.
-pub(crate) struct Toy(TempDir);
+use crate::attack::take_turn;
+
+/// A compiler, its recipe, and a store. Whoever has it has the turn.
+pub(crate) struct Toy {
+    home: TempDir,
+    _turn: MutexGuard<'static, ()>,
+}
 
 const RECIPE: &str = r#"
 name = "toy"
@@ -46,10 +52,10 @@ chmod +x program
 
 impl Toy {
     pub(crate) fn new() -> Self {
-        let toy = Self(tempfile::tempdir().unwrap());
+        let toy = Self { _turn: take_turn(), home: tempfile::tempdir().unwrap() };
         let recipe = toy.path("recipes/toy");
         std::fs::create_dir_all(&recipe).unwrap();
-        let text = RECIPE.replace("HOME", toy.0.path().to_str().unwrap());
+        let text = RECIPE.replace("HOME", toy.home.path().to_str().unwrap());
         std::fs::write(recipe.join("runtime.toml"), text).unwrap();
         std::fs::create_dir_all(toy.path("toolchain/bin")).unwrap();
         toy.install("first");
@@ -65,7 +71,7 @@ impl Toy {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
+        self.home.path().join(name)
     }
 
     pub(crate) fn builder(&self) -> SandboxBuilder {

@@ -1,12 +1,7 @@
-// A function whose return type is found by asking for the return type of the same function with a
-// longer type: the compiler's own bound of 900 levels ends it, with a message for each of them.
+// A type that holds a longer one of its own kind. The compiler's bound of 900 levels ends it, with a message
+// that spells out the longest of them.
 template <typename T>
 struct Longer {};
-
-template <typename T>
-auto next(T) -> decltype(next(Longer<Longer<T>>{})) {
-    return next(Longer<Longer<T>>{});
-}
 
 template <typename T>
 struct Endless {

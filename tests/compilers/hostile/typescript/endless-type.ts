@@ -1,5 +1,5 @@
-// A type that needs a longer one of itself, along two ways at each step. The compiler has bounds for the
-// depth of this and for the number of instances of one expression, so there are many expressions.
+// A type that needs two longer ones of itself at each step. The compiler's bound on depth is not reached, and
+// there are two to the power of forty of them.
 type Longer<T extends unknown[]> = [...T, T["length"]];
 type Tree<N extends unknown[], Path extends string> = N["length"] extends 40
     ? Path

@@ -1,0 +1,2 @@
+// Never runs: what is brought out of the compile stage is not this program.
+fn main() {}

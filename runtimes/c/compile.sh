@@ -13,12 +13,16 @@ if [ $sources = 1 ] && [ -x /usr/bin/ld.gold ]; then
     set -- "$@" -fuse-ld=gold
 fi
 
-# What the linker says names temporary object files. Their names mean nothing to the author of the
-# program, and the source and the function are told anyway, so they are taken out. A program that
-# compiles without a word pays nothing for this.
-"$@" 2>/tmp/messages
-status=$?
-if [ -s /tmp/messages ]; then
-    sed -E 's#^/[^ :]*/ld[.a-z]*: ##; s#/tmp/cc[A-Za-z0-9]+\.o: ?##g' /tmp/messages >&2
-fi
-exit $status
+# Out of the way of whatever the project calls its own.
+mkdir -p .program
+
+# What the assembler and the linker say names temporary files. Their names mean nothing to the author
+# of the program, and the source and the function are told anyway, so they are taken out. Line by line,
+# so that nothing is lost when the compiler is stopped.
+exec 3>&1
+{
+    "$@" 2>&1 >&3
+    echo $? >/tmp/status
+} | sed -uE 's#^/[^ :]*/ld[.a-z]*: ##; s#/tmp/cc[A-Za-z0-9]+\.[os]: ?##g' >&2
+read -r status </tmp/status
+exit "$status"

@@ -5,17 +5,9 @@ case $entry in
 *) directory=. ;;
 esac
 
-# A library would be compiled without complaint, into something that cannot be started.
-while read -r word name rest; do
-    [ "$word" = package ] && break
-done <"$entry"
-case $name in
-main | main[!A-Za-z0-9_]* | '') ;;
-*)
-    echo "$entry: this is package $name, and a program is package main" >&2
-    exit 1
-    ;;
-esac
+# Out of the way of whatever the project calls its own.
+mkdir -p .program
+out=.program/program
 
 # The go command spends most of a small build on finding out what there is to do. Where that is plain,
 # one package without a module that needs nothing but the compiler, the compiler and the linker are
@@ -23,14 +15,16 @@ esac
 plain() {
     [ ! -e go.mod ] && [ ! -e go.work ] && [ "$directory" = . ] || return 1
     for file in *.go *.s *.c *.syso; do
-        # A file name can be a build constraint (name_linux.go, name_test.go).
+        # A file name can be a build constraint (name_linux.go, name_test.go), or look like an option.
         case $file in
         '*.'*) ;;
-        *.s | *.c | *.syso | *_*) return 1 ;;
+        *.s | *.c | *.syso | *_* | -* | @*) return 1 ;;
         esac
     done
+    # Another package than main is a library, which the go command tells from a program.
+    [ -z "$(grep -LE '^package main([^A-Za-z0-9_]|$)' ./*.go)" ] || return 1
     # Build constraints, embedded files, settings of the runtime, and C.
-    ! grep -qE '^//(go:(build|embed|debug|linkname)| ?\+build)|import +"C"|^[[:space:]]+"C"' ./*.go
+    ! grep -qE '^[[:space:]]*//(go:(build|embed|debug|linkname)| ?\+build)|import +"C"|^[[:space:]]+"C"' ./*.go
 }
 
 if plain; then
@@ -40,7 +34,7 @@ if plain; then
     # included, and there is less to write (a fifth of the time of `go build`).
     if "$tools/compile" -o /tmp/main.a -p main -complete -dwarf=false -pack -goversion "$version" \
         -nolocalimports -importcfg "$GOCACHE/importcfg" -trimpath "$PWD=>." *.go >/tmp/messages; then
-        exec "$tools/link" -o program -importcfg "$GOCACHE/importcfg.link" -buildmode=exe -s -w \
+        exec "$tools/link" -o $out -importcfg "$GOCACHE/importcfg.link" -buildmode=exe -s -w \
             /tmp/main.a
     fi
     # An import that is not there is explained better by the go command.
@@ -58,17 +52,24 @@ date +%s >"$GOCACHE/trim.txt"
 package=./$directory
 if [ ! -e go.mod ] && [ ! -e go.work ]; then
     package=$(for file in "$directory"/*.go; do
-        case $file in *_test.go) ;; *) echo "$file" ;; esac
+        case $file in *_test.go) ;; *) printf '%s\n' "$file" ;; esac
     done)
 fi
+# A name may have spaces and stars in it, but no line break.
 IFS='
 '
-"$go" build -ldflags='-s -w' -o program $package 2>/tmp/messages
+set -f
+"$go" build -ldflags='-s -w' -o $out $package 2>/tmp/messages
 status=$?
+if [ $status = 0 ] && ! head -c 4 $out | grep -q ELF; then
+    echo "$entry: this is a library, and a program is package main" >/tmp/messages
+    status=1
+fi
 # Where the library lies here is no business of the program's author.
 if [ -s /tmp/messages ]; then
     root=${go%/bin/go}
-    sed -e "s# ($root/src/[^)]*)##" -e "s#$root/src/##g" -e 's#^\./##' -e '/^# /d' /tmp/messages >&2
+    sed -e "s# ($root/src/[^)]*)##" -e "s#$root/src/##g" -e "s# in $PWD\$##" -e "s#$PWD/##g" \
+        -e 's#^\./##' -e '/^# /d' /tmp/messages >&2
 fi
 # Files that need C are left out without a word, and what is then missing does not say why.
 if [ $status != 0 ]; then

@@ -6,6 +6,8 @@ rustc=$1 entry=$2
 mkdir /tmp/bin
 ln -s /usr/bin/gcc /tmp/bin/cc
 export PATH="/tmp/bin:$PATH"
+# Out of the way of whatever the project calls its own.
+mkdir -p .program
 
 # With crates that were asked for, a single file is made a project that depends on all of them.
 if [ -n "$CRATES" ] && [ ! -e Cargo.toml ]; then
@@ -27,7 +29,8 @@ if [ ! -e Cargo.toml ]; then
     # no worse for it. Without the debugging information of the standard library there is less to
     # link (another eighth); Cargo leaves it out of a release as well. The standard library as a
     # shared object would save more, but then the program would not run without the toolchain.
-    exec "$rustc" --edition 2021 -O -C codegen-units=1 -C strip=debuginfo -o program "$entry"
+    exec "$rustc" --edition 2021 -O -C codegen-units=1 -C strip=debuginfo \
+        -o .program/program "$entry"
 fi
 
 # A Cargo project: dependencies lie in the project, as paths or vendored, or there are none.
@@ -59,4 +62,4 @@ if [ -z "$program" ]; then
     echo "error: the project has no program to run, only libraries" >&2
     exit 1
 fi
-mv "$program" program
+mv "$program" .program/program

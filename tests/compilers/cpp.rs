@@ -8,7 +8,7 @@ attacks! {
     a_file_of_the_host_cannot_be_included:
         "cpp/include-canary.cpp", Long => [CompileError], says!("No such file");
     templates_that_need_ever_more_templates_are_ended_by_a_limit:
-        "cpp/template-recursion.cpp", Short => [MemoryLimit, Timeout], nothing_more;
+        "cpp/template-recursion.cpp", Short => [MemoryLimit, Timeout, OutputLimit], nothing_more;
     a_type_that_holds_itself_ends_at_the_compilers_own_bound:
         "cpp/endless-type.cpp", Long => [CompileError], says!("depth exceeds maximum");
     a_loop_in_a_constant_is_ended_by_a_limit:

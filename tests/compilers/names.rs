@@ -162,8 +162,8 @@ fn a_go_source_that_is_called_like_an_option_is_refused_and_not_taken_for_one() 
     with_each_backend(|sandbox| {
         // What the compiler would do if it took them for options: print its version, write elsewhere,
         // read more arguments.
-        for name in ["-V", "-o=/tmp/x", "-cpuprofile=/tmp/x", "@arguments"] {
-            let request = entry_called("go", name).file("arguments.go", "-V");
+        for name in ["-V", "-o=x", "-cpuprofile=x", "@arguments"] {
+            let request = entry_called("go", name).file("arguments.go", "package main\n");
             let Some(report) = execute("go_options", sandbox, request) else { return };
             assert_eq!(report.status, Status::CompileError, "{name}");
             assert!(report.stderr.contains("invalid input file name"), "{name}: {}", report.stderr);

@@ -18,7 +18,7 @@ use crate::store::{Compiled, Key, KeyBuilder};
 pub(crate) fn key(runtime: &Runtime, isolation: Isolation, plan: &StagePlan) -> Key {
     let mut key = KeyBuilder::new("compile")
         .part("isolation", isolation.to_string())
-        .part("toolchain", runtime.identity());
+        .part("toolchain", runtime.identity_with_libraries());
     for argument in &plan.command {
         key = key.part("argument", argument);
     }

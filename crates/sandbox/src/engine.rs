@@ -267,7 +267,7 @@ fn refuse_empty(artefacts: &[CollectedFile], skipped: &[SkippedFile]) -> Result<
         return Ok(());
     }
     let reason = match skipped.first() {
-        Some(file) => format!("compiling left '{}', which is {}", file.path, file.reason),
+        Some(file) => format!("compiling left '{}', and {}", file.path, file.reason),
         None => "compiling left nothing to run".to_owned(),
     };
     Err(Stop::Interrupted(Stage::Compile, Interruption::NothingToRun(reason)))
@@ -380,10 +380,11 @@ mod tests {
 
     #[test]
     fn a_compiler_that_leaves_nothing_is_told_as_such() {
-        let skipped = vec![SkippedFile { path: "out".into(), reason: "a symbolic link".into() }];
+        let skipped =
+            vec![SkippedFile { path: "out".into(), reason: "it is a symbolic link".into() }];
         for (skipped, error) in [
             (Vec::new(), "compiling left nothing to run"),
-            (skipped, "compiling left 'out', which is a symbolic link"),
+            (skipped, "compiling left 'out', and it is a symbolic link"),
         ] {
             let left = StageOutcome { skipped, ..exited(0) };
             let scripted = Scripted::new().then_ends(left);

@@ -402,10 +402,32 @@ fn megabytes(size: ByteSize) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::tests::unprobed;
+    use crate::runtime::tests::{of_text, unprobed as built_in};
     use sandbox_core::{Protection, RequestBuilder, Volume};
     use std::io::Read;
     use std::time::Duration;
+
+    /// A language with a compile stage, as plain as one can be.
+    const C: &str = r#"
+name = "c"
+extensions = ["c"]
+entry = "main.c"
+[toolchain]
+programs = ["/usr/bin/the-c"]
+version = { args = [] }
+[compile]
+command = ["{program}", "-o", "program", "{sources}", "-lm"]
+artefacts = ["program"]
+[run]
+command = ["./program"]
+[hello]
+code = ""
+expected = ""
+"#;
+
+    fn unprobed(language: &str) -> Runtime {
+        if language == "c" { of_text(C) } else { built_in(language) }
+    }
 
     fn build(builder: RequestBuilder) -> Request {
         builder.build().unwrap()

@@ -99,7 +99,7 @@ pub(crate) fn assemble(
         cpu_time_ms: Timings::millis(run_figures.cpu_time()),
         memory_used_kb,
         memory_used_mb: memory_used_kb.div_ceil(1024),
-        stages: results.iter().map(StageResult::report).collect(),
+        stages: stages(results, status),
         output_files: run
             .map_or_else(Vec::new, |run| run.outcome.files.iter().map(OutputFile::from).collect()),
         skipped_files: run.map_or_else(Vec::new, |run| run.outcome.skipped.clone()),
@@ -109,6 +109,16 @@ pub(crate) fn assemble(
         timings_ms: timings(results),
         created_at: header.created_at,
     }
+}
+
+/// The stages as they are told. A compiler that was content and left nothing to run has failed all the
+/// same.
+fn stages(results: &[StageResult], status: Status) -> Vec<StageReport> {
+    let mut stages: Vec<StageReport> = results.iter().map(StageResult::report).collect();
+    if let (Status::CompileError, Some(last)) = (status, stages.last_mut()) {
+        last.status = status;
+    }
+    stages
 }
 
 impl StageResult {

@@ -1,5 +1,6 @@
+use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 
@@ -14,8 +15,8 @@ use super::version;
 pub(crate) struct Entry {
     written: Written,
     places: Arc<Places>,
-    /// One for each candidate of the recipe, filled when it is first asked for.
-    probed: OnceLock<Vec<OnceLock<Probed>>>,
+    /// What candidates of the recipe answered, for as long as they are the programs that did.
+    probed: Mutex<BTreeMap<usize, Arc<Probed>>>,
 }
 
 /// What became of a candidate.
@@ -44,7 +45,7 @@ pub struct RuntimeStatus {
 
 impl Entry {
     pub(crate) fn new(written: Written, places: Arc<Places>) -> Self {
-        Self { written, places, probed: OnceLock::new() }
+        Self { written, places, probed: Mutex::default() }
     }
 
     pub(crate) fn header(&self) -> &Header {
@@ -64,22 +65,34 @@ impl Entry {
     }
 
     /// Each candidate of the recipe with what became of it, looked at only as far as the caller goes.
-    fn candidates(&self) -> impl Iterator<Item = (&str, &Result<Found, Absent>)> {
-        let toolchain = self.toolchain();
-        let programs = &toolchain.programs.0;
-        let probed = self.probed.get_or_init(|| programs.iter().map(|_| OnceLock::new()).collect());
-        programs.iter().zip(probed).flat_map(|(program, slot)| {
-            let results = slot.get_or_init(|| toolchain::probe(program, toolchain, &self.places));
-            results.iter().map(move |result| (program.as_str(), result))
+    fn candidates(&self) -> impl Iterator<Item = (&str, Result<Found, Absent>)> {
+        let programs = self.toolchain().programs.0.iter().enumerate();
+        programs.flat_map(|(number, program)| {
+            let probed = self.probe(number, program);
+            (0..probed.len()).map(move |place| (program.as_str(), probed[place].clone()))
         })
     }
 
-    fn all(&self) -> impl Iterator<Item = &Found> {
-        self.candidates().filter_map(|(_, result)| result.as_ref().ok())
+    /// What became of a candidate, asked again if it is another program by now or was not there.
+    fn probe(&self, number: usize, program: &str) -> Arc<Probed> {
+        let lock = || self.probed.lock().unwrap_or_else(PoisonError::into_inner);
+        let holds = |probed: &Arc<Probed>| {
+            probed.iter().all(|result| result.as_ref().is_ok_and(Found::is_current))
+        };
+        if let Some(known) = lock().get(&number).filter(|known| holds(known)) {
+            return Arc::clone(known);
+        }
+        let probed = Arc::new(toolchain::probe(program, self.toolchain(), &self.places));
+        lock().insert(number, Arc::clone(&probed));
+        probed
+    }
+
+    fn all(&self) -> impl Iterator<Item = Found> {
+        self.candidates().filter_map(|(_, result)| result.ok())
     }
 
     /// The default, unless something else that it needs is missing.
-    pub(crate) fn first(&self) -> Option<&Found> {
+    pub(crate) fn first(&self) -> Option<Found> {
         if self.missing_needs().next().is_some() {
             return None;
         }
@@ -92,7 +105,7 @@ impl Entry {
         needs.filter(|need| !toolchain::is_there(need, &self.places)).map(String::as_str)
     }
 
-    pub(crate) fn version(&self, wanted: &str) -> Result<&Found, ResolveError> {
+    pub(crate) fn version(&self, wanted: &str) -> Result<Found, ResolveError> {
         if self.missing_needs().next().is_some() {
             return Err(self.toolchain_missing());
         }
@@ -102,7 +115,7 @@ impl Entry {
                 return Ok(found);
             }
             if !others.contains(&found.version) {
-                others.push(found.version.clone());
+                others.push(found.version);
             }
         }
         if others.is_empty() {
@@ -132,9 +145,7 @@ impl Entry {
         let mut reasons = Vec::new();
         for (program, result) in self.candidates() {
             match result {
-                Err(Absent::Unusable(reason)) if !reasons.contains(reason) => {
-                    reasons.push(reason.clone());
-                }
+                Err(Absent::Unusable(reason)) if !reasons.contains(&reason) => reasons.push(reason),
                 Err(Absent::NotFound) => not_found.push(program),
                 _ => {}
             }
@@ -148,10 +159,11 @@ impl Entry {
 
     pub(crate) fn status(&self) -> RuntimeStatus {
         let found = self.first();
+        let found = found.as_ref();
         let mut versions: Vec<String> = Vec::new();
         for found in self.all() {
             if !versions.contains(&found.version) {
-                versions.push(found.version.clone());
+                versions.push(found.version);
             }
         }
         RuntimeStatus {

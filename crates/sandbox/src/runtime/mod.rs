@@ -78,7 +78,12 @@ impl Runtime {
 
     /// Changes whenever the toolchain does: what was made with another one must not be used.
     pub(crate) fn identity(&self) -> String {
-        format!("{} {} {}", self.found.program.display(), self.found.version, self.found.stamp)
+        self.found.identity()
+    }
+
+    /// The same, and whenever a library may have changed that it uses.
+    pub(crate) fn identity_with_libraries(&self) -> String {
+        self.found.identity_with_libraries()
     }
 
     /// Whether a stage sees something that is made once for the toolchain.
@@ -101,15 +106,13 @@ pub(crate) mod tests {
         of_recipe(Arc::clone(recipe.recipe()))
     }
 
+    /// A runtime of a recipe that is written down in a test.
+    pub(crate) fn of_text(text: &str) -> Runtime {
+        of_recipe(Arc::new(recipe::tests::parse(text).unwrap()))
+    }
+
     pub(crate) fn of_recipe(recipe: Arc<Recipe>) -> Runtime {
-        let found = Found {
-            program: format!("/usr/bin/the-{}", recipe.name()).into(),
-            version: "1.2.3".to_owned(),
-            root: "/usr".into(),
-            trees: Vec::new(),
-            is_system: true,
-            stamp: String::new(),
-        };
+        let found = Found::unprobed(&format!("/usr/bin/the-{}", recipe.name()));
         Runtime::new(recipe, found)
     }
 }

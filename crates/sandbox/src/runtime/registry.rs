@@ -115,7 +115,7 @@ impl Runtimes {
             None => entry.first().ok_or_else(|| entry.toolchain_missing())?,
             Some(wanted) => entry.version(wanted)?,
         };
-        Ok(Runtime::new(Arc::clone(entry.recipe()), found.clone()))
+        Ok(Runtime::new(Arc::clone(entry.recipe()), found))
     }
 
     /// Where a project of a language starts: the first of these paths that fits the first pattern of

@@ -29,8 +29,36 @@ pub(crate) struct Found {
     pub(crate) trees: Vec<Tree>,
     /// Whether it is in what every sandbox shows.
     pub(crate) is_system: bool,
+    /// The file that it really is, and how that was when it answered.
+    real: PathBuf,
+    stamp: Stamp,
+}
+
+/// Where package managers keep what is installed. Compilers use files of many packages: headers,
+/// libraries, assembler and linker.
+const PACKAGES: &[&str] =
+    &["/var/lib/dpkg/status", "/var/lib/rpm", "/lib/apk/db/installed", "/var/lib/pacman/local"];
+
+impl Found {
+    /// Whether it is still the file that answered.
+    pub(crate) fn is_current(&self) -> bool {
+        Stamp::of(&self.real).as_ref() == Some(&self.stamp)
+    }
+
     /// Changes whenever the program does.
-    pub(crate) stamp: String,
+    pub(crate) fn identity(&self) -> String {
+        format!("{} {} {}", self.program.display(), self.version, self.stamp.describe())
+    }
+
+    /// Changes whenever something may have changed that a compiler uses: the program, the directories
+    /// of a private toolchain, or what is installed on the system.
+    pub(crate) fn identity_with_libraries(&self) -> String {
+        let own = ["", "bin", "lib", "libexec", "include"].map(|name| self.root.join(name));
+        let own = own.into_iter().filter(|_| !self.is_system);
+        let places = own.chain(PACKAGES.iter().map(PathBuf::from));
+        let stamps = places.filter_map(|place| Stamp::of(&place)).map(|stamp| stamp.describe());
+        std::iter::once(self.identity()).chain(stamps).collect::<Vec<_>>().join("\n")
+    }
 }
 
 /// Why a candidate cannot be used.
@@ -102,7 +130,7 @@ fn examine(
     let patterns = toolchain.shows.iter();
     let further = patterns.flat_map(|pattern| search::find(pattern, places));
     let trees = own.into_iter().chain(further.filter_map(|path| shown::further(&path))).collect();
-    Ok(Found { program, version, root, trees, is_system, stamp: stamp.describe() })
+    Ok(Found { program, version, root, trees, is_system, real, stamp })
 }
 
 /// A toolchain's links are the host's own: no sandboxed program can write them.
@@ -138,6 +166,22 @@ fn version_of(
         memory::remember(memory, real, &rule.args, &version);
     }
     Ok(version)
+}
+
+#[cfg(test)]
+impl Found {
+    /// A toolchain that nobody looked for.
+    pub(crate) fn unprobed(program: &str) -> Self {
+        Self {
+            program: program.into(),
+            version: "1.2.3".to_owned(),
+            root: "/usr".into(),
+            trees: Vec::new(),
+            is_system: true,
+            real: program.into(),
+            stamp: Stamp::of(Path::new("/")).expect("there is a root"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,5 +4,5 @@
 fn main() {
     std::fs::create_dir("/tmp/elsewhere").unwrap();
     std::os::unix::fs::symlink("CANARY", "/tmp/elsewhere/program").unwrap();
-    std::os::unix::fs::symlink("/tmp/elsewhere", "/work/program").unwrap();
+    std::os::unix::fs::symlink("/tmp/elsewhere", "/work/.program/program").unwrap();
 }

@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(SANDBOX_RUN_CACHE)/target)
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint coverage bench-cold bench-compile install clean
+.PHONY: help run test lint coverage real bench-cold bench-compile install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -30,6 +30,11 @@ lint: ## formatting, clippy, documentation, licences and bans, the second archit
 coverage: ## line coverage of the tests; fails under 80 %
 	scripts/setup coverage
 	scripts/coverage
+
+real: ## CPython's own regression tests, bare and inside, and the differences
+	scripts/setup real
+	cargo build -p sandbox-cli
+	tests/real/cpython
 
 bench-compile: ## compiling hello: bare, new, and compiled before
 	scripts/setup bench

@@ -3,7 +3,6 @@
 // without: seccomp
 // optional: kernels before 5.13 keep it from ordinary users
 // expect: held
-// violations: fanotify_init
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -44,7 +44,11 @@ impl HostFacts {
                 "{}, {} cores, {}, {}, Linux {}",
                 self.processor, self.cores, self.memory, self.architecture, self.kernel
             ),
-            format!("{}, {}, {}", self.bubblewrap, self.python, self.cgroups),
+            [&*self.bubblewrap, &*self.python, &*self.cgroups]
+                .into_iter()
+                .filter(|fact| !fact.is_empty())
+                .collect::<Vec<_>>()
+                .join(", "),
             format!(
                 "{}, load {} before, {} after (the measuring included)",
                 self.date,

@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(SANDBOX_RUN_CACHE)/target)
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint coverage real bench-cold bench-compile install clean
+.PHONY: help run serve test lint coverage real bench-cold bench-compile install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -18,6 +18,10 @@ help: ## list these targets
 run: ## install what is missing, then run a hello in the sandbox
 	scripts/setup run
 	cargo run --release -p sandbox-cli -- --lang python --code 'print("hello from the sandbox")'
+
+serve: ## build and start sandboxd on 127.0.0.1:8080
+	scripts/setup run
+	cargo run --release -p sandbox-server
 
 test: ## install what the tests need, then run them all, the QEMU guest too
 	scripts/setup test

@@ -4,6 +4,7 @@
 mod env;
 mod one_line;
 mod run;
+mod server;
 mod values;
 
 use clap::{Parser, Subcommand};
@@ -12,6 +13,7 @@ use clap_complete::Shell;
 pub(crate) use env::{BuildArgs, EnvAction, EnvArgs};
 pub(crate) use one_line::one_line;
 pub(crate) use run::{Format, RunArgs};
+pub(crate) use server::{ServerArgs, server_behind_command};
 pub(crate) use values::IsolationChoice;
 
 const USAGE: &str = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]
@@ -82,6 +84,9 @@ pub(crate) struct RuntimesArgs {
     /// Print JSON instead of a table [default: a table]
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// Arguments of `doctor`.

@@ -8,6 +8,7 @@ mod env;
 mod errors;
 mod input;
 mod output;
+mod remote;
 mod request;
 mod run;
 mod runtimes;
@@ -20,12 +21,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use clap::error::ErrorKind;
 
-use args::{Cli, Command};
+use args::{Cli, Command, server_behind_command};
 use errors::Failure;
 
 /// The only place where an exit code is made.
 fn main() -> ExitCode {
-    let result = match Cli::try_parse() {
+    let result = match Cli::try_parse_from(server_behind_command(std::env::args_os())) {
         Ok(cli) => carry_out(cli.into_command()),
         Err(error) => explain(&error),
     };

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use sandbox::{
@@ -17,6 +17,7 @@ use crate::args::{IsolationChoice, RunArgs};
 use crate::errors::Failure;
 use crate::input::{Languages, gather, own_stdin, read_text};
 use crate::output::{self, Presenter};
+use crate::remote::Errand;
 use crate::request::{Prepared, prepare, template_wants_code};
 use crate::signals;
 use crate::write_files::OutputDirectory;
@@ -32,7 +33,7 @@ enum Message {
 /// What the printing thread hears.
 enum News {
     Event(Event),
-    End(Box<Result<Report, ExecuteError>>),
+    End(Box<Result<Report, Failure>>),
 }
 
 /// The code a shell gives for SIGINT, and ours for everything that was cancelled.
@@ -41,6 +42,7 @@ const CANCELLED: u8 = 130;
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let runtimes = Arc::new(Runtimes::load(None).map_err(|error| Failure::ours(&error))?);
     let prepared = request(args, &runtimes)?;
+    let errand = Errand::new(args, &prepared.request)?;
     let directory = args.output_dir.as_deref().map(OutputDirectory::open);
     let directory = directory.transpose()?;
     let mut presenter = output::presenter(args.format(), args.quiet);
@@ -48,24 +50,52 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         let printed = presenter.note(note);
         printed.map_err(|error| Failure::printing(&error))?;
     }
+    let printer = Printer { presenter, directory, cancel: CancelToken::new() };
+    match errand {
+        Some(errand) => supervise(printer, |tell, cancel| errand.carry_out(tell, cancel)),
+        None => run_here(args, &runtimes, prepared.request, printer),
+    }
+}
+
+fn run_here(
+    args: &RunArgs,
+    runtimes: &Arc<Runtimes>,
+    request: Request,
+    printer: Printer,
+) -> Result<u8, Failure> {
     // Before any other thread exists: starting the sandbox starts processes.
-    let sandbox = start(args, Arc::clone(&runtimes)).or_else(|failure| {
+    let sandbox = start(args, Arc::clone(runtimes)).or_else(|failure| {
         // On a host without walls a wrong request is still a wrong request.
-        named(&runtimes, prepared.request.language()).and(Err(failure))
+        named(runtimes, request.language()).and(Err(failure))
     })?;
+    // The main thread must be the last to hold the sandbox, or the process could end in the middle of
+    // taking it down: the other holder drops its share before it tells the end.
     let sandbox = Arc::new(sandbox);
-    let cancel = CancelToken::new();
+    let shared = Arc::clone(&sandbox);
+    supervise(printer, move |tell, cancel| execute(&shared, request, tell, cancel))
+}
+
+/// Lets a thread do the work and another one print what comes of it, and waits for both.
+fn supervise(
+    printer: Printer,
+    work: impl FnOnce(&mut dyn FnMut(Event), &CancelToken) -> Result<Report, Failure> + Send + 'static,
+) -> Result<u8, Failure> {
     let (to_main, messages) = mpsc::channel();
+    let cancel = printer.cancel.clone();
+    let token = cancel.clone();
     let started = signals::forward(to_main.clone(), || Message::Stop)
         .and_then(|()| {
             let (to_printer, news) = mpsc::channel();
-            let printer = Printer { presenter, directory, cancel: cancel.clone() };
             spawn("print", move || {
                 let _ = to_main.send(Message::Done(printer.print(&news)));
             })?;
-            let (sandbox, cancel) = (Arc::clone(&sandbox), cancel.clone());
             spawn("execute", move || {
-                execute(sandbox, prepared.request, &to_printer, &cancel);
+                let mut tell = |event: Event| {
+                    // A printer that has gone has cancelled the execution.
+                    let _ = to_printer.send(News::Event(event));
+                };
+                let result = work(&mut tell, &token);
+                let _ = to_printer.send(News::End(Box::new(result)));
             })
         })
         .map_err(|error| Failure::Ours(format!("cannot start a thread: {error}")));
@@ -92,8 +122,12 @@ fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
         found.map(ToOwned::to_owned)
     };
     let named = |name: &str| {
-        let choice = name.parse().map_err(|error| Failure::usage(&error))?;
-        named(runtimes, &choice)
+        let choice: LanguageChoice = name.parse().map_err(|error| Failure::usage(&error))?;
+        match named(runtimes, &choice) {
+            // What is not here may be there.
+            Err(_) if args.server.server.is_some() => Ok(choice.name().to_owned()),
+            result => result,
+        }
     };
     let of_project = |paths: &[&str]| runtimes.language_for_project(paths).map(ToOwned::to_owned);
     let entry = |language: &str, paths: &[&str]| {
@@ -105,7 +139,12 @@ fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
     let template = template.as_deref();
     let wants_code = template.is_none_or(template_wants_code);
     let gathered = gather(args, wants_code, languages, own_stdin(&mut io::stdin()))?;
-    prepare(args, gathered.program, template, gathered.notes, languages)
+    let mut prepared = prepare(args, gathered.program, template, gathered.notes, languages)?;
+    if args.server.server.is_some() && prepared.request.snippet().is_some() {
+        let note = "the server sees one program: lines in its messages are not those of your code";
+        prepared.notes.push(note.to_owned());
+    }
+    Ok(prepared)
 }
 
 /// The proper name of a language.
@@ -132,16 +171,18 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-fn execute(sandbox: Arc<Sandbox>, request: Request, news: &Sender<News>, cancel: &CancelToken) {
-    let mut tell = |event: &Event| {
-        // A printer that has gone has cancelled the execution.
-        let _ = news.send(News::Event(event.clone()));
-    };
-    let result = sandbox.execute_with(request, &mut tell, cancel);
-    // The main thread must be the last to hold the sandbox, or the process could end in the middle
-    // of taking it down.
-    drop(sandbox);
-    let _ = news.send(News::End(Box::new(result)));
+fn execute(
+    sandbox: &Sandbox,
+    request: Request,
+    tell: &mut dyn FnMut(Event),
+    cancel: &CancelToken,
+) -> Result<Report, Failure> {
+    let mut tell = |event: &Event| tell(event.clone());
+    sandbox.execute_with(request, &mut tell, cancel).map_err(|error| match error {
+        ExecuteError::Thread(_) => Failure::ours(&error),
+        ExecuteError::Packages(packages) if packages.is_ours() => Failure::ours(&packages),
+        _ => Failure::usage(&error),
+    })
 }
 
 /// Prints what happens, and brings the files home.
@@ -167,13 +208,7 @@ impl Printer {
                 News::Event(_) => {}
                 News::End(result) => {
                     printed.map_err(|error| Failure::printing(&error))?;
-                    let report = (*result).map_err(|error| match error {
-                        ExecuteError::Thread(_) => Failure::ours(&error),
-                        ExecuteError::Packages(packages) if packages.is_ours() => {
-                            Failure::ours(&packages)
-                        }
-                        _ => Failure::usage(&error),
-                    })?;
+                    let report = (*result)?;
                     return self.end(&report);
                 }
             }

@@ -1,7 +1,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::{Report, Stage, StreamKind};
 
@@ -33,7 +33,7 @@ pub enum EventKind {
 }
 
 /// What a running program uses at one moment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageSample {
     /// CPU time so far.
     pub cpu_ms: u64,

@@ -93,7 +93,7 @@ pub struct CollectedFile {
 }
 
 /// A name that fitted a pattern and was not brought back.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct SkippedFile {
     /// Its path, made printable.
     pub path: String,

@@ -3,12 +3,13 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, SecondsFormat, Utc};
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{CollectedFile, ExecutionId, Isolation, Protection, SkippedFile, Stage, Status};
 
 /// The result of an execution. Its JSON form is fixed: programs outside read it.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
     /// The execution.
     pub id: ExecutionId,
@@ -31,10 +32,10 @@ pub struct Report {
     /// Both in the order in which they were written.
     pub output: String,
     /// The bytes, where the text is not all there is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout_base64: Option<String>,
     /// The bytes, where the text is not all there is.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_base64: Option<String>,
     /// Whether standard output went on after what is here.
     pub stdout_truncated: bool,
@@ -59,12 +60,12 @@ pub struct Report {
     /// Files brought back.
     pub output_files: Vec<OutputFile>,
     /// Names that fitted a pattern and were left where they were.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_files: Vec<SkippedFile>,
     /// Protections really in force.
     pub enforced: Vec<Protection>,
     /// Protections that were wanted and not in force, because the request allowed it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Protection>,
     /// System calls that were denied.
     pub violations: Vec<Violation>,
@@ -76,7 +77,7 @@ pub struct Report {
 }
 
 /// One stage of a report.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StageReport {
     /// Which stage.
     pub name: Stage,
@@ -92,21 +93,33 @@ pub struct StageReport {
     /// Whether the result came from the compile cache.
     pub cached: bool,
     /// What a compiler printed, warnings included. The run stage's output stands in the report itself.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
 
 /// What a stage used.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct StageFigures {
     /// Time on the clock, from the program's start to its end.
-    #[serde(rename = "wall_time_ms", serialize_with = "to_millis")]
+    #[serde(
+        rename = "wall_time_ms",
+        serialize_with = "to_millis",
+        deserialize_with = "from_millis"
+    )]
     pub wall_time: Duration,
     /// CPU time in user mode.
-    #[serde(rename = "cpu_user_ms", serialize_with = "to_millis")]
+    #[serde(
+        rename = "cpu_user_ms",
+        serialize_with = "to_millis",
+        deserialize_with = "from_millis"
+    )]
     pub cpu_user: Duration,
     /// CPU time in the kernel.
-    #[serde(rename = "cpu_system_ms", serialize_with = "to_millis")]
+    #[serde(
+        rename = "cpu_system_ms",
+        serialize_with = "to_millis",
+        deserialize_with = "from_millis"
+    )]
     pub cpu_system: Duration,
     /// Most memory at once.
     pub memory_peak_kb: u64,
@@ -119,7 +132,7 @@ pub struct StageFigures {
 }
 
 /// Where the time of an execution went, in milliseconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timings {
     /// Waiting for its turn.
     pub queue: f64,
@@ -134,7 +147,7 @@ pub struct Timings {
 }
 
 /// A system call that was denied, and how often.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Its name.
     pub syscall: String,
@@ -143,7 +156,7 @@ pub struct Violation {
 }
 
 /// A file in a report.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFile {
     /// Where it was, below the work directory.
     pub path: String,
@@ -156,7 +169,7 @@ pub struct OutputFile {
 }
 
 /// How the content of a file is written in JSON.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileEncoding {
     /// As it is.
     #[serde(rename = "utf-8")]
@@ -270,6 +283,11 @@ fn to_millis<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok,
     serializer.serialize_f64(millis(*duration))
 }
 
+fn from_millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+    let millis = f64::deserialize(deserializer)?;
+    Duration::try_from_secs_f64(millis / 1000.0).map_err(D::Error::custom)
+}
+
 fn to_second<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
@@ -291,6 +309,16 @@ mod tests {
         assert_eq!(signal_name(11), "SIGSEGV");
         assert_eq!(signal_number("SIGSEGV"), Some(11));
         assert_eq!(signal_number(&signal_name(40)), Some(40));
+    }
+
+    #[test]
+    fn figures_read_back_and_a_negative_time_does_not() {
+        let figures =
+            StageFigures { wall_time: Duration::from_micros(11_800), ..StageFigures::default() };
+        let text = serde_json::to_string(&figures).unwrap();
+        assert_eq!(serde_json::from_str::<StageFigures>(&text).unwrap(), figures);
+        let wrong = text.replace("11.8", "-1");
+        assert!(serde_json::from_str::<StageFigures>(&wrong).is_err(), "{wrong} was taken");
     }
 
     #[test]

@@ -197,6 +197,7 @@ impl Request {
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct RequestBuilder {
+    id: Option<ExecutionId>,
     language: String,
     code: Option<String>,
     files: Vec<(String, Vec<u8>)>,
@@ -219,6 +220,7 @@ pub struct RequestBuilder {
 impl RequestBuilder {
     fn new(language: &str) -> Self {
         Self {
+            id: None,
             language: language.to_owned(),
             code: None,
             files: Vec::new(),
@@ -237,6 +239,12 @@ impl RequestBuilder {
             environment: None,
             snippet: None,
         }
+    }
+
+    /// The name of the execution, for one that was given its name before; a new one by default.
+    pub fn id(mut self, id: ExecutionId) -> Self {
+        self.id = Some(id);
+        self
     }
 
     /// The program as text.
@@ -352,7 +360,7 @@ impl RequestBuilder {
         let packages = check_packages(&self.packages, self.environment.is_some())?;
         let environment = self.environment.map(|text| text.parse()).transpose()?;
         Ok(Request {
-            id: ExecutionId::generate(),
+            id: self.id.unwrap_or_else(ExecutionId::generate),
             language: self.language.parse()?,
             code: self.code,
             files,
@@ -514,6 +522,14 @@ mod tests {
         assert!(builder().collect("../*").build().is_err());
         assert!(builder().workdir("/etc").build().is_err());
         assert!(builder().args(["fine"]).env("A", "b=c").build().is_ok());
+    }
+
+    #[test]
+    fn a_request_has_a_new_name_or_the_one_it_was_given() {
+        let builder = || Request::builder("python").code("1");
+        let id = builder().build().unwrap().id();
+        assert_ne!(builder().build().unwrap().id(), id);
+        assert_eq!(builder().id(id).build().unwrap().id(), id);
     }
 
     #[test]

@@ -55,7 +55,7 @@ pub use runtime::{
     Hello, Installer, RecipeError, ResolveError, Runtime, RuntimeStatus, Runtimes,
     toolchains_directory,
 };
-pub use sandbox::{Sandbox, SandboxBuilder};
+pub use sandbox::{Requirements, Sandbox, SandboxBuilder};
 
 /// The whole vocabulary of requests, limits, reports and backends.
 pub use sandbox_backends::native::sandboxes_have_own_ids;

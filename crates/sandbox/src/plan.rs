@@ -60,6 +60,13 @@ pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteE
     Ok(())
 }
 
+/// The most memory that any stage of the request may use; they run one after the other.
+pub(crate) fn memory(runtime: &Runtime, request: &Request) -> ByteSize {
+    let recipe = runtime.recipe();
+    let run = run_limits(recipe, request).memory();
+    if runtime.compiles() { run.max(compile_limits(recipe, request).memory()) } else { run }
+}
+
 /// The compile stage, if the language has one.
 pub(crate) fn compile(
     runtime: &Runtime,
@@ -449,6 +456,15 @@ expected = ""
         assert_eq!(plan.env["PYTHONUNBUFFERED"], "1");
         assert_eq!(plan.env["PATH"], "/usr/local/bin:/usr/bin:/bin");
         assert_eq!(plan.env["HOME"], "/tmp");
+    }
+
+    #[test]
+    fn the_memory_of_a_request_is_that_of_its_largest_stage() {
+        let asked = |mib| Limits::run().with_memory(ByteSize::mib(mib)).unwrap();
+        let request = |mib| build(Request::builder("c").code("1").limits(asked(mib)));
+        assert_eq!(memory(&unprobed("python"), &request(100)), ByteSize::mib(100));
+        assert_eq!(memory(&unprobed("c"), &request(100)), Limits::compile().memory());
+        assert_eq!(memory(&unprobed("c"), &request(4096)), ByteSize::mib(4096));
     }
 
     #[test]

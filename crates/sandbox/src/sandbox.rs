@@ -4,17 +4,29 @@ use std::sync::Arc;
 
 use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 use sandbox_core::{
-    Backend, CancelToken, Capabilities, Event, Protection, Report, Request, with_causes,
+    Backend, ByteSize, CancelToken, Capabilities, Event, Protection, Report, Request, with_causes,
 };
 
 use crate::engine::Engine;
 use crate::events::{Events, Listener};
 use crate::store::Store;
-use crate::{Environments, ExecuteError, Execution, Hooks, Runtimes, StartError};
+use crate::{Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, plan};
 
 /// Executes requests. Make one and share it: executions through `&self` run in parallel.
 pub struct Sandbox {
     engine: Arc<Engine>,
+}
+
+/// What carrying out a request takes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Requirements {
+    /// The language, by its own name.
+    pub language: String,
+    /// The version that would run it.
+    pub version: String,
+    /// The most memory that any of its stages may use.
+    pub memory: ByteSize,
 }
 
 /// Sets up a [`Sandbox`].
@@ -61,6 +73,18 @@ impl Sandbox {
     /// What can be enforced on this host.
     pub fn capabilities(&self) -> &Capabilities {
         self.engine.backend.capabilities()
+    }
+
+    /// What a request takes, or why it would not be taken. Nothing is done for it, and hooks are not
+    /// asked: for callers that let requests wait.
+    pub fn requirements(&self, request: &Request) -> Result<Requirements, ExecuteError> {
+        let runtime = self.engine.runtimes.resolve(request.language())?;
+        plan::check(&runtime, request)?;
+        Ok(Requirements {
+            language: runtime.name().to_owned(),
+            version: runtime.version().to_owned(),
+            memory: plan::memory(&runtime, request),
+        })
     }
 
     /// Executes a request and waits for the report.

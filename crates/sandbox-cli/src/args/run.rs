@@ -4,6 +4,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 use sandbox::{ByteSize, EnvironmentName, NetworkPolicy, Protection, parse_duration};
 
+use super::ServerArgs;
 use super::values::{IsolationChoice, Packages, Pair, parse_isolation, parse_packages, parse_pair};
 
 const CODE: &str = "Code";
@@ -189,6 +190,9 @@ pub(crate) struct RunArgs {
     /// Sample what it uses this often, for --format ndjson [default: no samples]
     #[arg(long, value_name = "DURATION", help_heading = RESULT, value_parser = parse_duration)]
     pub(crate) usage_interval: Option<Duration>,
+
+    #[command(flatten)]
+    pub(crate) server: ServerArgs,
 }
 
 /// How the result is printed.

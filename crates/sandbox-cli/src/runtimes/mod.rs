@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::args::RuntimesArgs;
 use crate::errors::Failure;
 use crate::output::terminal_width;
+use crate::remote;
 
 /// One language in JSON.
 #[derive(Serialize)]
@@ -27,19 +28,34 @@ struct Entry<'a> {
 }
 
 pub(crate) fn list(args: &RuntimesArgs) -> Result<u8, Failure> {
+    if args.server.server.is_some() && !args.install.is_empty() {
+        let text = "--install gets languages for this host, and --server names another";
+        return Err(Failure::Usage(text.to_owned()));
+    }
+    let found = match remote::runtimes(&args.server)? {
+        Some(found) => found,
+        None => on_this_host(args)?,
+    };
+    print(args, &found)
+}
+
+fn on_this_host(args: &RuntimesArgs) -> Result<Vec<RuntimeStatus>, Failure> {
     let mut runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
     if !args.install.is_empty() {
         install::install(&runtimes, &args.install)?;
         // What was looked at before is looked at anew.
         runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
     }
-    let found = runtimes.probe_all();
+    Ok(runtimes.probe_all())
+}
+
+fn print(args: &RuntimesArgs, found: &[RuntimeStatus]) -> Result<u8, Failure> {
     let text = if args.json {
         let entries: Vec<_> = found.iter().map(entry).collect();
         let text = serde_json::to_string_pretty(&entries);
         text.map_err(|error| Failure::ours(&error))? + "\n"
     } else {
-        table(&found, terminal_width())
+        table(found, terminal_width())
     };
     let printed = io::stdout().lock().write_all(text.as_bytes());
     printed.map_err(|error| Failure::printing(&error))?;

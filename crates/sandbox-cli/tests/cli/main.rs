@@ -5,6 +5,7 @@ mod cache;
 mod commands;
 mod install;
 mod packages;
+mod remote;
 mod support;
 mod templates;
 mod walls;

@@ -1,0 +1,185 @@
+use super::super::canned::{Canned, Line};
+use super::super::connection::Patience;
+use super::*;
+use crate::output::samples;
+use sandbox::StreamKind;
+use std::time::Duration;
+
+fn say(text: impl Into<String>) -> Line {
+    Line::Say(text.into())
+}
+
+fn answer(status: &str, body: &str) -> Vec<Line> {
+    let length = body.len();
+    vec![say(format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}"))]
+}
+
+fn receipt() -> Vec<Line> {
+    answer("202 Accepted", r#"{"id":"exec_1","status":"queued"}"#)
+}
+
+/// A stream of these events in chunks, without its end.
+fn stream(events: &[Event]) -> Vec<Line> {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunks = events.iter().map(|event| {
+        let data = serde_json::to_string(event).unwrap();
+        let text = format!(": alive\n\nid: {}\ndata: {data}\n\n", event.seq);
+        say(format!("{:x}\r\n{text}\r\n", text.len()))
+    });
+    std::iter::once(say(head)).chain(chunks).collect()
+}
+
+fn output(seq: u64) -> Event {
+    Event { seq, kind: EventKind::Output(StreamKind::Stdout, seq.to_string().into_bytes()) }
+}
+
+fn report(seq: u64) -> Event {
+    Event { seq, kind: EventKind::Report(Box::new(samples::report())) }
+}
+
+fn errand(server: &Canned) -> Errand {
+    let patience = Patience { pause: Duration::from_millis(1), ..Patience::default() };
+    Errand {
+        client: server.client().with_patience(patience),
+        body: b"{}".to_vec(),
+        idempotency_key: "exec_0".to_owned(),
+    }
+}
+
+fn carried_out(server: &Canned) -> (Vec<u64>, Result<Report, Failure>) {
+    let mut told = Vec::new();
+    let mut tell = |event: Event| told.push(event.seq);
+    let result = errand(server).carry_out(&mut tell, &CancelToken::new());
+    (told, result)
+}
+
+#[test]
+fn an_execution_is_handed_in_and_followed_to_its_report() {
+    let server = Canned::new(vec![receipt(), stream(&[output(1), output(2), report(3)])]);
+    let (told, result) = carried_out(&server);
+    assert_eq!((told, result.unwrap().exit_code), (vec![1, 2, 3], 0));
+    let heard = server.heard();
+    assert!(heard[0].starts_with("POST /api/v1/execute?wait=false HTTP/1.1\r\n"), "{heard:?}");
+    assert!(heard[0].contains("\r\nIdempotency-Key: exec_0\r\n"), "{heard:?}");
+    assert!(heard[1].starts_with("GET /api/v1/execute/exec_1/stream HTTP/1.1\r\n"), "{heard:?}");
+    assert!(!heard[1].contains("Last-Event-ID"), "{heard:?}");
+}
+
+#[test]
+fn a_stream_that_breaks_off_is_taken_up_and_nothing_is_told_twice() {
+    let mut broken = stream(&[output(1), output(2)]);
+    // A chunk, and an event in it, that the end of the connection cuts.
+    broken.push(say("ff\r\ndata: {\"seq\":3,\"ty"));
+    let server = Canned::new(vec![
+        receipt(),
+        broken,
+        vec![],
+        answer("503 Service Unavailable", ""),
+        stream(&[output(2), output(3), report(4)]),
+    ]);
+    let (told, result) = carried_out(&server);
+    assert_eq!((told, result.is_ok()), (vec![1, 2, 3, 4], true));
+    let heard = server.heard();
+    for request in &heard[2..] {
+        assert!(request.contains("\r\nLast-Event-ID: 2\r\n"), "{request}");
+    }
+}
+
+#[test]
+fn silence_is_borne_but_a_server_that_always_hangs_up_is_given_up() {
+    let mut silent = stream(&[output(1)]);
+    silent.push(Line::WaitForTheClient);
+    let mut answers = vec![receipt(), silent];
+    answers.extend((0..=MOST_TRIES).map(|_| stream(&[])));
+    let server = Canned::new(answers);
+    let mut errand = errand(&server);
+    let patience = Patience {
+        pause: Duration::from_millis(1),
+        silence: Duration::from_millis(100),
+        ..Patience::default()
+    };
+    errand.client = errand.client.with_patience(patience);
+    let failure = errand.carry_out(&mut |_| {}, &CancelToken::new()).unwrap_err();
+    let message = failure.message().unwrap();
+    assert!(message.contains("lost sight") && message.contains("hung up"), "{message}");
+    assert_eq!(failure.exit_code(), 125);
+}
+
+#[test]
+fn a_receipt_that_was_lost_is_asked_for_again_under_the_same_name() {
+    let server = Canned::new(vec![vec![say("HTTP/1.1 20")], receipt(), stream(&[report(1)])]);
+    assert!(carried_out(&server).1.is_ok());
+    let heard = server.heard();
+    assert_eq!(heard[0], heard[1]);
+}
+
+#[test]
+fn a_cancelled_token_deletes_the_execution() {
+    let server = Canned::new(vec![receipt(), answer("200 OK", "{}")]);
+    let cancel = CancelToken::new();
+    let errand = errand(&server);
+    assert_eq!(errand.hand_in().unwrap(), "exec_1");
+    let resource = "/api/v1/execute/exec_1";
+    let registration = delete_on_cancel(&errand.client, resource, &cancel).unwrap();
+    cancel.cancel();
+    drop(registration);
+    // Waits until the second request was made.
+    let heard = server.heard();
+    assert!(heard[1].starts_with("DELETE /api/v1/execute/exec_1 HTTP/1.1\r\n"), "{heard:?}");
+}
+
+#[test]
+fn an_execution_whose_events_are_gone_still_has_its_report() {
+    let failed =
+        r#"{"type":"error","problem":{"code":"internal","status":500,"title":"","detail":"x"}}"#;
+    let mut failing = stream(&[output(1)]);
+    let text = format!("data: {failed}\n\n");
+    failing.push(say(format!("{:x}\r\n{text}\r\n", text.len())));
+    let report = serde_json::to_string(&samples::report()).unwrap();
+    let server = Canned::new(vec![
+        receipt(),
+        failing,
+        answer("204 No Content", ""),
+        answer("200 OK", &report),
+    ]);
+    let (told, result) = carried_out(&server);
+    assert_eq!((told, result.unwrap().stdout.as_str()), (vec![1, 2, 3], "hello\n"));
+    assert!(server.heard()[3].starts_with("GET /api/v1/execute/exec_1 HTTP/1.1\r\n"));
+}
+
+#[test]
+fn refusals_are_told_in_the_words_of_the_server() {
+    let problem = |status: u16, detail: &str| {
+        let problem = sandbox_api::Problem {
+            status,
+            ..sandbox_api::Problem::new(sandbox_api::Code::InvalidField, detail)
+        };
+        serde_json::to_string(&problem).unwrap()
+    };
+    for (status, body, code, part) in [
+        ("400 Bad", problem(400, "pids: too many"), 2, "sandbox-run: pids: too many"),
+        ("503 Later", problem(503, "the queue is full"), 125, "sandbox-run: the queue is full"),
+        ("401 No", problem(401, "no"), 2, "needs a key: set SANDBOX_RUN_API_KEY"),
+        ("404 No", "Not Found".to_owned(), 2, "answered 404: Not Found"),
+        ("301 Moved", String::new(), 125, "answered 301"),
+        ("500 Oh", "x".repeat(5000), 125, "answered 500"),
+        ("200 OK", "[]".to_owned(), 125, "receipt that cannot be read"),
+        ("202 OK", r#"{"id":"../x","status":"queued"}"#.to_owned(), 125, "receipt"),
+    ] {
+        let server = Canned::new(vec![answer(status, &body)]);
+        let failure = carried_out(&server).1.unwrap_err();
+        let message = failure.message().unwrap();
+        assert!(message.contains(part) && message.len() < 200, "{message}");
+        assert_eq!(failure.exit_code(), code, "{message}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said_not_to_be() {
+    let server = Canned::new(vec![]);
+    let errand = errand(&server);
+    drop(server);
+    let failure = errand.carry_out(&mut |_| {}, &CancelToken::new()).unwrap_err();
+    let message = failure.message().unwrap();
+    assert!(message.ends_with(": is sandboxd running?"), "{message}");
+}

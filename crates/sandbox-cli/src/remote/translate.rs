@@ -1,0 +1,260 @@
+//! From a checked request to the words of the API. What the API has no word for is refused: an option
+//! that was typed must count.
+
+use std::io::Read;
+use std::time::Duration;
+
+use sandbox::{ByteSize, Limits, NetworkPolicy, Protection, Request, Stdin, format_duration};
+use sandbox_api::{ExecuteRequest, FileInput, NetworkMode, NetworkRequest};
+
+use crate::args::{IsolationChoice, RunArgs};
+use crate::errors::Failure;
+
+/// Standard input travels within the request, so it has to end, and soon.
+const LONGEST_STDIN: u64 = 16 << 20;
+const MIB: u64 = 1 << 20;
+const KIB: u64 = 1 << 10;
+
+/// What to send for this request, which is what `args` asked for.
+pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequest, Failure> {
+    refuse_unsayable(args, request)?;
+    let mut asked = ExecuteRequest {
+        language: request.language().name().to_owned(),
+        version: request.language().version().map(ToOwned::to_owned),
+        code: request.code().map(ToOwned::to_owned),
+        files: request
+            .files()
+            .iter()
+            .map(|file| FileInput::new(file.path.as_str(), file.contents.clone()))
+            .collect(),
+        stdin: stdin(request.stdin())?,
+        args: request.args().to_vec(),
+        env: request.env().clone(),
+        network: network(request.network())?,
+        isolation: match args.isolation {
+            IsolationChoice::Auto => None,
+            IsolationChoice::Native => Some("native".to_owned()),
+        },
+        collect: request.collect().iter().map(ToString::to_string).collect(),
+        packages: request.packages().iter().map(ToString::to_string).collect(),
+        environment: request.environment().map(|name| name.as_str().to_owned()),
+        allow_missing: request.allow_missing().iter().map(ToString::to_string).collect(),
+        ..ExecuteRequest::default()
+    };
+    if let Some(interval) = request.usage_interval() {
+        asked.usage_interval_ms = Some(millis("--usage-interval", interval)?);
+    }
+    let compile = request.compile_limits();
+    if compile.is_asked(Protection::WallTime) {
+        asked.compile_timeout_ms = Some(millis("--compile-timeout", compile.wall_time())?);
+    }
+    run_limits(request.run_limits(), &mut asked)?;
+    Ok(asked)
+}
+
+/// Only limits that were typed are sent: the others are the server's to choose.
+fn run_limits(limits: &Limits, asked: &mut ExecuteRequest) -> Result<(), Failure> {
+    let typed = |protection| limits.is_asked(protection);
+    if typed(Protection::WallTime) {
+        asked.timeout_ms = Some(millis("--timeout", limits.wall_time())?);
+    }
+    if let Some(time) = limits.cpu_time() {
+        asked.cpu_time_ms = Some(millis("--cpu-time", time)?);
+    }
+    if typed(Protection::Memory) {
+        asked.memory_limit_mb = Some(units("--memory", limits.memory(), MIB)?);
+    }
+    if typed(Protection::Cpu) {
+        asked.cpus = Some(limits.cpus());
+    }
+    if typed(Protection::Pids) {
+        asked.pids = Some(limits.pids());
+    }
+    if typed(Protection::Disk) {
+        asked.disk_mb = Some(units("--disk", limits.disk(), MIB)?);
+    }
+    if typed(Protection::Output) {
+        asked.output_limit_kb = Some(units("--output-limit", limits.output(), KIB)?);
+    }
+    Ok(())
+}
+
+fn refuse_unsayable(args: &RunArgs, request: &Request) -> Result<(), Failure> {
+    for (flag, is_used, reason) in [
+        ("--volume", !request.volumes().is_empty(), "it would name a directory of its host"),
+        ("--workdir", request.workdir().is_some(), "it has no such setting"),
+        ("--open-files", args.open_files.is_some(), "it has no such setting"),
+        ("--compile-memory", args.compile_memory.is_some(), "it has no such setting"),
+        ("--no-cache", args.no_cache, "its cache is its own"),
+    ] {
+        if is_used {
+            return Err(Failure::Usage(format!("{flag} does not go with --server: {reason}")));
+        }
+    }
+    Ok(())
+}
+
+fn network(policy: NetworkPolicy) -> Result<Option<NetworkRequest>, Failure> {
+    match policy {
+        NetworkPolicy::None => Ok(None),
+        NetworkPolicy::Localhost => {
+            Ok(Some(NetworkRequest { mode: NetworkMode::Localhost, allow: Vec::new(), dns: false }))
+        }
+        other => Err(Failure::Usage(format!("--network {other} does not go with --server"))),
+    }
+}
+
+fn stdin(stdin: &Stdin) -> Result<Option<String>, Failure> {
+    let bytes = match stdin {
+        Stdin::Empty => return Ok(None),
+        Stdin::Bytes(bytes) => bytes.clone(),
+        Stdin::Reader(reader) => {
+            let mut reader = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let Some(reader) = reader.take() else { return Ok(None) };
+            let mut bytes = Vec::new();
+            reader
+                .take(LONGEST_STDIN + 1)
+                .read_to_end(&mut bytes)
+                .map_err(|error| Failure::Usage(format!("cannot read for --stdin: {error}")))?;
+            bytes
+        }
+    };
+    if bytes.len() as u64 > LONGEST_STDIN {
+        let most = ByteSize::bytes(LONGEST_STDIN);
+        return Err(Failure::Usage(format!(
+            "--stdin: more than {most} cannot be sent to a server, put it into a file with --input"
+        )));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| {
+        Failure::Usage(
+            "--stdin: only UTF-8 text can be sent to a server, put it into a file with --input"
+                .to_owned(),
+        )
+    })?;
+    Ok(Some(text))
+}
+
+fn millis(flag: &str, time: Duration) -> Result<u64, Failure> {
+    let millis = u64::try_from(time.as_millis()).ok();
+    millis.filter(|millis| Duration::from_millis(*millis) == time).ok_or_else(|| {
+        Failure::Usage(format!(
+            "{flag}: a server counts in whole milliseconds, such as {}",
+            format_duration(Duration::from_millis(1).max(time))
+        ))
+    })
+}
+
+fn units(flag: &str, size: ByteSize, unit: u64) -> Result<u64, Failure> {
+    let bytes = size.as_u64();
+    if bytes.is_multiple_of(unit) {
+        return Ok(bytes / unit);
+    }
+    let (unit, next) = (ByteSize::bytes(unit), ByteSize::bytes(bytes.next_multiple_of(unit)));
+    Err(Failure::Usage(format!("{flag}: a server counts in steps of {unit}, such as {next}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandbox::RequestBuilder;
+    use serde_json::json;
+
+    fn translated(
+        line: &[&str],
+        change: impl FnOnce(RequestBuilder) -> RequestBuilder,
+    ) -> Result<serde_json::Value, String> {
+        let request = change(Request::builder("py@3.11")).build().unwrap();
+        let asked = translate(&RunArgs::typed(line), &request);
+        asked
+            .map(|asked| serde_json::to_value(asked).unwrap())
+            .map_err(|failure| failure.message().unwrap())
+    }
+
+    #[test]
+    fn only_what_was_said_is_sent() {
+        let plain = translated(&[], |builder| builder.code("1")).unwrap();
+        assert_eq!(plain, json!({"language": "py", "version": "3.11", "code": "1"}));
+    }
+
+    #[test]
+    fn everything_that_was_said_is_sent() {
+        let limits = Limits::run()
+            .with_wall_time(Duration::from_millis(1500))
+            .and_then(|limits| limits.with_cpu_time(Duration::from_secs(1)))
+            .and_then(|limits| limits.with_memory(ByteSize::mib(64)))
+            .and_then(|limits| limits.with_cpus(0.5))
+            .and_then(|limits| limits.with_pids(7))
+            .and_then(|limits| limits.with_disk(ByteSize::mib(2)))
+            .and_then(|limits| limits.with_output(ByteSize::kib(3)))
+            .unwrap();
+        let compile = Limits::compile().with_wall_time(Duration::from_secs(2)).unwrap();
+        let sent = translated(&["--isolation", "native"], |builder| {
+            builder
+                .file("a.py", "1")
+                .file("b.bin", vec![0xff])
+                .stdin(Stdin::from_reader(&b"in"[..]))
+                .args(["x"])
+                .env("A", "b")
+                .limits(limits)
+                .compile_limits(compile)
+                .network(NetworkPolicy::Localhost)
+                .collect("*.txt")
+                .packages(["six"])
+                .allow_missing(Protection::Landlock)
+                .usage_interval(Duration::from_millis(50))
+        });
+        let wanted = json!({
+            "language": "py", "version": "3.11",
+            "files": [
+                {"path": "a.py", "content": "1"},
+                {"path": "b.bin", "content": "/w==", "encoding": "base64"},
+            ],
+            "stdin": "in", "args": ["x"], "env": {"A": "b"}, "timeout_ms": 1500,
+            "cpu_time_ms": 1000, "compile_timeout_ms": 2000, "memory_limit_mb": 64, "cpus": 0.5,
+            "pids": 7, "disk_mb": 2, "output_limit_kb": 3,
+            "network": {"mode": "localhost", "dns": false}, "isolation": "native",
+            "collect": ["*.txt"], "packages": ["six"], "allow_missing": ["landlock"],
+            "usage_interval_ms": 50,
+        });
+        assert_eq!(sent.unwrap(), wanted);
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_refused_by_its_name() {
+        let code = |builder: RequestBuilder| builder.code("1");
+        for (line, flag) in [
+            (&["--open-files", "9"][..], "--open-files"),
+            (&["--compile-memory", "2G"], "--compile-memory"),
+            (&["--no-cache"], "--no-cache"),
+        ] {
+            let message = translated(line, code).unwrap_err();
+            assert!(message.starts_with(&format!("sandbox-run: {flag} ")), "{message}");
+        }
+        let message = translated(&[], |builder| builder.code("1").workdir("a")).unwrap_err();
+        assert!(message.contains("--workdir"), "{message}");
+        let volume = "/srv:/data".parse().unwrap();
+        let message = translated(&[], |builder| builder.code("1").volume(volume)).unwrap_err();
+        assert!(message.contains("--volume"), "{message}");
+    }
+
+    #[test]
+    fn a_size_between_two_steps_is_told_the_next_one() {
+        let limits = Limits::run().with_memory(ByteSize::kib(1536)).unwrap();
+        let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
+        assert!(message.ends_with("--memory: a server counts in steps of 1M, such as 2M"));
+        let limits = Limits::run().with_wall_time(Duration::from_micros(1500)).unwrap();
+        let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
+        assert!(message.contains("--timeout") && message.contains("milliseconds"), "{message}");
+    }
+
+    #[test]
+    fn standard_input_that_does_not_end_or_is_no_text_is_refused() {
+        for (reader, part) in [
+            (Stdin::from_reader(std::io::repeat(b'x')), "16M"),
+            (Stdin::from_reader(&b"\xff"[..]), "UTF-8"),
+        ] {
+            let message = translated(&[], |builder| builder.code("1").stdin(reader)).unwrap_err();
+            assert!(message.contains("--stdin") && message.contains(part), "{message}");
+        }
+    }
+}

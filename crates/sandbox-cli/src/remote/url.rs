@@ -1,0 +1,172 @@
+use std::fmt;
+use std::str::FromStr;
+
+/// Where a server is: `http://HOST[:PORT][/PATH]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ServerUrl {
+    /// Host and port as they were written, for the `Host` header.
+    authority: String,
+    /// The host by itself, without the brackets of an IPv6 address.
+    host: String,
+    port: u16,
+    /// What comes before `/api`, without a slash at its end.
+    prefix: String,
+}
+
+/// A text that is not the address of a server we can speak to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum InvalidServerUrl {
+    #[error("https is not supported by this build, use a proxy or http")]
+    Https,
+    #[error("write it as http://HOST:PORT, such as http://127.0.0.1:8080")]
+    Form,
+    #[error("a key is given with --api-key, not in the address")]
+    UserInfo,
+}
+
+impl ServerUrl {
+    pub(super) fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    pub(super) fn host_and_port(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+
+    /// The path of a resource on this server.
+    pub(super) fn path(&self, resource: &str) -> String {
+        format!("{}{resource}", self.prefix)
+    }
+}
+
+impl FromStr for ServerUrl {
+    type Err = InvalidServerUrl;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (scheme, rest) = text.split_once("://").ok_or(InvalidServerUrl::Form)?;
+        if scheme.eq_ignore_ascii_case("https") {
+            return Err(InvalidServerUrl::Https);
+        }
+        // What goes into a header or a request line must not be able to end it.
+        let plain = |letter: char| letter.is_ascii_graphic() && !"?#\\".contains(letter);
+        if !scheme.eq_ignore_ascii_case("http") || !rest.chars().all(plain) {
+            return Err(InvalidServerUrl::Form);
+        }
+        let (authority, path) = match rest.find('/') {
+            Some(slash) => rest.split_at(slash),
+            None => (rest, ""),
+        };
+        if authority.contains('@') {
+            return Err(InvalidServerUrl::UserInfo);
+        }
+        let (host, port) = split_authority(authority).ok_or(InvalidServerUrl::Form)?;
+        Ok(Self {
+            authority: authority.to_owned(),
+            host: host.to_owned(),
+            port,
+            prefix: path.trim_end_matches('/').to_owned(),
+        })
+    }
+}
+
+fn split_authority(authority: &str) -> Option<(&str, u16)> {
+    let (host, port) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            (host, if port.is_empty() { None } else { Some(port.strip_prefix(':')?) })
+        }
+        None => match authority.split_once(':') {
+            Some((host, port)) => (host, Some(port)),
+            None => (authority, None),
+        },
+    };
+    let port = port.map_or(Some(80), |port| port.parse().ok())?;
+    (!host.is_empty() && port != 0).then_some((host, port))
+}
+
+impl fmt::Display for ServerUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}{}", self.authority, self.prefix)
+    }
+}
+
+/// A key for a server. It is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct ApiKey(String);
+
+/// A text that cannot be a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a key is letters, digits and signs, without blanks")]
+pub(crate) struct InvalidKey;
+
+impl ApiKey {
+    /// The key, if it can stand in a header. It is looked at only here: a command line that complains
+    /// about an argument quotes it.
+    pub(super) fn secret(&self) -> Result<&str, InvalidKey> {
+        let fits = !self.0.is_empty() && self.0.chars().all(|letter| letter.is_ascii_graphic());
+        if fits { Ok(&self.0) } else { Err(InvalidKey) }
+    }
+}
+
+impl From<String> for ApiKey {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        for (text, host, port, path) in [
+            ("http://127.0.0.1:8080", "127.0.0.1", 8080, "/api"),
+            ("HTTP://box", "box", 80, "/api"),
+            ("http://[::1]:81/", "::1", 81, "/api"),
+            ("http://[::1]", "::1", 80, "/api"),
+            ("http://proxy:3000/a/b/", "proxy", 3000, "/a/b/api"),
+        ] {
+            let url: ServerUrl = text.parse().unwrap();
+            assert_eq!((url.host_and_port(), url.path("/api")), ((host, port), path.to_owned()));
+        }
+    }
+
+    #[test]
+    fn what_we_cannot_speak_to_is_refused_with_the_way_out() {
+        let refusal = |text: &str| text.parse::<ServerUrl>().unwrap_err();
+        assert_eq!(refusal("https://box"), InvalidServerUrl::Https);
+        assert_eq!(refusal("http://me:secret@box"), InvalidServerUrl::UserInfo);
+        for text in [
+            "",
+            "box:8080",
+            "ftp://box",
+            "http://",
+            "http://:80",
+            "http://box:0",
+            "http://box:port",
+            "http://[::1",
+            "http://[::1]80",
+            "http://box/?a",
+            "http://box/\r\nX: y",
+            "http://box /",
+        ] {
+            assert_eq!(refusal(text), InvalidServerUrl::Form, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_a_word_that_is_not_shown() {
+        let key = ApiKey::from("sk_123".to_owned());
+        assert_eq!((key.secret(), format!("{key:?}").contains("123")), (Ok("sk_123"), false));
+        for text in ["", "a b", "a\r\nX: y", "ü"] {
+            assert_eq!(ApiKey::from(text.to_owned()).secret(), Err(InvalidKey), "{text:?}");
+        }
+    }
+}

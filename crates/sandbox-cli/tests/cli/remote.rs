@@ -1,0 +1,199 @@
+//! The same command here and on a server: whoever reads its output cannot tell which it was.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use tempfile::TempDir;
+
+use crate::support::{Answer, BINARY, call, call_patiently, wait_until};
+
+/// A server of its own, with nothing in it, that ends with the test.
+struct Server {
+    process: Child,
+    url: String,
+    _data: TempDir,
+}
+
+impl Server {
+    /// Starts the server that lies beside the command, if it was built.
+    fn start() -> Option<Self> {
+        let program = Path::new(BINARY).with_file_name("sandboxd");
+        if !program.exists() {
+            skip("sandboxd was not built: cargo build -p sandbox-server");
+            return None;
+        }
+        let data = tempfile::tempdir().unwrap();
+        let mut process = Command::new(program)
+            .args(["--listen", "127.0.0.1:0", "--data-dir"])
+            .arg(data.path())
+            .current_dir(data.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (said, lines) = std::sync::mpsc::channel();
+        let (stdout, stderr) = (process.stdout.take().unwrap(), process.stderr.take().unwrap());
+        let other = said.clone();
+        thread::spawn(move || BufReader::new(stdout).lines().try_for_each(|line| said.send(line)));
+        thread::spawn(move || BufReader::new(stderr).lines().try_for_each(|line| other.send(line)));
+        // Its log says where it listens, and which port it was given.
+        let mut log = String::new();
+        let url = loop {
+            let Ok(line) = lines.recv_timeout(crate::support::PATIENCE) else {
+                panic!("the server did not start: {log}");
+            };
+            let line = line.unwrap();
+            if let Some((_, rest)) = line.split_once("listening on http://") {
+                let end = rest.find(|letter: char| !"0123456789.:".contains(letter));
+                break format!("http://{}", &rest[..end.unwrap_or(rest.len())]);
+            }
+            log += &line;
+        };
+        Some(Self { process, url, _data: data })
+    }
+
+    fn call(&self, args: &[&str]) -> Answer {
+        call_patiently(&[&["--server", &self.url], args].concat())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It is asked to stop, so that it takes its sandboxes down.
+        let process = rustix::process::Pid::from_child(&self.process);
+        let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        let _ = self.process.wait();
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "whoever runs the tests says whether skipping is fine"
+)]
+fn skip(reason: &str) {
+    assert!(std::env::var_os("SANDBOX_RUN_NO_SKIPPED_TESTS").is_none(), "{reason}");
+    eprintln!("skipped: {reason}");
+}
+
+/// What must be equal: all but times, ids and amounts of memory.
+fn comparable(answer: &Answer) -> (Option<i32>, String, String) {
+    let without_figures = |line: &str| match line.split_once(" in ") {
+        Some((status, _)) if line.starts_with(['✓', '✗']) => status.to_owned(),
+        _ => line.to_owned(),
+    };
+    let stderr: Vec<_> = answer.stderr.lines().map(without_figures).collect();
+    (answer.code, answer.stdout.clone(), stderr.join("\n"))
+}
+
+#[test]
+fn what_a_program_does_is_told_alike_here_and_there() {
+    let Some(server) = Server::start() else { return };
+    let py = |code: &'static str| vec!["-l", "python", "-c", code];
+    let broken_c = vec!["-l", "c", "-c", "int main(void) { return x; }"];
+    let endless = vec!["-l", "python", "-t", "300ms", "-c", "while True: pass"];
+    let with_variable =
+        vec!["-l", "python", "-e", "A=b", "-c", "import os; print(os.environ['A'])"];
+    for line in [
+        py("print('hello')"),
+        py("import sys; print('out'); sys.exit(3)"),
+        py("import os; os.write(1, b'\\xff\\n'); os.write(2, b'\\xfe\\n')"),
+        py("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"),
+        broken_c,
+        endless,
+        with_variable,
+        vec!["-l", "pyhton", "-c", "1"],
+        vec!["-l", "python", "--output-limit", "1K", "-c", "print('x' * 5000)"],
+    ] {
+        let (here, there) = (call_patiently(&line), server.call(&line));
+        assert_eq!(comparable(&here), comparable(&there), "{line:?}");
+    }
+}
+
+#[test]
+fn files_come_home_and_reports_have_the_same_shape() {
+    let Some(server) = Server::start() else { return };
+    let root = tempfile::tempdir().unwrap();
+    let code = "open('a.txt', 'w').write('text'); open('b.bin', 'wb').write(b'\\xff')";
+    let told = ["here", "there"].map(|place| {
+        let directory = root.path().join(place);
+        let line = ["--json", "-o", directory.to_str().unwrap(), "-l", "python", "-c", code];
+        let answer = if place == "here" { call(&line) } else { server.call(&line) };
+        assert_eq!(answer.code, Some(0), "{answer:?}");
+        assert_eq!(fs::read(directory.join("a.txt")).unwrap(), b"text");
+        assert_eq!(fs::read(directory.join("b.bin")).unwrap(), b"\xff");
+        let report = answer.json();
+        let names: Vec<String> = report.as_object().unwrap().keys().cloned().collect();
+        (names, report["output_files"].clone(), report["enforced"].clone())
+    });
+    assert_eq!(told[0], told[1]);
+}
+
+#[test]
+fn events_are_numbered_lines_and_the_last_is_the_report() {
+    let Some(server) = Server::start() else { return };
+    let answer = server.call(&["--format", "ndjson", "-l", "python", "-c", "print(1)"]);
+    let events: Vec<serde_json::Value> =
+        answer.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let numbers: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
+    assert_eq!(events.last().unwrap()["report"]["stdout"], "1\n");
+}
+
+#[test]
+fn ctrl_c_ends_the_program_on_the_server() {
+    let Some(server) = Server::start() else { return };
+    let code = "print('begun', flush=True)\nimport time\ntime.sleep(60)";
+    let mut child = Command::new(BINARY)
+        .args(["--server", &server.url, "-t", "50s", "-l", "python", "-c", code])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "begun\n");
+    let process = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
+    let mut ended = None;
+    wait_until("the command to end", || {
+        ended = child.try_wait().unwrap();
+        ended.is_some()
+    });
+    let answer = Answer::from(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, Some(130), "{answer:?}");
+    assert!(answer.stderr.contains("cancelled"), "{answer:?}");
+}
+
+#[test]
+fn languages_of_the_server_are_listed() {
+    let Some(server) = Server::start() else { return };
+    let table = server.call(&["runtimes"]);
+    assert!(table.stdout.contains("LANGUAGE") && table.stdout.contains("python"), "{table:?}");
+    let (here, there) =
+        (call(&["runtimes", "--json"]).json(), server.call(&["runtimes", "--json"]));
+    let names = |list: serde_json::Value| -> Vec<_> {
+        list.as_array().unwrap().iter().map(|entry| entry["language"].clone()).collect()
+    };
+    assert_eq!(names(here), names(there.json()));
+    server.call(&["runtimes", "--install", "go"]).is_refused_with(&["--install"]);
+}
+
+#[test]
+fn mistakes_are_told_in_one_line_without_a_server() {
+    let on = |url: &str, more: &[&str]| {
+        call(&[&["--server", url, "-l", "python", "-c", "1"], more].concat())
+    };
+    on("https://127.0.0.1", &[]).is_refused_with(&["https", "not supported by this build"]);
+    on("127.0.0.1:80", &[]).is_refused_with(&["http://127.0.0.1:8080"]);
+    let nobody = "http://127.0.0.1:1";
+    on(nobody, &["--open-files", "9"]).is_refused_with(&["--open-files"]);
+    on(nobody, &["--api-key", "two words"]).is_refused_with(&["--api-key: a key is"]);
+    let answer = on(nobody, &[]);
+    let wanted = format!("sandbox-run: nobody answers at {nobody}: is sandboxd running?\n");
+    assert_eq!((answer.code, answer.stderr), (Some(125), wanted));
+}

@@ -1,0 +1,76 @@
+use std::time::Duration;
+
+use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use axum::http::{HeaderName, HeaderValue, Method};
+use tower_http::cors::{AllowOrigin, Any, CorsLayer};
+
+use super::finish::REQUEST_ID;
+use crate::config::Config;
+
+/// What pages of other origins may do: nothing, unless the configuration names the origin, or `*`.
+pub(super) fn layer(config: &Config) -> Option<CorsLayer> {
+    let origins = &config.cors_origins;
+    if origins.is_empty() {
+        return None;
+    }
+    let allowed = if is_any(origins) {
+        AllowOrigin::from(Any)
+    } else {
+        AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok()))
+    };
+    let sent = [
+        ACCEPT,
+        AUTHORIZATION,
+        CONTENT_TYPE,
+        REQUEST_ID,
+        HeaderName::from_static("idempotency-key"),
+        HeaderName::from_static("last-event-id"),
+        HeaderName::from_static("prefer"),
+        HeaderName::from_static("x-api-key"),
+    ];
+    let read = [
+        LOCATION,
+        RETRY_AFTER,
+        REQUEST_ID,
+        HeaderName::from_static("ratelimit-limit"),
+        HeaderName::from_static("ratelimit-remaining"),
+        HeaderName::from_static("ratelimit-reset"),
+    ];
+    let layer = CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_headers(sent)
+        .expose_headers(read)
+        .max_age(Duration::from_hours(1));
+    Some(layer)
+}
+
+/// Whether a page of this origin may be served. Browsers ask no permission before they open a
+/// WebSocket, so that the one who opens it has to be looked at.
+pub(super) fn allows(origins: &[String], origin: &str, host: Option<&str>) -> bool {
+    let own = origin.split_once("://").map(|(_, authority)| authority);
+    let is_own = own.is_some() && own == host;
+    is_own || is_any(origins) || origins.iter().any(|allowed| allowed == origin)
+}
+
+fn is_any(origins: &[String]) -> bool {
+    origins.iter().any(|origin| origin == "*")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_served_if_it_is_ours_or_named() {
+        let named = ["https://ide.example".to_owned()];
+        let host = Some("127.0.0.1:8080");
+        assert!(allows(&named, "https://ide.example", host));
+        assert!(allows(&[], "http://127.0.0.1:8080", host));
+        assert!(allows(&["*".to_owned()], "https://evil.example", host));
+        for origin in ["https://evil.example", "http://127.0.0.1:9090", "null", ""] {
+            assert!(!allows(&named, origin, host), "{origin}");
+            assert!(!allows(&[], origin, None), "{origin}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+use std::collections::BTreeMap;
+
+use axum::Json as Answer;
+use axum::extract::State;
+use chrono::{DateTime, SecondsFormat, Utc};
+use sandbox::Status;
+use sandbox_store::{ExecutionFilter, ExecutionRecord};
+use serde::Serialize;
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::caller::{Caller, Read};
+use super::query::Query;
+use super::refusal::Refusal;
+use crate::state::AppState;
+
+/// On a page, if the client says nothing.
+const USUAL_LIMIT: u32 = 50;
+/// On a page, whatever the client says.
+const MOST: u32 = 500;
+
+/// A part of the history, the newest first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct History {
+    /// What is on this page.
+    executions: Vec<Summary>,
+    /// The `cursor` of the next page, if there is one.
+    next: Option<String>,
+}
+
+/// An execution in the history: everything but what it printed and made.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Summary {
+    id: String,
+    /// The id of the key it was asked for with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    owner: Option<String>,
+    language: String,
+    /// The version that ran it.
+    version: Option<String>,
+    status: String,
+    labels: BTreeMap<String, String>,
+    /// Null until it is over.
+    exit_code: Option<i64>,
+    execution_time_ms: Option<f64>,
+    memory_used_kb: Option<u64>,
+    /// Why it did not succeed, in a sentence.
+    error: Option<String>,
+    #[schema(format = DateTime)]
+    created_at: String,
+    #[schema(format = DateTime)]
+    started_at: Option<String>,
+    #[schema(format = DateTime)]
+    finished_at: Option<String>,
+}
+
+/// What was run before.
+#[utoipa::path(
+    get,
+    path = "/api/v1/executions",
+    tag = "executions",
+    operation_id = "executions",
+    params(
+        ("language" = Option<String>, Query, description = "In this language, by its own name"),
+        ("status" = inline(Option<super::schema::Status>), Query, description = "With this status"),
+        ("label" = Option<Vec<String>>, Query, description = "With this label, as `NAME:VALUE`; may be given many times"),
+        ("since" = Option<String>, Query, format = DateTime, description = "Accepted at this time or later, by RFC 3339"),
+        ("until" = Option<String>, Query, format = DateTime, description = "Accepted before this time"),
+        ("limit" = Option<u32>, Query, description = "So many on a page", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "The `next` of the page before"),
+    ),
+    responses((status = 200, description = "A page", body = History))
+)]
+pub(super) async fn list(
+    State(state): State<AppState>,
+    caller: Caller<Read>,
+    mut query: Query,
+) -> Result<Answer<History>, Refusal> {
+    let filter = ExecutionFilter {
+        language: query.take("language")?,
+        status: query.read("status", status)?,
+        labels: labels(&query.take_all("label"))
+            .map_err(|reason| Refusal::invalid("label", reason))?,
+        since: query.read("since", time)?,
+        until: query.read("until", time)?,
+        cursor: query.take("cursor")?,
+        limit: query.read("limit", limit)?.unwrap_or(USUAL_LIMIT),
+        ..caller.visible()
+    };
+    query.end()?;
+    let page = state.work.list(filter).await?;
+    let executions = page.executions.into_iter().map(Summary::from).collect();
+    Ok(Answer(History { executions, next: page.next }))
+}
+
+fn labels(texts: &[String]) -> Result<BTreeMap<String, String>, String> {
+    let mut labels = BTreeMap::new();
+    for text in texts {
+        let (name, value) = label(text)?;
+        if labels.insert(name, value).is_some() {
+            return Err(format!("'{text}': the same name is asked for twice"));
+        }
+    }
+    Ok(labels)
+}
+
+fn label(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once(':').filter(|(name, _)| !name.is_empty());
+    let parts = parts.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    parts.ok_or_else(|| format!("'{text}' is not of the form NAME:VALUE"))
+}
+
+fn status(text: &str) -> Result<Status, String> {
+    let status = serde_json::from_value(Value::from(text));
+    status.map_err(|_| format!("there is no status '{text}'"))
+}
+
+fn time(text: &str) -> Result<DateTime<Utc>, String> {
+    // A plus that was not escaped arrives as a space.
+    let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
+    time.map(|time| time.to_utc())
+        .map_err(|_| format!("'{text}' is not a time such as 2026-01-15T10:30:00Z"))
+}
+
+fn limit(text: &str) -> Result<u32, String> {
+    let limit = text.parse().ok().filter(|limit| (1..=MOST).contains(limit));
+    limit.ok_or_else(|| format!("'{text}' is not a number from 1 to {MOST}"))
+}
+
+impl From<ExecutionRecord> for Summary {
+    fn from(record: ExecutionRecord) -> Self {
+        let written = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
+        let report = record.report.as_ref();
+        let field = |name: &str| report.and_then(|report| report.get(name));
+        let text = |name: &str| field(name).and_then(Value::as_str).map(ToOwned::to_owned);
+        Self {
+            version: text("version"),
+            exit_code: field("exit_code").and_then(Value::as_i64),
+            execution_time_ms: field("execution_time_ms").and_then(Value::as_f64),
+            memory_used_kb: field("memory_used_kb").and_then(Value::as_u64),
+            error: text("error"),
+            id: record.id,
+            owner: record.owner,
+            language: record.language,
+            status: record.status.name().to_owned(),
+            labels: record.labels,
+            created_at: written(record.created_at),
+            started_at: record.started_at.map(written),
+            finished_at: record.finished_at.map(written),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_read_or_refused() {
+        assert_eq!(label("a:b:c").unwrap(), ("a".into(), "b:c".into()));
+        assert_eq!(label("a:").unwrap(), ("a".into(), String::new()));
+        assert!(label(":b").is_err() && label("ab").is_err());
+        let two = |first: &str, second: &str| labels(&[first.to_owned(), second.to_owned()]);
+        assert_eq!(two("a:b", "c:d").unwrap().len(), 2);
+        assert!(two("a:b", "a:c").is_err());
+        assert_eq!(status("memory_limit").unwrap(), Status::MemoryLimit);
+        assert!(status("Completed").is_err() && status("").is_err());
+        assert_eq!(time("2026-01-15T10:30:00 02:00"), time("2026-01-15T08:30:00Z"));
+        assert!(time("yesterday").is_err());
+        assert_eq!(limit("500").unwrap(), 500);
+        assert!(limit("0").is_err() && limit("501").is_err() && limit("-1").is_err());
+    }
+}

@@ -1,0 +1,105 @@
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Extension;
+use axum::Json as Answer;
+use axum::extract::State;
+use sandbox::{ByteSize, Limits, Request, Sandbox, with_causes};
+use sandbox_api::{Code, Problem};
+use serde::Serialize;
+use tokio::sync::Mutex;
+use utoipa::ToSchema;
+
+use super::refusal::Refusal;
+use crate::state::AppState;
+
+/// For so long, the last trial answers for the next: whoever asks often must not keep us busy.
+const TRIAL_HOLDS: Duration = Duration::from_secs(5);
+/// Languages to try with, the quickest first. Which one it is says nothing; walls are what is tried.
+const LANGUAGES: [&str; 4] = ["bash", "lua", "perl", "python"];
+
+/// That the server can run code.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct Ready {
+    /// `ready`.
+    status: &'static str,
+    /// Protections that this host can enforce.
+    enforceable: Vec<String>,
+    /// Protections that it cannot: executions need `allow_missing` for these.
+    missing: Vec<String>,
+}
+
+/// The last trial: when it ended, and why it failed if it did.
+#[derive(Default)]
+pub(super) struct Trial {
+    last: Mutex<Option<(Instant, Result<(), String>)>>,
+}
+
+/// Whether the server can run code now.
+///
+/// That is: its store answers, and a sandbox was built and used within the last seconds.
+#[utoipa::path(
+    get,
+    path = "/api/v1/ready",
+    tag = "server",
+    operation_id = "ready",
+    responses((status = 200, description = "It can", body = Ready)),
+    security(())
+)]
+pub(super) async fn ready(
+    State(state): State<AppState>,
+    Extension(trial): Extension<Arc<Trial>>,
+) -> Result<Answer<Ready>, Refusal> {
+    if let Err(error) = state.store.ping().await {
+        tracing::error!(reason = with_causes(&error), "the store does not answer");
+        return Err(Problem::new(Code::Unavailable, "the store does not answer").into());
+    }
+    if let Err(reason) = trial.result(&state.sandbox).await {
+        tracing::error!(reason, "no sandbox can be used");
+        return Err(Problem::new(Code::Unavailable, "no sandbox can be used; see the log").into());
+    }
+    let capabilities = state.sandbox.capabilities();
+    let enforceable = capabilities.enforceable.iter().map(ToString::to_string).collect();
+    let missing = capabilities.missing.iter().map(|missing| missing.protection.to_string());
+    Ok(Answer(Ready { status: "ready", enforceable, missing: missing.collect() }))
+}
+
+impl Trial {
+    /// The result of the last trial, or of a new one that all who ask meanwhile wait for.
+    async fn result(&self, sandbox: &Arc<Sandbox>) -> Result<(), String> {
+        let mut last = self.last.lock().await;
+        if let Some((ended, result)) = &*last
+            && ended.elapsed() < TRIAL_HOLDS
+        {
+            return result.clone();
+        }
+        let sandbox = Arc::clone(sandbox);
+        let tried = tokio::task::spawn_blocking(move || run_nothing(&sandbox)).await;
+        let result = tried.unwrap_or_else(|error| Err(error.to_string()));
+        *last = Some((Instant::now(), result.clone()));
+        result
+    }
+}
+
+/// Runs an empty program. Walls that this host never had are no reason to fail now.
+fn run_nothing(sandbox: &Sandbox) -> Result<(), String> {
+    let resolves = |name: &&str| {
+        let request = Request::builder(name).code("").build();
+        request.is_ok_and(|request| sandbox.runtimes().resolve(request.language()).is_ok())
+    };
+    let language = LANGUAGES.iter().find(|name| resolves(name));
+    let language = language.ok_or_else(|| format!("none of {} is here", LANGUAGES.join(", ")))?;
+    let limits = Limits::run().with_wall_time(Duration::from_secs(5));
+    let limits = limits.and_then(|limits| limits.with_memory(ByteSize::mib(64)));
+    let limits = limits.map_err(|error| error.to_string())?;
+    let mut builder = Request::builder(language).code("").limits(limits);
+    for missing in &sandbox.capabilities().missing {
+        builder = builder.allow_missing(missing.protection);
+    }
+    let request = builder.build().map_err(|error| error.to_string())?;
+    let report = sandbox.execute(request).map_err(|error| with_causes(&error))?;
+    if report.success {
+        return Ok(());
+    }
+    Err(report.error.unwrap_or_else(|| format!("{language} ended with {}", report.status)))
+}

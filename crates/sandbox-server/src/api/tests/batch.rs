@@ -1,0 +1,55 @@
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn answers_are_in_the_order_of_the_requests() {
+    let server = Server::start().await;
+    let body = json!({"requests": [
+        python("import time; time.sleep(0.2); print('first')"),
+        {"language": "nonsense", "code": ""},
+        python("print('third')"),
+        {"language": "python", "code": "1", "timeout_ms": 0},
+    ]});
+    let answers = server.post("/api/v1/batch", &body).await.expect(200);
+    assert_eq!(answers.as_array().unwrap().len(), 4);
+    assert_eq!(answers[0]["stdout"], "first\n", "{answers}");
+    assert_eq!(answers[1]["code"], "unknown_language", "{answers}");
+    assert_eq!(answers[2]["stdout"], "third\n", "{answers}");
+    assert_eq!(answers[3]["code"], "invalid_field", "{answers}");
+    assert!(answers[3]["detail"].as_str().unwrap().starts_with("requests[3]: "), "{answers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_are_given_to_who_does_not_wait() {
+    let server = Server::start().await;
+    let body = json!({"requests": [python("print(1)"), {"language": "nonsense", "code": ""}]});
+    let answers = server.post("/api/v1/batch?wait=false", &body).await.expect(202);
+    assert_eq!(answers[0]["status"], "queued", "{answers}");
+    assert_eq!(answers[1]["code"], "unknown_language", "{answers}");
+    let path = format!("/api/v1/execute/{}?wait=30", answers[0]["id"].as_str().unwrap());
+    assert_eq!(server.get(&path).await.expect(200)["stdout"], "1\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_with_a_name_is_carried_out_once() {
+    let server = Server::start().await;
+    let body = json!({"requests": [python("print(1)"), python("print(1)")]});
+    let named = [("idempotency-key", "all")];
+    let first = server.post_with("/api/v1/batch", &body, &named).await.expect(200);
+    assert_ne!(first[0]["id"], first[1]["id"]);
+    assert_eq!(server.post_with("/api/v1/batch", &body, &named).await.expect(200), first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn none_and_too_many_are_refused_whole() {
+    let server = Server::start().await;
+    for count in [0, 101] {
+        let body = json!({"requests": vec![python("1"); count]});
+        let detail = server.post("/api/v1/batch", &body).await.problem(400, "invalid_field");
+        assert!(detail.starts_with("requests: "), "{detail}");
+    }
+    let unknown = json!({"requests": [{"language": "python", "code": "1", "colour": 1}]});
+    let detail = server.post("/api/v1/batch", &unknown).await.problem(400, "invalid_body");
+    assert!(detail.contains("unknown field `colour`"), "{detail}");
+    let history = server.get("/api/v1/executions").await.expect(200);
+    assert_eq!(history["executions"], json!([]));
+}

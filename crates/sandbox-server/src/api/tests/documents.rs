@@ -1,0 +1,153 @@
+use super::*;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_and_readiness_are_told_to_everyone() {
+    let server = Server::start().await;
+    let health = server.get("/api/v1/health").await.expect(200);
+    assert_eq!(health, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}));
+    let ready = server.get("/api/v1/ready").await.expect(200);
+    assert_eq!(ready["status"], "ready");
+    let enforceable = ready["enforceable"].as_array().unwrap();
+    assert!(enforceable.contains(&json!("seccomp")), "{ready}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn languages_are_listed_with_their_versions() {
+    let server = Server::start().await;
+    let runtimes = server.get("/api/v1/runtimes").await.expect(200);
+    let mut runtimes = runtimes.as_array().unwrap().iter();
+    let python = runtimes.find(|runtime| runtime["language"] == "python").unwrap();
+    assert_eq!(python["available"], true);
+    assert_eq!(python["version"], python["versions"][0]);
+    server.get("/api/v1/runtimes?x=1").await.problem(400, "invalid_field");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn environments_are_listed() {
+    let server = Server::start().await;
+    assert!(server.get("/api/v1/environments").await.expect(200).is_array());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn metrics_are_text_for_prometheus() {
+    let server = Server::start().await;
+    server.post("/api/v1/execute", &python("")).await.expect(200);
+    let answer = server.get("/metrics").await;
+    assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let text = std::str::from_utf8(&answer.body).unwrap();
+    assert!(text.contains("sandboxd_accepted_total{language=\"python\"} 1\n"), "{text}");
+    assert!(text.contains("sandboxd_running 0\n"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_document_and_the_routes_are_the_same() {
+    let server = Server::start().await;
+    let document = server.get("/openapi.json").await.expect(200);
+    assert_eq!(document["openapi"], "3.1.0");
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(operation["responses"]["default"].is_object(), "{method} {path}");
+            operations.push(format!("{} {path}", method.to_uppercase()));
+        }
+        // A path that is not routed would be 404, and every path refuses some method.
+        let path = path.replace("{id}", "x");
+        let answer = server.send(request(Method::PUT, &path, &[], Body::empty())).await;
+        answer.problem(405, "method_not_allowed");
+        let mut allowed: Vec<_> = answer.header("allow").split(',').collect();
+        allowed.retain(|method| *method != "HEAD");
+        let mut documented: Vec<_> =
+            item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
+        allowed.sort_unstable();
+        documented.sort_unstable();
+        assert_eq!(allowed, documented, "{path}");
+    }
+    operations.sort();
+    let expected = [
+        "DELETE /api/v1/execute/{id}",
+        "GET /api/v1/environments",
+        "GET /api/v1/execute/{id}",
+        "GET /api/v1/execute/{id}/stream",
+        "GET /api/v1/executions",
+        "GET /api/v1/health",
+        "GET /api/v1/ready",
+        "GET /api/v1/runtimes",
+        "GET /metrics",
+        "POST /api/v1/batch",
+        "POST /api/v1/execute",
+    ];
+    assert_eq!(operations, expected);
+    assert_references_lead_somewhere(&document, &document);
+}
+
+fn assert_references_lead_somewhere(document: &Value, part: &Value) {
+    match part {
+        Value::Object(fields) => {
+            if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+                let target = document.pointer(reference.trim_start_matches('#'));
+                assert!(target.is_some(), "{reference} leads nowhere");
+            }
+            for field in fields.values() {
+                assert_references_lead_somewhere(document, field);
+            }
+        }
+        Value::Array(items) => {
+            for item in items {
+                assert_references_lead_somewhere(document, item);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The names of a schema's fields, those that must be there marked.
+fn fields(document: &Value, schema: &str) -> Vec<(String, bool)> {
+    let schema = &document["components"]["schemas"][schema];
+    let required = schema["required"].as_array().cloned().unwrap_or_default();
+    let names = schema["properties"].as_object().unwrap().keys();
+    names.map(|name| (name.clone(), required.contains(&json!(name)))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_are_as_the_document_says() {
+    let server = Server::start().await;
+    let document = server.get("/openapi.json").await.expect(200);
+    let mut body = python("open('a', 'w').write('x'); print(1)");
+    body["collect"] = json!(["*"]);
+    let report = server.post("/api/v1/execute", &body).await.expect(200);
+    let accepted = server.post("/api/v1/execute?wait=false", &endless()).await;
+    let unfinished = server.get(accepted.header("location")).await.expect(200);
+    server.delete(accepted.header("location")).await.expect(200);
+    let parts = [
+        ("Report", &report),
+        ("Report", &unfinished),
+        ("StageReport", &report["stages"][0]),
+        ("OutputFile", &report["output_files"][0]),
+        ("Timings", &report["timings_ms"]),
+    ];
+    for (schema, part) in parts {
+        let fields = fields(&document, schema);
+        for name in part.as_object().unwrap().keys() {
+            assert!(fields.iter().any(|(field, _)| field == name), "{schema} has no {name}");
+        }
+        for (name, is_required) in fields {
+            assert!(!is_required || part.get(&name).is_some(), "{schema} without {name}");
+        }
+    }
+    let statuses = &document["components"]["schemas"]["Status"]["enum"];
+    assert!(statuses.as_array().unwrap().contains(&report["status"]), "{statuses}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_needs_nothing_from_elsewhere() {
+    let server = Server::start().await;
+    let answer = server.get("/docs").await;
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    let page = std::str::from_utf8(&answer.body).unwrap();
+    assert!(page.contains("/openapi.json"));
+    assert!(!page.contains("http://") && !page.contains("https://"), "it names another host");
+    let policy = answer.header("content-security-policy");
+    let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
+    assert_eq!(page.matches(&format!("nonce=\"{nonce}\"")).count(), 2);
+    assert!(!page.contains("{nonce}"));
+}

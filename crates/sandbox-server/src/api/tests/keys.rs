@@ -1,0 +1,104 @@
+use super::*;
+
+fn bearer(key: &str) -> String {
+    format!("Bearer {key}")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_keys_nobody_is_served_without_one() {
+    let server = Server::start().await;
+    let key = server.key(&[Scope::Execute]).await;
+    let paths = [
+        "/api/v1/execute/x",
+        "/api/v1/execute/x/stream",
+        "/api/v1/executions",
+        "/api/v1/runtimes",
+        "/api/v1/environments",
+        "/metrics",
+    ];
+    for path in paths {
+        let answer = server.get(path).await;
+        answer.problem(401, "unauthorized");
+        assert_eq!(answer.header("www-authenticate"), "Bearer");
+        let wrong = format!("{}x", &key[..key.len() - 1]);
+        for header in [bearer(&wrong), bearer(""), "Basic eDp5".to_owned(), key.clone()] {
+            let answer = server.get_with(path, &[("authorization", &header)]).await;
+            answer.problem(401, "unauthorized");
+        }
+    }
+    for path in ["/api/v1/execute", "/api/v1/batch"] {
+        server.post(path, &json!({})).await.problem(401, "unauthorized");
+    }
+    server.delete("/api/v1/execute/x").await.problem(401, "unauthorized");
+    for header in [("authorization", &*bearer(&key)), ("x-api-key", &*key)] {
+        let listed = server.get_with("/api/v1/executions", &[header]).await.expect(200);
+        assert_eq!(listed["executions"], json!([]));
+    }
+    for path in ["/api/v1/health", "/api/v1/ready", "/openapi.json", "/docs"] {
+        assert_eq!(server.get(path).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scope_is_not_more_than_it_says() {
+    let server = Server::start().await;
+    let reader = server.key(&[Scope::Read]).await;
+    let reader = [("x-api-key", &*reader)];
+    // Refused before the body is looked at.
+    for path in ["/api/v1/execute", "/api/v1/batch"] {
+        let detail = server.post_with(path, &json!(1), &reader).await.problem(403, "forbidden");
+        assert!(detail.contains("'execute'"), "{detail}");
+    }
+    let cancel = request(Method::DELETE, "/api/v1/execute/x", &reader, Body::empty());
+    server.send(cancel).await.problem(403, "forbidden");
+    for path in ["/api/v1/executions", "/api/v1/runtimes", "/metrics"] {
+        assert_eq!(server.get_with(path, &reader).await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_another_s_is_not_there() {
+    let server = Server::start().await;
+    let keys = [server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await];
+    let [owner, other] = [0, 1].map(|number: usize| [("x-api-key", &*keys[number])]);
+    let admin = server.key(&[Scope::Admin]).await;
+    let admin = [("x-api-key", &*admin)];
+    let named = [owner[0], ("idempotency-key", "mine")];
+    let report = server.post_with("/api/v1/execute", &python("print(1)"), &named).await.expect(200);
+    let path = format!("/api/v1/execute/{}", report["id"].as_str().unwrap());
+
+    for asked in [path.clone(), format!("{path}?wait=5"), format!("{path}/stream")] {
+        let headers = [other[0], ("accept", "text/event-stream")];
+        server.get_with(&asked, &headers).await.problem(404, "not_found");
+    }
+    let cancel = request(Method::DELETE, &path, &other, Body::empty());
+    server.send(cancel).await.problem(404, "not_found");
+    let listed = server.get_with("/api/v1/executions", &other).await.expect(200);
+    assert_eq!(listed["executions"], json!([]));
+    // The same name for a request is another name with another key.
+    let named = [other[0], ("idempotency-key", "mine")];
+    let its = server.post_with("/api/v1/execute", &python("print(2)"), &named).await.expect(200);
+    assert_eq!(its["stdout"], "2\n");
+
+    assert_eq!(server.get_with(&path, &owner).await.expect(200), report);
+    let listed = server.get_with("/api/v1/executions", &owner).await.expect(200);
+    assert_eq!(listed["executions"].as_array().unwrap().len(), 1);
+    assert_eq!(server.get_with(&path, &admin).await.expect(200), report);
+    let listed = server.get_with("/api/v1/executions", &admin).await.expect(200);
+    assert_eq!(listed["executions"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_keys_no_page_can_pass_for_a_local_client() {
+    let server = Server::start().await;
+    let rebound = [("host", "evil.example:8080")];
+    let detail = server.get_with("/api/v1/executions", &rebound).await.problem(403, "forbidden");
+    assert!(detail.contains("evil.example:8080"), "{detail}");
+    for host in ["localhost:8080", "127.0.0.1:8080", "[::1]:8080"] {
+        server.get_with("/api/v1/executions", &[("host", host)]).await.expect(200);
+    }
+    // With a key, who asks is known, and by which name does not matter.
+    let key = server.key(&[Scope::Read]).await;
+    let headers = [rebound[0], ("x-api-key", &*key)];
+    server.get_with("/api/v1/executions", &headers).await.expect(200);
+}

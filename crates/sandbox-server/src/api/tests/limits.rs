@@ -1,0 +1,124 @@
+use std::net::SocketAddr;
+
+use axum::extract::ConnectInfo;
+
+use super::*;
+
+async fn limited(burst: u32) -> Server {
+    Server::with(|config| {
+        // No token comes back while the test runs.
+        config.requests_per_minute = 1;
+        config.burst = burst;
+    })
+    .await
+}
+
+async fn get_from(server: &Server, address: &str) -> Answer {
+    let mut request = request(Method::GET, "/api/v1/executions", &[], Body::empty());
+    let address: SocketAddr = address.parse().unwrap();
+    request.extensions_mut().insert(ConnectInfo(address));
+    server.send(request).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_address_has_tokens_of_its_own() {
+    let server = limited(2).await;
+    let first = get_from(&server, "192.0.2.1:1000").await;
+    first.expect(200);
+    assert_eq!(first.header("ratelimit-limit"), "2");
+    assert_eq!(first.header("ratelimit-remaining"), "1");
+    assert_eq!(first.header("ratelimit-reset"), "60");
+    // Another port is the same client.
+    let second = get_from(&server, "192.0.2.1:1001").await;
+    assert_eq!(second.header("ratelimit-remaining"), "0");
+    let third = get_from(&server, "192.0.2.1:1002").await;
+    third.problem(429, "rate_limited");
+    assert_eq!(third.header("ratelimit-remaining"), "0");
+    let wait: u64 = third.header("retry-after").parse().unwrap();
+    assert!((1..=60).contains(&wait), "{wait}");
+    get_from(&server, "192.0.2.2:1000").await.expect(200);
+    let metrics = server.state.metrics.encode();
+    assert!(metrics.lines().any(|line| line.contains("rate_limited") && line.ends_with(" 1")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_key_has_tokens_of_its_own_and_wrong_ones_cost_the_address() {
+    let server = limited(1).await;
+    let keys = [server.key(&[Scope::Read]).await, server.key(&[Scope::Read]).await];
+    for key in &keys {
+        let headers = [("x-api-key", &**key)];
+        server.get_with("/api/v1/executions", &headers).await.expect(200);
+        let again = server.get_with("/api/v1/executions", &headers).await;
+        again.problem(429, "rate_limited");
+    }
+    let wrong = [("x-api-key", "sk_guess")];
+    server.get_with("/api/v1/executions", &wrong).await.problem(401, "unauthorized");
+    server.get_with("/api/v1/executions", &wrong).await.problem(429, "rate_limited");
+    // Who watches over the server is not turned away.
+    server.get("/api/v1/health").await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_takes_a_token_for_each_request() {
+    let server = limited(2).await;
+    let body = json!({"requests": [python("print(1)"), python("print(2)"), python("print(3)")]});
+    let answers = server.post("/api/v1/batch", &body).await.expect(200);
+    assert_eq!(answers[0]["stdout"], "1\n", "{answers}");
+    assert_eq!(answers[1]["stdout"], "2\n", "{answers}");
+    assert_eq!(answers[2]["code"], "rate_limited", "{answers}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_requests_per_minute_means_no_limit() {
+    let server = Server::with(|config| config.requests_per_minute = 0).await;
+    let answer = server.get("/api/v1/executions").await;
+    answer.expect(200);
+    assert_eq!(answer.header("ratelimit-limit"), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_is_told_with_a_time_to_come_again() {
+    let server = Server::with(|config| {
+        config.concurrency = 1;
+        config.queue_bound = 1;
+    })
+    .await;
+    // One runs, one waits, and more are refused. Which of the first three is the first to be refused
+    // depends on whether the first has begun.
+    let mut locations = Vec::new();
+    let refused = loop {
+        let answer = server.post("/api/v1/execute?wait=false", &endless()).await;
+        if answer.status != StatusCode::ACCEPTED {
+            break answer;
+        }
+        locations.push(answer.header("location").to_owned());
+        assert!(locations.len() <= 2, "{locations:?}");
+    };
+    refused.problem(503, "queue_full");
+    for location in &locations {
+        server.delete(location).await.expect(200);
+    }
+    for location in &locations {
+        let report = server.get(&format!("{location}?wait=30")).await.expect(200);
+        assert_eq!(report["status"], "cancelled", "{report}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_of_named_origins_may_call_and_others_may_not() {
+    let origin = "https://ide.example";
+    let server = Server::with(|config| config.cors_origins = vec![origin.to_owned()]).await;
+    let asked = [("origin", origin), ("access-control-request-method", "POST")];
+    let preflight = request(Method::OPTIONS, "/api/v1/execute", &asked, Body::empty());
+    let answer = server.send(preflight).await;
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.header("access-control-allow-origin"), origin);
+    assert!(answer.header("access-control-allow-headers").contains("authorization"));
+    // Problems can be read too.
+    let answer = server.get_with("/nothing", &[("origin", origin)]).await;
+    answer.problem(404, "not_found");
+    assert_eq!(answer.header("access-control-allow-origin"), origin);
+    let other = [("origin", "https://evil.example")];
+    let answer = server.get_with("/api/v1/runtimes", &other).await;
+    assert_eq!(answer.header("access-control-allow-origin"), "");
+}

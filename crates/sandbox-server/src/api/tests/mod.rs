@@ -1,0 +1,165 @@
+//! The API through its router: without a socket, but with a real store, real workers and real
+//! sandboxes behind it.
+
+mod batch;
+mod documents;
+mod execute;
+mod history;
+mod keys;
+mod limits;
+mod malformed;
+mod stream;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, Method, Request, StatusCode};
+use http_body_util::BodyExt as _;
+use sandbox::Sandbox;
+use sandbox_store::{Scope, Store};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tower::ServiceExt as _;
+
+use crate::config::{Config, Layer, Sources, Surroundings};
+use crate::keys::Keys;
+use crate::metrics::Metrics;
+use crate::serve::open_store;
+use crate::state::AppState;
+use crate::work::Work;
+
+/// A server that does everything but listen.
+struct Server {
+    router: Router,
+    state: AppState,
+    _directory: TempDir,
+}
+
+/// What it answered.
+#[derive(Debug)]
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Server {
+    async fn start() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// One that is set up in some other way.
+    async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = default_config(&directory);
+        change(&mut config);
+        let store: Arc<dyn Store> = open_store(&config).await.unwrap();
+        let keys = Arc::new(Keys::load(&*store, &config.data_dir).await.unwrap());
+        let builder = Sandbox::builder().store_directory(directory.path().join("store"));
+        let sandbox = Arc::new(builder.build().unwrap());
+        let config = Arc::new(config);
+        let metrics = Arc::new(Metrics::new());
+        let work =
+            Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
+        let state = AppState { work, sandbox, store, keys, config, metrics };
+        Self { router: super::router(state.clone()), state, _directory: directory }
+    }
+
+    /// Makes a key; from the first one on, nobody is served without.
+    async fn key(&self, scopes: &[Scope]) -> String {
+        let store = &*self.state.store;
+        let (_, key) = self.state.keys.create(store, "a test", scopes.to_vec()).await.unwrap();
+        self.state.keys.reload(store).await.unwrap();
+        key.reveal().to_owned()
+    }
+
+    async fn send(&self, request: Request<Body>) -> Answer {
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Answer { status: parts.status, headers: parts.headers, body }
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.send(request(Method::GET, path, &[], Body::empty())).await
+    }
+
+    async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        self.send(request(Method::GET, path, headers, Body::empty())).await
+    }
+
+    async fn delete(&self, path: &str) -> Answer {
+        self.send(request(Method::DELETE, path, &[], Body::empty())).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Answer {
+        self.post_with(path, body, &[]).await
+    }
+
+    async fn post_with(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
+        let mut all = vec![("content-type", "application/json")];
+        all.extend(headers);
+        self.send(request(Method::POST, path, &all, Body::from(body.to_string()))).await
+    }
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The body of an answer that must have this status.
+    #[track_caller]
+    fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{self:?}");
+        self.json()
+    }
+
+    /// The sentence of a problem that must be whole, with this status and code.
+    #[track_caller]
+    fn problem(&self, status: u16, code: &str) -> String {
+        let problem = self.expect(status);
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        assert_eq!(problem["status"], status, "{problem}");
+        assert_eq!(problem["code"], code, "{problem}");
+        assert!(!problem["title"].as_str().unwrap().is_empty(), "{problem}");
+        assert_eq!(problem["request_id"], self.header("x-request-id"), "{problem}");
+        let needs_retry_after = matches!(status, 429 | 503);
+        assert_eq!(!self.header("retry-after").is_empty(), needs_retry_after, "{self:?}");
+        problem["detail"].as_str().unwrap().to_owned()
+    }
+}
+
+fn default_config(directory: &TempDir) -> Config {
+    let surroundings = Surroundings {
+        home: Some(directory.path().to_owned()),
+        config_home: Some("/nonexistent".into()),
+        cores: 2,
+        available_memory: Some(4 << 30),
+        ..Surroundings::default()
+    };
+    let sources = Sources::gather(Layer::default(), None, &surroundings).unwrap();
+    sources.config().unwrap()
+}
+
+fn request(method: Method, path: &str, headers: &[(&str, &str)], body: Body) -> Request<Body> {
+    let mut builder = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    builder.body(body).unwrap()
+}
+
+fn python(code: &str) -> Value {
+    json!({"language": "python", "code": code})
+}
+
+/// A program that ends only if somebody ends it.
+fn endless() -> Value {
+    json!({"language": "python", "code": "import time\nwhile True: time.sleep(1)", "timeout_ms": 60_000})
+}

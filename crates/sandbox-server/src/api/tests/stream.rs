@@ -1,0 +1,163 @@
+use std::net::SocketAddr;
+
+use futures_util::StreamExt as _;
+use tokio::net::TcpListener;
+use tokio_tungstenite::connect_async;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::http::HeaderValue;
+use tokio_tungstenite::tungstenite::{Error, Message};
+
+use super::*;
+
+const EVENTS: (&str, &str) = ("accept", "text/event-stream");
+
+/// Ids and events of a stream that has ended.
+fn read(answer: &Answer) -> Vec<(u64, Value)> {
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("content-type"), "text/event-stream");
+    let text = std::str::from_utf8(&answer.body).unwrap();
+    let blocks = text.split("\n\n").filter(|block| block.contains("data:"));
+    let event = |block: &str| {
+        let field = |name: &str| {
+            let line = block.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap_or_else(|| panic!("there is no {name} in {block}")).trim().to_owned()
+        };
+        (field("id:").parse().unwrap(), serde_json::from_str(&field("data:")).unwrap())
+    };
+    blocks.map(event).collect()
+}
+
+/// Begins an execution, and tells where its stream is.
+async fn begin(server: &Server, body: &Value) -> String {
+    let answer = server.post("/api/v1/execute?wait=false", body).await;
+    answer.expect(202);
+    format!("{}/stream", answer.header("location"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_come_in_order_and_end_with_the_report() {
+    let server = Server::start().await;
+    let path =
+        begin(&server, &python("print('out'); import sys; print('err', file=sys.stderr)")).await;
+    let events = read(&server.get_with(&path, &[EVENTS]).await);
+    for (place, (id, event)) in (1..).zip(&events) {
+        assert_eq!((*id, &event["seq"]), (place, &json!(place)), "{event}");
+    }
+    let types: Vec<_> = events.iter().map(|(_, event)| event["type"].as_str().unwrap()).collect();
+    assert_eq!(types[0], "queued");
+    for kind in ["stage", "stdout", "stderr"] {
+        assert!(types.contains(&kind), "{types:?}");
+    }
+    assert_eq!(types.iter().position(|kind| *kind == "report"), Some(types.len() - 1));
+    let (_, last) = events.last().unwrap();
+    assert_eq!(last["report"]["stdout"], "out\n");
+    // Later, from the store, they are the same.
+    assert_eq!(read(&server.get_with(&path, &[EVENTS]).await), events);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_goes_on_where_it_was() {
+    let server = Server::start().await;
+    let path = begin(&server, &python("for i in range(5): print(i, flush=True)")).await;
+    let events = read(&server.get_with(&path, &[EVENTS]).await);
+    let last = events.len();
+    for seen in 1..last {
+        let from = format!("{path}?from={}", seen + 1);
+        assert_eq!(read(&server.get_with(&from, &[EVENTS]).await), events[seen..]);
+        let id = seen.to_string();
+        let resumed = server.get_with(&path, &[EVENTS, ("last-event-id", &id)]).await;
+        assert_eq!(read(&resumed), events[seen..]);
+        // A browser that reconnects to a URL with `from` in it does not begin there again.
+        let both = format!("{path}?from=1");
+        let resumed = server.get_with(&both, &[EVENTS, ("last-event-id", &id)]).await;
+        assert_eq!(read(&resumed), events[seen..]);
+    }
+    // Who has seen everything is told not to come again.
+    let id = last.to_string();
+    let answer = server.get_with(&path, &[EVENTS, ("last-event-id", &id)]).await;
+    assert_eq!(answer.status, 204);
+    assert!(answer.body.is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_cannot_be_is_refused() {
+    let server = Server::start().await;
+    let path = begin(&server, &python("")).await;
+    let detail = server.get(&path).await.problem(426, "invalid_field");
+    assert!(detail.contains("text/event-stream"), "{detail}");
+    for query in ["from=x", "from=-1", "form=1"] {
+        let answer = server.get_with(&format!("{path}?{query}"), &[EVENTS]).await;
+        answer.problem(400, "invalid_field");
+    }
+    let answer = server.get_with(&path, &[EVENTS, ("last-event-id", "x")]).await;
+    answer.problem(400, "invalid_field");
+}
+
+/// A WebSocket needs a connection that can be taken over.
+async fn listen(server: &Server) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let service = server.router.clone().into_make_service_with_connect_info::<SocketAddr>();
+    tokio::spawn(async move { axum::serve(listener, service).await });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_web_socket_tells_the_same_and_resumes_the_same() {
+    let server = Server::start().await;
+    let path = begin(&server, &python("print('out')")).await;
+    let address = listen(&server).await;
+    let told = async |query: &str| {
+        let (socket, _) = connect_async(format!("ws://{address}{path}{query}")).await.unwrap();
+        let messages: Vec<_> = socket.map(Result::unwrap).collect().await;
+        let mut events: Vec<Value> = Vec::new();
+        let mut closed = None;
+        for message in messages {
+            match message {
+                Message::Text(text) => events.push(serde_json::from_str(&text).unwrap()),
+                Message::Close(frame) => closed = frame.map(|frame| u16::from(frame.code)),
+                _ => {}
+            }
+        }
+        assert_eq!(closed, Some(1000));
+        events
+    };
+    let events = told("").await;
+    let sent: Vec<_> = read(&server.get_with(&path, &[EVENTS]).await);
+    assert_eq!(events, sent.into_iter().map(|(_, event)| event).collect::<Vec<_>>());
+    assert_eq!(events.last().unwrap()["type"], "report");
+    assert_eq!(told("?from=2").await, events[1..]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_another_site_gets_no_web_socket() {
+    let server = Server::start().await;
+    let path = begin(&server, &python("")).await;
+    let address = listen(&server).await;
+    let open = async |origin: String| {
+        let mut request = format!("ws://{address}{path}").into_client_request().unwrap();
+        request.headers_mut().insert("origin", HeaderValue::from_str(&origin).unwrap());
+        connect_async(request).await
+    };
+    open(format!("http://{address}")).await.unwrap();
+    match open("https://evil.example".to_owned()).await {
+        Err(Error::Http(response)) => assert_eq!(response.status(), 403),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watcher_who_leaves_ends_nothing() {
+    let server = Server::start().await;
+    let path = begin(&server, &endless()).await;
+    let address = listen(&server).await;
+    let (mut socket, _) = connect_async(format!("ws://{address}{path}")).await.unwrap();
+    socket.next().await.unwrap().unwrap();
+    drop(socket);
+    let execution = path.trim_end_matches("/stream");
+    let report = server.get(execution).await.expect(200);
+    assert!(report["exit_code"].is_null(), "{report}");
+    server.delete(execution).await.expect(200);
+    let report = server.get(&format!("{execution}?wait=30")).await.expect(200);
+    assert_eq!(report["status"], "cancelled", "{report}");
+}

@@ -1,0 +1,93 @@
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result, ensure};
+use chrono::{SecondsFormat, Utc};
+use sandbox_store::{AuditRecord, KeyRecord, Scope, Store};
+use serde_json::json;
+
+use super::args::KeysCommand;
+use crate::config::Config;
+use crate::keys::Keys;
+use crate::serve::open_store;
+
+/// Does it, and gives back what to print.
+pub(super) async fn carry_out(command: &KeysCommand, config: &Config) -> Result<String> {
+    let store = open_store(config).await?;
+    match command {
+        KeysCommand::Create { name, scopes } => {
+            let mut scopes: Vec<Scope> = scopes.iter().map(|scope| Scope::from(*scope)).collect();
+            scopes.sort_unstable();
+            scopes.dedup();
+            create(&*store, config, name, scopes).await
+        }
+        KeysCommand::List => {
+            let keys = store.keys().await.context("cannot read the keys")?;
+            Ok(table(&keys))
+        }
+        KeysCommand::Revoke { id } => revoke(&*store, id).await,
+    }
+}
+
+async fn create(
+    store: &dyn Store,
+    config: &Config,
+    name: &str,
+    scopes: Vec<Scope>,
+) -> Result<String> {
+    let keys = Keys::load(store, &config.data_dir).await?;
+    let (record, plain) = keys.create(store, name, scopes).await?;
+    let detail = json!({ "name": record.name, "scopes": scope_names(&record.scopes) });
+    audit(store, "key.create", &record.id, detail).await?;
+    // Alone on standard output, so that it can be piped to where it belongs.
+    Ok(format!("{}\n", plain.reveal()))
+}
+
+async fn revoke(store: &dyn Store, id: &str) -> Result<String> {
+    let revoked = store.revoke_key(id, Utc::now()).await.context("cannot take the key back")?;
+    ensure!(revoked, "there is no valid key '{id}': see 'sandboxd keys list'");
+    audit(store, "key.revoke", id, json!({})).await?;
+    Ok(format!("{id} is revoked\n"))
+}
+
+async fn audit(
+    store: &dyn Store,
+    action: &str,
+    key: &str,
+    detail: serde_json::Value,
+) -> Result<()> {
+    let record = AuditRecord {
+        at: Utc::now(),
+        actor: None,
+        action: action.to_owned(),
+        subject: key.to_owned(),
+        detail,
+    };
+    store.audit(record).await.context("cannot write the audit log")
+}
+
+fn table(keys: &[KeyRecord]) -> String {
+    if keys.is_empty() {
+        return "There are no keys: 'sandboxd keys create --name NAME' makes one.\n".to_owned();
+    }
+    let mut text =
+        format!("{:<16}  {:<20}  {:<20}  {:<7}  NAME\n", "ID", "CREATED", "SCOPES", "STATE");
+    for key in keys {
+        let created = key.created_at.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let scopes = scope_names(&key.scopes).join(",");
+        let state = if key.revoked_at.is_some() { "revoked" } else { "valid" };
+        // Whoever named it chose the letters; a terminal should not obey them.
+        let name = key.name.escape_debug();
+        // Writing into a text cannot fail.
+        let _ = writeln!(text, "{:<16}  {created:<20}  {scopes:<20}  {state:<7}  {name}", key.id);
+    }
+    text
+}
+
+fn scope_names(scopes: &[Scope]) -> Vec<&'static str> {
+    let name = |scope: &Scope| match scope {
+        Scope::Execute => "execute",
+        Scope::Read => "read",
+        Scope::Admin => "admin",
+    };
+    scopes.iter().map(name).collect()
+}

@@ -1,0 +1,65 @@
+//! The command line: what can be typed, and what each word does.
+
+mod args;
+mod config;
+mod keys;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, Result};
+use clap::Parser as _;
+
+use crate::config::{ConfigError, Sources, Surroundings};
+use crate::serve;
+use args::{Cli, Command};
+
+/// The command line was wrong, or the configuration.
+const USAGE: u8 = 2;
+const FAILURE: u8 = 1;
+
+/// Does what the command line says. The only place where an exit code is made.
+pub fn run() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are answers and go to standard output; where nobody reads it there is
+            // nobody to tell either.
+            let _ = error.print();
+            return if error.use_stderr() { USAGE.into() } else { ExitCode::SUCCESS };
+        }
+    };
+    match carry_out(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // There is nowhere left to say that this failed too.
+            let _ = writeln!(io::stderr().lock(), "sandboxd: {error:#}");
+            if error.is::<ConfigError>() { USAGE.into() } else { FAILURE.into() }
+        }
+    }
+}
+
+fn carry_out(cli: &Cli) -> Result<()> {
+    let sources =
+        Sources::gather(cli.settings.layer(), cli.settings.config(), &Surroundings::look())?;
+    let config = sources.config()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("the server's threads cannot be started")?;
+    match &cli.command {
+        None => runtime.block_on(serve::serve(config, sources.file.as_deref())),
+        Some(Command::Config(args::ConfigCommand::Check)) => print(&config::check(&sources)),
+        Some(Command::Keys(command)) => {
+            print(&runtime.block_on(keys::carry_out(command, &config))?)
+        }
+    }
+}
+
+fn print(text: &str) -> Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        // Whoever has read enough has no quarrel with us.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot print the result")
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,47 @@
+use std::io;
+use std::path::PathBuf;
+
+use super::origin::Origin;
+use super::setting;
+
+/// What is wrong with the configuration. Whoever wrote it can put it right.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// The file that was named is not there, or cannot be read.
+    #[error("cannot read the configuration file {}", path.display())]
+    Unreadable {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// The file is not TOML.
+    #[error("{}, line {line}: {reason}", path.display())]
+    NotToml {
+        /// Which file.
+        path: PathBuf,
+        /// Counted from 1.
+        line: usize,
+        /// What the parser said.
+        reason: String,
+    },
+    /// A key or variable that is no setting's.
+    #[error("{origin}: there is no setting '{name}'; the settings are: {}", setting::names())]
+    Unknown {
+        /// Where it was said.
+        origin: Origin,
+        /// What was said.
+        name: String,
+    },
+    /// A value that the setting cannot have.
+    #[error("{name} ({origin}): {reason}")]
+    Invalid {
+        /// Where it was said.
+        origin: Origin,
+        /// Which setting.
+        name: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

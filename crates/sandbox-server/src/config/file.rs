@@ -1,0 +1,102 @@
+//! The layer of `sandboxd.toml`: a flat table of settings, each remembered with its line.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+
+use toml::{Spanned, Value};
+
+use super::layers::Layer;
+use super::origin::Origin;
+use super::{ConfigError, setting};
+
+/// Reads a configuration file.
+pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|cause| ConfigError::Unreadable { path: path.to_owned(), cause })?;
+    parse(path, &text)
+}
+
+fn parse(path: &Path, text: &str) -> Result<Layer, ConfigError> {
+    let table: BTreeMap<Spanned<String>, Spanned<Value>> =
+        toml::from_str(text).map_err(|error| ConfigError::NotToml {
+            path: path.to_owned(),
+            line: line_of(text, error.span()),
+            reason: error.message().to_owned(),
+        })?;
+    let mut layer = Layer::default();
+    for (key, value) in table {
+        let line = line_of(text, Some(key.span()));
+        let origin = Origin::File { path: path.to_owned(), line };
+        let Some(setting) = setting::named(key.get_ref()) else {
+            return Err(ConfigError::Unknown { origin, name: key.into_inner() });
+        };
+        let Some(text) = as_text(value.get_ref()) else {
+            let reason = "takes a text, a whole number, or a list of texts".to_owned();
+            return Err(ConfigError::Invalid { origin, name: setting.name, reason });
+        };
+        layer.set(setting.name, text, origin);
+    }
+    Ok(layer)
+}
+
+/// A value as a variable or flag would have it.
+fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Array(values) => {
+            let texts: Option<Vec<_>> = values.iter().map(Value::as_str).collect();
+            Some(texts?.join(","))
+        }
+        _ => None,
+    }
+}
+
+fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
+    let start = span.map_or(0, |span| span.start.min(text.len()));
+    1 + text.get(..start).unwrap_or_default().matches('\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> String {
+        parse(Path::new("sandboxd.toml"), text).expect_err("it is wrong").to_string()
+    }
+
+    #[test]
+    fn values_are_read_with_their_lines() {
+        let text =
+            "# comment\nlisten = \"[::1]:1\"\nconcurrency = 3\ncors_origins = [\"a\", \"b\"]\n";
+        let layer = parse(Path::new("x.toml"), text).expect("it is right");
+        let found: Vec<_> = layer.values().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            ["3 (x.toml, line 3)", "a,b (x.toml, line 4)", "[::1]:1 (x.toml, line 2)"]
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_line() {
+        let error = error("listen = \"127.0.0.1:1\"\n\nlisten_on = \"x\"\n");
+        assert!(
+            error.starts_with("sandboxd.toml, line 3: there is no setting 'listen_on'"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn what_is_no_toml_is_refused_with_its_line() {
+        let error = error("burst = 1\nlisten = \n");
+        assert!(error.starts_with("sandboxd.toml, line 2: "), "{error}");
+        assert!(!error.contains('\n'), "{error}");
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_refused() {
+        let error = error("burst = true\n");
+        assert!(error.starts_with("burst (sandboxd.toml, line 1): takes a text"), "{error}");
+    }
+}

@@ -1,0 +1,126 @@
+//! Settings: defaults, `sandboxd.toml`, `SANDBOXD_*` variables and flags, in rising order.
+//!
+//! Reading and understanding are two steps. Each source becomes a [`Layer`] of texts with their origins;
+//! the layers are put on top of each other; only then are the texts understood. So every message can
+//! say where a value came from, and a value means the same wherever it was written.
+
+mod error;
+mod file;
+mod layers;
+mod origin;
+mod setting;
+mod surroundings;
+mod understand;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sandbox::ByteSize;
+use sandbox_store::Retention;
+
+pub(crate) use error::ConfigError;
+pub(crate) use layers::Layer;
+pub(crate) use origin::Origin;
+pub(crate) use surroundings::Surroundings;
+
+/// Everything that can be set, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// Where the server listens.
+    pub(crate) listen: SocketAddr,
+    /// What the server keeps lies here.
+    pub(crate) data_dir: PathBuf,
+    /// The file of the embedded database.
+    pub(crate) database: PathBuf,
+    /// The largest body of a request.
+    pub(crate) max_body: ByteSize,
+    /// The most code and files in one execution.
+    pub(crate) max_code: ByteSize,
+    /// Executions that run at once.
+    pub(crate) concurrency: usize,
+    /// The sum of memory limits of executions that run at once.
+    pub(crate) memory_budget: ByteSize,
+    /// Executions that wait at once.
+    pub(crate) queue_bound: usize,
+    /// Executions of one key that wait or run at once.
+    pub(crate) quota_per_key: usize,
+    /// Requests of one client, in the long run.
+    pub(crate) requests_per_minute: u32,
+    /// Requests of one client, all at once.
+    pub(crate) burst: u32,
+    /// The longest that a request waits for its report.
+    pub(crate) wait_limit: Duration,
+    /// How long finished executions are kept.
+    pub(crate) retention: Retention,
+    /// Web pages from here may call the server.
+    pub(crate) cors_origins: Vec<String>,
+    /// The form of the log.
+    pub(crate) log: LogFormat,
+    /// Which lines the log has, as `info` or `sandboxd=debug,info`.
+    pub(crate) log_filter: String,
+    /// How long executions may go on after the server was asked to stop.
+    pub(crate) shutdown_deadline: Duration,
+}
+
+/// The form of the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object a line, for programs.
+    Json,
+}
+
+/// What the layers say together.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    /// The file that was read, if there is one.
+    pub(crate) file: Option<PathBuf>,
+    /// Every setting, with the layer that won.
+    pub(crate) settled: Layer,
+}
+
+impl Sources {
+    /// Puts the layers on top of each other. `file` is what `--config` named.
+    pub(crate) fn gather(
+        flags: Layer,
+        file: Option<&Path>,
+        surroundings: &Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let file = file
+            .map(Path::to_owned)
+            .or_else(|| layers::file_variable(&surroundings.variables).map(PathBuf::from))
+            .or_else(|| setting::usual_files(surroundings).into_iter().find(|path| path.exists()));
+        let mut above = match &file {
+            Some(path) => file::read(path)?,
+            None => Layer::default(),
+        };
+        above.overlay(layers::variables(&surroundings.variables)?);
+        above.overlay(flags);
+        let mut settled = layers::defaults(surroundings, &above)?;
+        settled.overlay(above);
+        Ok(Self { file, settled })
+    }
+
+    /// Understands every value.
+    pub(crate) fn config(&self) -> Result<Config, ConfigError> {
+        understand::config(&self.settled)
+    }
+}
+
+impl Layer {
+    /// The layer of flags; those that were not given are left out.
+    pub(crate) fn of_flags(flags: [(&'static str, &'static str, Option<&String>); 5]) -> Self {
+        let mut layer = Self::default();
+        for (name, flag, value) in flags {
+            if let Some(value) = value {
+                layer.set(name, value.clone(), Origin::Flag(flag));
+            }
+        }
+        layer
+    }
+}
+
+#[cfg(test)]
+mod tests;

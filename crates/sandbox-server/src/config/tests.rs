@@ -1,0 +1,121 @@
+use super::*;
+
+fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
+    Surroundings {
+        variables: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        home: Some("/home/somebody".into()),
+        // No file of whoever runs the tests is read.
+        config_home: Some("/nonexistent".into()),
+        cores: 3,
+        available_memory: Some(4 << 30),
+        ..Surroundings::default()
+    }
+}
+
+fn gather(
+    flags: Layer,
+    file: Option<&str>,
+    variables: &[(&str, &str)],
+) -> Result<Sources, ConfigError> {
+    let directory = tempfile::tempdir().expect("there is room for temporary files");
+    let path = directory.path().join("sandboxd.toml");
+    std::fs::write(&path, file.unwrap_or_default()).expect("the file can be written");
+    Sources::gather(flags, Some(&path), &surroundings(variables))
+}
+
+fn config(file: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    gather(Layer::default(), Some(file), variables)?.config()
+}
+
+fn listen_flag(address: &str) -> Layer {
+    let mut layer = Layer::default();
+    layer.set("listen", address.to_owned(), Origin::Flag("--listen"));
+    layer
+}
+
+fn origin_of(sources: &Sources, name: &str) -> Origin {
+    let mut settings = sources.settled.in_order();
+    let (_, _, origin) = settings.find(|(other, _, _)| *other == name).expect("it is a setting");
+    origin.clone()
+}
+
+#[test]
+fn without_a_word_the_defaults_hold() {
+    let config = config("", &[]).expect("the defaults are right");
+    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.data_dir, Path::new("/home/somebody/.local/state/sandboxd"));
+    assert_eq!(config.database, config.data_dir.join("sandboxd.db"));
+    assert_eq!(config.concurrency, 6);
+    assert_eq!(config.memory_budget, ByteSize::mib(3 << 10));
+    assert_eq!(config.retention.age, Duration::from_hours(7 * 24));
+    assert_eq!(config.log, LogFormat::Pretty);
+    assert!(config.cors_origins.is_empty());
+}
+
+#[test]
+fn each_layer_wins_over_those_below() {
+    let file = "listen = \"127.0.0.1:1\"\nburst = 7\nwait_limit = \"5s\"\n";
+    let variables = [("SANDBOXD_LISTEN", "127.0.0.1:2"), ("SANDBOXD_BURST", "8")];
+    let sources =
+        gather(listen_flag("127.0.0.1:3"), Some(file), &variables).expect("all layers are right");
+    let config = sources.config().expect("all values are right");
+    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.burst, 8);
+    assert_eq!(config.wait_limit, Duration::from_secs(5));
+    assert_eq!(origin_of(&sources, "listen"), Origin::Flag("--listen"));
+    assert_eq!(origin_of(&sources, "burst"), Origin::Variable("SANDBOXD_BURST".to_owned()));
+    assert!(matches!(origin_of(&sources, "wait_limit"), Origin::File { line: 3, .. }));
+    assert_eq!(origin_of(&sources, "queue"), Origin::Default);
+}
+
+#[test]
+fn a_variable_that_sets_nothing_is_refused() {
+    let error = config("", &[("SANDBOXD_LISTN", "x")]).expect_err("it is misspelt").to_string();
+    assert!(error.starts_with("SANDBOXD_LISTN: there is no setting 'listn'"), "{error}");
+    assert!(config("", &[("SANDBOXD_listen", "127.0.0.1:1")]).is_err());
+    assert!(config("", &[("SANDBOX_OTHER", "x")]).is_ok(), "it is not ours");
+}
+
+#[test]
+fn a_wrong_value_is_told_with_its_origin() {
+    let error = config("", &[("SANDBOXD_MAX_BODY", "much")]).expect_err("it is no size");
+    let error = error.to_string();
+    assert!(error.starts_with("max_body (SANDBOXD_MAX_BODY): 'much' is not a size"), "{error}");
+}
+
+#[test]
+fn values_that_no_server_can_have_are_refused() {
+    let wrong = [
+        ("SANDBOXD_LISTEN", "localhost"),
+        ("SANDBOXD_CONCURRENCY", "0"),
+        ("SANDBOXD_BURST", "-1"),
+        ("SANDBOXD_WAIT_LIMIT", "0s"),
+        ("SANDBOXD_MEMORY_BUDGET", "0"),
+        ("SANDBOXD_CORS_ORIGINS", "example.org"),
+        ("SANDBOXD_LOG", "xml"),
+        ("SANDBOXD_ROLE", "api"),
+        ("SANDBOXD_QUEUE", "redis://localhost"),
+        ("SANDBOXD_DATABASE", "postgres://localhost"),
+    ];
+    for variable in wrong {
+        assert!(config("", &[variable]).is_err(), "{variable:?} was taken");
+    }
+}
+
+#[test]
+fn a_file_that_was_named_must_be_there() {
+    let missing = Some(Path::new("/nonexistent/sandboxd.toml"));
+    let error = Sources::gather(Layer::default(), missing, &surroundings(&[]));
+    assert!(matches!(error, Err(ConfigError::Unreadable { .. })), "{error:?}");
+}
+
+#[test]
+fn without_a_home_the_data_directory_must_be_named() {
+    let homeless = Surroundings { home: None, ..surroundings(&[]) };
+    let error = Sources::gather(Layer::default(), None, &homeless);
+    assert!(matches!(error, Err(ConfigError::Invalid { name: "data_dir", .. })), "{error:?}");
+    let named =
+        Surroundings { variables: vec![("SANDBOXD_DATA_DIR".into(), "/data".into())], ..homeless };
+    let sources = Sources::gather(Layer::default(), None, &named).expect("it is named");
+    assert_eq!(sources.config().expect("all is right").data_dir, Path::new("/data"));
+}

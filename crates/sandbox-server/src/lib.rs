@@ -1,0 +1,18 @@
+//! `sandboxd`: the sandbox library behind HTTP.
+//!
+//! A request travels from [`api`] (what clients see) through [`work`] (admission, queue, workers,
+//! events) into the library, and its report back. [`state`] is what all handlers share, [`serve`] puts
+//! the parts together.
+
+mod commands;
+
+pub(crate) mod api;
+pub(crate) mod config;
+pub(crate) mod keys;
+pub(crate) mod logging;
+pub(crate) mod metrics;
+pub(crate) mod serve;
+pub(crate) mod state;
+pub(crate) mod work;
+
+pub use commands::run;

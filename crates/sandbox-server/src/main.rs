@@ -1,0 +1,7 @@
+//! `sandboxd`: the sandbox library behind HTTP.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    sandbox_server::run()
+}

@@ -1,0 +1,113 @@
+//! Puts the parts together, serves, and takes them apart again.
+
+mod announce;
+mod signals;
+mod tasks;
+
+use std::future::IntoFuture as _;
+use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail};
+use axum::serve::ListenerExt as _;
+use sandbox::Sandbox;
+use sandbox_store::{SqliteStore, Store};
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+
+use crate::api;
+use crate::config::Config;
+use crate::keys::Keys;
+use crate::logging;
+use crate::metrics::Metrics;
+use crate::state::AppState;
+use crate::work::Work;
+
+use signals::Signals;
+
+/// After the last execution has ended, answers may take this long to reach their clients.
+const LAST_ANSWERS: Duration = Duration::from_secs(2);
+
+/// Serves until a signal asks it to stop.
+pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
+    logging::start(&config)?;
+    // From here on a signal is an orderly end, however far the start has come.
+    let mut signals = Signals::listen()?;
+    let state = build(config).await?;
+    let listener = bind(&state).await?;
+    // What was accepted before a crash runs before what is asked for now.
+    state.work.recover().await.context("cannot take up what the last run left")?;
+    let tasks = tasks::start(&state);
+    announce::started(&state, listener.local_addr()?, file);
+
+    let (stop, stopped) = oneshot::channel::<()>();
+    let service = api::router(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
+    // Small answers should leave at once. A connection that cannot be set so works all the same.
+    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+    let server = axum::serve(listener, service).with_graceful_shutdown(async {
+        // An error means that the sender is gone, and with it the reason to go on.
+        let _ = stopped.await;
+    });
+    let mut server = tokio::spawn(server.into_future());
+
+    tokio::select! {
+        ended = &mut server => ended.context("the server's task ended")?.context("cannot serve")?,
+        signal = signals.next() => announce::stopping(signal, state.config.shutdown_deadline),
+    }
+    drop(stop);
+    tokio::select! {
+        () = finish(&state, &mut server) => {}
+        signal = signals.next() => tracing::warn!(signal, "a second signal: not waiting any longer"),
+    }
+    server.abort();
+    drop(tasks);
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// Everything but the socket.
+async fn build(config: Config) -> Result<AppState> {
+    let store = open_store(&config).await?;
+    let keys = Arc::new(Keys::load(&*store, &config.data_dir).await?);
+    if keys.is_empty() && !config.listen.ip().is_loopback() {
+        bail!(
+            "refusing to listen on {} without API keys: whoever reaches it could run code; make a \
+             key with 'sandboxd keys create --name NAME', or listen on 127.0.0.1",
+            config.listen
+        );
+    }
+    let sandbox = tokio::task::spawn_blocking(|| Sandbox::builder().build()).await;
+    let sandbox = sandbox.context("the start of the sandbox broke off")?;
+    let sandbox = Arc::new(sandbox.context("no sandbox can be started here")?);
+    let config = Arc::new(config);
+    let metrics = Arc::new(Metrics::new());
+    let work = Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
+    Ok(AppState { work, sandbox, store, keys, config, metrics })
+}
+
+/// Opens the database, making the data directory if it is not there: for this user alone, since what
+/// clients ran and printed lies in it.
+pub(crate) async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
+    let directory = &config.data_dir;
+    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
+    made.with_context(|| format!("cannot make the data directory {}", directory.display()))?;
+    let store = SqliteStore::open(&config.database).await;
+    let store = store.with_context(|| format!("cannot open {}", config.database.display()))?;
+    Ok(Arc::new(store))
+}
+
+async fn bind(state: &AppState) -> Result<TcpListener> {
+    let address = state.config.listen;
+    let listener = TcpListener::bind(address).await;
+    listener.with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Executions end or go back to the queue; then answers that are under way are sent.
+async fn finish(state: &AppState, server: &mut tokio::task::JoinHandle<std::io::Result<()>>) {
+    state.work.shut_down(state.config.shutdown_deadline).await;
+    // Clients that never read their answer are not waited for.
+    let _ = tokio::time::timeout(LAST_ANSWERS, server).await;
+}

@@ -1,0 +1,49 @@
+//! What the log says about the server as a whole.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use sandbox::{Capabilities, format_duration};
+
+use crate::state::AppState;
+
+/// The first lines: where it is, what it keeps where, and which walls stand.
+pub(super) fn started(state: &AppState, address: SocketAddr, file: Option<&Path>) {
+    let config = &state.config;
+    tracing::info!(
+        version = env!("CARGO_PKG_VERSION"),
+        data_dir = %config.data_dir.display(),
+        config = file.map_or("none".to_owned(), |path| path.display().to_string()),
+        concurrency = config.concurrency,
+        memory_budget = %config.memory_budget,
+        "settings"
+    );
+    walls(state.sandbox.capabilities());
+    if state.keys.is_empty() {
+        tracing::info!("there are no API keys: every local user of this machine may run code");
+    } else {
+        tracing::info!("clients need an API key");
+    }
+    // Last, since whoever waits for the server waits for this line.
+    tracing::info!(%address, "listening on http://{address}");
+}
+
+fn walls(capabilities: &Capabilities) {
+    let names: Vec<_> = capabilities.enforceable.iter().map(|wall| wall.name()).collect();
+    tracing::info!(enforced = names.join(" "), "walls and limits that stand here");
+    for missing in &capabilities.missing {
+        tracing::warn!(
+            protection = missing.protection.name(),
+            reason = missing.reason,
+            remedy = missing.remedy,
+            "cannot be enforced here: executions are refused unless they allow it to be missing"
+        );
+    }
+}
+
+/// The answer to a signal.
+pub(super) fn stopping(signal: &str, deadline: Duration) {
+    let deadline = format_duration(deadline);
+    tracing::info!(signal, deadline, "stopping: nothing more is accepted, what runs may finish");
+}

@@ -1,0 +1,62 @@
+//! What a server does now and then, unasked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use sandbox::with_causes;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
+
+use crate::keys::Keys;
+use crate::state::AppState;
+
+/// Keys are made and taken back by another process, which nothing announces; a look costs a few
+/// microseconds.
+const BETWEEN_LOOKS_AT_KEYS: Duration = Duration::from_secs(1);
+const BETWEEN_SWEEPS: Duration = Duration::from_mins(1);
+
+/// Starts them; they end when what is given back is dropped.
+pub(super) fn start(state: &AppState) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    tasks.spawn(follow_keys(state.clone()));
+    tasks.spawn(sweep(state.clone()));
+    tasks
+}
+
+async fn follow_keys(state: AppState) {
+    let keys: Arc<Keys> = state.keys;
+    let mut ticks = interval(BETWEEN_LOOKS_AT_KEYS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_failing = false;
+    loop {
+        ticks.tick().await;
+        let read = keys.reload(&*state.store).await;
+        // Once for each time that it begins to fail, not every second.
+        if let Err(error) = &read
+            && !is_failing
+        {
+            tracing::error!(
+                error = format!("{error:#}"),
+                "keys made or revoked now do not count yet"
+            );
+        }
+        is_failing = read.is_err();
+    }
+}
+
+async fn sweep(state: AppState) {
+    let mut ticks = interval(BETWEEN_SWEEPS);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        match state.store.sweep(state.config.retention, Utc::now()).await {
+            Ok(swept) if swept.executions + swept.idempotency > 0 => {
+                let (executions, idempotency) = (swept.executions, swept.idempotency);
+                tracing::info!(executions, idempotency, "removed what is past its retention");
+            }
+            Ok(_) => {}
+            Err(error) => tracing::error!(error = with_causes(&error), "the sweep failed"),
+        }
+    }
+}

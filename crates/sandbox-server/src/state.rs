@@ -1,0 +1,26 @@
+use std::sync::Arc;
+
+use sandbox::Sandbox;
+use sandbox_store::Store;
+
+use crate::config::Config;
+use crate::keys::Keys;
+use crate::metrics::Metrics;
+use crate::work::Work;
+
+/// What every handler shares. Cloned for each request, so all of it is behind counters.
+#[derive(Clone)]
+pub(crate) struct AppState {
+    /// Executions, from acceptance to report.
+    pub(crate) work: Arc<Work>,
+    /// What runs them.
+    pub(crate) sandbox: Arc<Sandbox>,
+    /// What is remembered.
+    pub(crate) store: Arc<dyn Store>,
+    /// Who may ask.
+    pub(crate) keys: Arc<Keys>,
+    /// How the server is set up.
+    pub(crate) config: Arc<Config>,
+    /// What is counted.
+    pub(crate) metrics: Arc<Metrics>,
+}

@@ -1,0 +1,153 @@
+//! From a request to a place in the queue.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use sandbox::{ByteSize, Request, Requirements};
+use sandbox_api::{Code, ExecuteRequest, Problem};
+use sandbox_store::{Idempotency, Inserted, Job, NewExecution};
+use serde_json::Value;
+
+use super::convert::{code_size, convert, invalid, refusal};
+use super::live::Live;
+use super::shared::{Shared, store_failed};
+
+/// What a client gets for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Ticket {
+    /// The execution.
+    pub(crate) id: String,
+    /// Whether this request began it; false if an earlier one of the same name did.
+    pub(crate) is_new: bool,
+}
+
+/// A request that was checked.
+struct Checked {
+    request: Request,
+    needs: Requirements,
+    /// As it is stored.
+    json: Value,
+}
+
+/// All executions are equally urgent until somebody can say otherwise.
+const PRIORITY: i32 = 0;
+
+pub(super) async fn accept(
+    shared: &Arc<Shared>,
+    asked: ExecuteRequest,
+    owner: Option<String>,
+    idempotency: Option<Idempotency>,
+) -> Result<Ticket, Problem> {
+    let most = shared.limits.max_code;
+    if code_size(&asked) > most.as_usize() {
+        let reason = format!("the code and files are larger than {most}");
+        return Err(Problem::new(Code::CodeTooLarge, reason));
+    }
+    let labels = asked.labels.clone();
+    let Checked { request, needs, json } = check(shared, asked).await?;
+    refuse_too_much_memory(shared, &request, &needs)?;
+    let created_at = Utc::now();
+    let live = Live::new(owner.clone(), request, needs, idempotency.clone(), created_at);
+    let new = NewExecution {
+        id: live.id.clone(),
+        owner,
+        language: live.needs.language.clone(),
+        request: json,
+        labels,
+        priority: PRIORITY,
+        created_at,
+        idempotency,
+    };
+    // In a task of its own: a client that goes away in the middle must not leave an execution that is
+    // stored and in no queue.
+    let shared = Arc::clone(shared);
+    let task = tokio::spawn(async move { admit(&shared, Arc::new(live), new).await });
+    task.await.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "accepting it failed")))
+}
+
+/// Checks the request where it holds nobody up: large ones take time, and a language that is asked for
+/// the first time is looked for on the host.
+async fn check(shared: &Arc<Shared>, asked: ExecuteRequest) -> Result<Checked, Problem> {
+    let _turn = match &asked.template {
+        Some(_) => shared.templates.acquire().await.ok(),
+        None => None,
+    };
+    let sandbox = Arc::clone(&shared.sandbox);
+    let checking = tokio::task::spawn_blocking(move || {
+        let request = convert(&asked, None)?;
+        let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
+        let json = serde_json::to_value(&asked)
+            .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+        Ok(Checked { request, needs, json })
+    });
+    checking.await.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "checking it failed")))
+}
+
+/// What could never run must not wait.
+fn refuse_too_much_memory(
+    shared: &Shared,
+    request: &Request,
+    needs: &Requirements,
+) -> Result<(), Problem> {
+    let could_fit = |memory: ByteSize| shared.budget.could_fit(memory.as_u64());
+    if could_fit(needs.memory) {
+        return Ok(());
+    }
+    let most = shared.limits.memory_budget;
+    let reason = format!("{} is more than the {most} that this server gives", needs.memory);
+    if could_fit(request.run_limits().memory()) {
+        let reason = format!("compiling or running {} may use {reason}", needs.language);
+        return Err(Problem::new(Code::LanguageUnavailable, reason));
+    }
+    Err(invalid("memory_limit_mb", reason))
+}
+
+async fn admit(shared: &Shared, live: Arc<Live>, new: NewExecution) -> Result<Ticket, Problem> {
+    if let Err(problem) = shared.hub.add(&live, shared.bounds()) {
+        // Asking again for what runs already takes no room.
+        return same_again(shared, &live).unwrap_or(Err(problem));
+    }
+    match shared.store.insert(new).await {
+        Ok(Inserted::New) => {
+            shared.metrics.accepted(&live.needs.language);
+            // The hub has kept room for it, so that only a queue that was closed refuses it. Then the
+            // server stops, and the next start finds it in the store.
+            let _ = shared.queue.push(job(&live));
+            Ok(Ticket { id: live.id.clone(), is_new: true })
+        }
+        Ok(Inserted::Before(id)) => {
+            shared.hub.remove(&live.id);
+            Ok(Ticket { id, is_new: false })
+        }
+        Ok(Inserted::Conflict) => {
+            shared.hub.remove(&live.id);
+            Err(conflict())
+        }
+        Err(error) => {
+            shared.hub.remove(&live.id);
+            Err(store_failed(&error))
+        }
+    }
+}
+
+fn same_again(shared: &Shared, live: &Live) -> Option<Result<Ticket, Problem>> {
+    let asked = live.idempotency.as_ref()?;
+    let same = shared.hub.same(live.owner.as_deref(), asked)?;
+    let is_same = same.idempotency.as_ref() == Some(asked);
+    Some(if is_same { Ok(Ticket { id: same.id.clone(), is_new: false }) } else { Err(conflict()) })
+}
+
+fn conflict() -> Problem {
+    let reason = "this Idempotency-Key was used for another request";
+    Problem::new(Code::IdempotencyConflict, reason)
+}
+
+/// What the queue needs to know of an execution.
+pub(super) fn job(live: &Live) -> Job {
+    Job {
+        id: live.id.clone(),
+        owner: live.owner.clone(),
+        priority: PRIORITY,
+        memory: live.needs.memory.as_u64(),
+    }
+}

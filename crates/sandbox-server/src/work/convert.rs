@@ -1,0 +1,325 @@
+//! From what a client wrote to one checked request. Every refusal names the field.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use sandbox::{
+    ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits, NetworkPolicy, Protection,
+    Request, RequestBuilder, ResolveError, with_causes,
+};
+use sandbox_api::{Code, ExecuteRequest, NetworkMode, Problem};
+
+use super::template;
+
+/// More words about an execution than anybody filters by.
+const MOST_LABELS: usize = 32;
+const LONGEST_LABEL: usize = 256;
+
+/// Checks a request as a whole. `id` is given if the execution has its name already.
+pub(super) fn convert(asked: &ExecuteRequest, id: Option<ExecutionId>) -> Result<Request, Problem> {
+    refuse_unavailable(asked)?;
+    check_labels(asked)?;
+    let mut builder = Request::builder(&language(asked)?)
+        .args(asked.args.iter().cloned())
+        .limits(run_limits(asked)?)
+        .compile_limits(compile_limits(asked)?)
+        .network(network(asked)?)
+        .packages(asked.packages.iter().cloned());
+    if let Some(id) = id {
+        builder = builder.id(id);
+    }
+    builder = program(asked, builder)?;
+    if let Some(stdin) = &asked.stdin {
+        builder = builder.stdin(stdin.as_str());
+    }
+    for (name, value) in &asked.env {
+        builder = builder.env(name, value);
+    }
+    for pattern in &asked.collect {
+        builder = builder.collect(pattern);
+    }
+    if let Some(name) = &asked.environment {
+        builder = builder.environment(name);
+    }
+    for name in &asked.allow_missing {
+        let protection: Protection =
+            name.parse().map_err(|error| invalid("allow_missing", error))?;
+        builder = builder.allow_missing(protection);
+    }
+    if let Some(interval) = asked.usage_interval_ms {
+        builder = builder.usage_interval(Duration::from_millis(interval));
+    }
+    builder.build().map_err(|error| invalid(field_of(&error), error))
+}
+
+/// The problem with a field.
+pub(super) fn invalid(field: &str, reason: impl Display) -> Problem {
+    Problem::new(Code::InvalidField, format!("{field}: {reason}"))
+}
+
+/// Why the library does not take a request, for its author.
+pub(super) fn refusal(error: &ExecuteError) -> Problem {
+    match error {
+        ExecuteError::Language(unknown @ ResolveError::UnknownLanguage { .. }) => {
+            Problem::new(Code::UnknownLanguage, unknown.to_string())
+        }
+        ExecuteError::Language(missing) => {
+            Problem::new(Code::LanguageUnavailable, missing.to_string())
+        }
+        ExecuteError::Request(error) => invalid(field_of(error), error),
+        ExecuteError::NoSources { .. } => invalid("files", error),
+        ExecuteError::Packages(error) => invalid("packages", with_causes(error)),
+        other => Problem::new(Code::InvalidField, with_causes(other)),
+    }
+}
+
+/// Bytes of program that the client sent.
+pub(super) fn code_size(asked: &ExecuteRequest) -> usize {
+    let files = asked.files.iter().map(|file| file.content.len());
+    let code = asked.code.as_deref().map_or(0, str::len);
+    let template = asked.template.as_deref().map_or(0, str::len);
+    files.fold(code.saturating_add(template), usize::saturating_add)
+}
+
+fn refuse_unavailable(asked: &ExecuteRequest) -> Result<(), Problem> {
+    if asked.workspace.is_some() {
+        return Err(invalid("workspace", "not available yet"));
+    }
+    if asked.callback_url.is_some() {
+        return Err(invalid("callback_url", "not available yet"));
+    }
+    match asked.isolation.as_deref() {
+        None | Some("native" | "auto") => Ok(()),
+        Some(other) => Err(invalid(
+            "isolation",
+            format!("'{}' is not available here: it is native or auto", other.escape_debug()),
+        )),
+    }
+}
+
+fn check_labels(asked: &ExecuteRequest) -> Result<(), Problem> {
+    if asked.labels.len() > MOST_LABELS {
+        return Err(invalid("labels", format!("there are more than {MOST_LABELS}")));
+    }
+    let is_long = |text: &String| text.len() > LONGEST_LABEL;
+    if asked.labels.iter().any(|(name, value)| is_long(name) || is_long(value)) {
+        return Err(invalid("labels", format!("one is longer than {LONGEST_LABEL} bytes")));
+    }
+    Ok(())
+}
+
+fn language(asked: &ExecuteRequest) -> Result<String, Problem> {
+    match &asked.version {
+        None => Ok(asked.language.clone()),
+        Some(_) if asked.language.contains('@') => {
+            Err(invalid("version", "the language names a version already"))
+        }
+        Some(version) => Ok(format!("{}@{version}", asked.language)),
+    }
+}
+
+/// The code and the files, in the template if there is one.
+fn program(asked: &ExecuteRequest, mut builder: RequestBuilder) -> Result<RequestBuilder, Problem> {
+    let mut files = Vec::with_capacity(asked.files.len());
+    for file in &asked.files {
+        let bytes = file.bytes().map_err(|error| invalid("files", error))?;
+        files.push((file.path.clone(), bytes));
+    }
+    let mut code = asked.code.clone();
+    if let Some(template) = &asked.template {
+        let fill = |code: Option<&str>| {
+            template::fill(template, code).map_err(|reason| invalid("template", reason))
+        };
+        let snippet = if let (None, Some((path, bytes))) = (&code, files.first_mut()) {
+            let text = std::str::from_utf8(bytes).map_err(|_| {
+                invalid("template", format!("'{path}' is not text, so it cannot fill one"))
+            })?;
+            let rendered = fill(Some(text))?;
+            *bytes = rendered.text.into_bytes();
+            rendered.snippet
+        } else {
+            let rendered = fill(code.as_deref())?;
+            code = Some(rendered.text);
+            rendered.snippet
+        };
+        builder = builder.snippet(snippet);
+    }
+    if let Some(code) = code {
+        builder = builder.code(code);
+    }
+    Ok(files.into_iter().fold(builder, |builder, (path, bytes)| builder.file(path, bytes)))
+}
+
+fn network(asked: &ExecuteRequest) -> Result<NetworkPolicy, Problem> {
+    let Some(network) = &asked.network else {
+        return Ok(NetworkPolicy::None);
+    };
+    if network.mode != NetworkMode::Allowlist && (network.dns || !network.allow.is_empty()) {
+        return Err(invalid("network", "'allow' and 'dns' go with the mode allowlist only"));
+    }
+    match network.mode {
+        NetworkMode::None => Ok(NetworkPolicy::None),
+        NetworkMode::Localhost => Ok(NetworkPolicy::Localhost),
+        NetworkMode::Allowlist => {
+            Err(invalid("network", "the mode allowlist is not available in this build"))
+        }
+    }
+}
+
+fn run_limits(asked: &ExecuteRequest) -> Result<Limits, Problem> {
+    // Sizes too large for a number saturate, and the range check then refuses them.
+    let mib = |count: u64| ByteSize::bytes(count.saturating_mul(1 << 20));
+    let kib = |count: u64| ByteSize::bytes(count.saturating_mul(1 << 10));
+    let mut limits = Limits::run();
+    if let Some(time) = asked.timeout_ms {
+        limits = checked("timeout_ms", limits.with_wall_time(Duration::from_millis(time)))?;
+    }
+    if let Some(time) = asked.cpu_time_ms {
+        limits = checked("cpu_time_ms", limits.with_cpu_time(Duration::from_millis(time)))?;
+    }
+    if let Some(size) = asked.memory_limit_mb {
+        limits = checked("memory_limit_mb", limits.with_memory(mib(size)))?;
+    }
+    if let Some(cpus) = asked.cpus {
+        limits = checked("cpus", limits.with_cpus(cpus))?;
+    }
+    if let Some(pids) = asked.pids {
+        limits = checked("pids", limits.with_pids(pids))?;
+    }
+    if let Some(size) = asked.disk_mb {
+        limits = checked("disk_mb", limits.with_disk(mib(size)))?;
+    }
+    if let Some(size) = asked.output_limit_kb {
+        limits = checked("output_limit_kb", limits.with_output(kib(size)))?;
+    }
+    Ok(limits)
+}
+
+fn compile_limits(asked: &ExecuteRequest) -> Result<Limits, Problem> {
+    let limits = Limits::compile();
+    match asked.compile_timeout_ms {
+        None => Ok(limits),
+        Some(time) => {
+            checked("compile_timeout_ms", limits.with_wall_time(Duration::from_millis(time)))
+        }
+    }
+}
+
+fn checked<E: Display>(field: &str, limits: Result<Limits, E>) -> Result<Limits, Problem> {
+    limits.map_err(|error| invalid(field, error))
+}
+
+fn field_of(error: &InvalidRequest) -> &'static str {
+    match error {
+        InvalidRequest::NoCode => "code",
+        InvalidRequest::Glob(_) => "collect",
+        InvalidRequest::Text(_) => "args or env",
+        InvalidRequest::Package(_) | InvalidRequest::Packages(_) => "packages",
+        InvalidRequest::Environment(_) => "environment",
+        InvalidRequest::Language(_) => "language",
+        InvalidRequest::UsageInterval(_) => "usage_interval_ms",
+        _ => "files",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn converted(mut fields: Value) -> Result<Request, Problem> {
+        let whole = fields.as_object_mut().unwrap();
+        whole.entry("language").or_insert("python".into());
+        if !whole.contains_key("files") {
+            whole.entry("code").or_insert("1".into());
+        }
+        convert(&serde_json::from_value(fields).unwrap(), None)
+    }
+
+    #[test]
+    fn every_field_arrives() {
+        let request = converted(json!({
+            "version": "3.11", "files": [{"path": "a.bin", "content": "/w==", "encoding": "base64"}],
+            "args": ["x"], "env": {"A": "b"}, "timeout_ms": 1500, "cpu_time_ms": 700,
+            "compile_timeout_ms": 2500, "memory_limit_mb": 64, "cpus": 0.5, "pids": 9,
+            "disk_mb": 3, "output_limit_kb": 5, "network": {"mode": "localhost"},
+            "collect": ["*.txt"], "packages": ["six"], "allow_missing": ["landlock"],
+            "usage_interval_ms": 50, "isolation": "auto"
+        }))
+        .unwrap();
+        assert_eq!(request.language().to_string(), "python@3.11");
+        assert_eq!(request.files()[0].contents, [0xff]);
+        assert_eq!((request.args()[0].as_str(), request.env()["A"].as_str()), ("x", "b"));
+        let limits = request.run_limits();
+        assert_eq!(limits.wall_time(), Duration::from_millis(1500));
+        assert_eq!(limits.cpu_time(), Some(Duration::from_millis(700)));
+        assert_eq!(limits.memory(), ByteSize::mib(64));
+        assert_eq!((limits.cpu_millis(), limits.pids()), (500, 9));
+        assert_eq!((limits.disk(), limits.output()), (ByteSize::mib(3), ByteSize::kib(5)));
+        assert_eq!(request.compile_limits().wall_time(), Duration::from_millis(2500));
+        assert_eq!(request.network(), NetworkPolicy::Localhost);
+        assert_eq!(request.collect()[0].to_string(), "*.txt");
+        assert_eq!(request.packages()[0].as_str(), "six");
+        assert!(request.allow_missing().contains(&Protection::Landlock));
+        assert_eq!(request.usage_interval(), Some(Duration::from_millis(50)));
+    }
+
+    #[test]
+    fn a_refusal_names_the_field() {
+        for (fields, field) in [
+            (json!({"timeout_ms": 0}), "timeout_ms"),
+            (json!({"cpu_time_ms": u64::MAX}), "cpu_time_ms"),
+            (json!({"memory_limit_mb": u64::MAX}), "memory_limit_mb"),
+            (json!({"disk_mb": 1_u64 << 44}), "disk_mb"),
+            (json!({"output_limit_kb": 0}), "output_limit_kb"),
+            (json!({"cpus": -1.0}), "cpus"),
+            (json!({"pids": 0}), "pids"),
+            (json!({"compile_timeout_ms": 0}), "compile_timeout_ms"),
+            (json!({"files": []}), "code"),
+            (json!({"files": [{"path": "../a", "content": ""}]}), "files"),
+            (json!({"files": [{"path": "a", "content": "?", "encoding": "base64"}]}), "files"),
+            (json!({"args": ["\0"]}), "args or env"),
+            (json!({"collect": ["../*"]}), "collect"),
+            (json!({"packages": ["-r"]}), "packages"),
+            (json!({"environment": ".."}), "environment"),
+            (json!({"allow_missing": ["magic"]}), "allow_missing"),
+            (json!({"isolation": "docker"}), "isolation"),
+            (json!({"network": {"mode": "allowlist"}}), "network"),
+            (json!({"network": {"mode": "none", "allow": ["a"]}}), "network"),
+            (json!({"workspace": "w"}), "workspace"),
+            (json!({"callback_url": "http://a"}), "callback_url"),
+            (json!({"labels": {"a": "x".repeat(300)}}), "labels"),
+            (json!({"language": "a b"}), "language"),
+            (json!({"language": "python@3", "version": "3"}), "version"),
+            (json!({"usage_interval_ms": 1}), "usage_interval_ms"),
+            (json!({"template": "{% for a in b %}"}), "template"),
+        ] {
+            let problem = converted(fields).unwrap_err();
+            assert_eq!(problem.code, Code::InvalidField);
+            assert!(problem.detail.starts_with(&format!("{field}: ")), "{}", problem.detail);
+        }
+    }
+
+    #[test]
+    fn a_template_frames_the_code_or_the_first_file() {
+        let template = "def f():\n    {{ code | indent(4) }}\n";
+        let request = converted(json!({"template": template, "code": "a\nb"})).unwrap();
+        assert_eq!(request.code(), Some("def f():\n    a\n    b\n"));
+        assert_eq!(request.snippet().unwrap().lines, 2..=3);
+        let files = json!([{"path": "x.py", "content": "a"}, {"path": "y.py", "content": "b"}]);
+        let request = converted(json!({"template": template, "files": files})).unwrap();
+        assert_eq!(request.files()[0].contents, b"def f():\n    a\n");
+        assert_eq!(request.files()[1].contents, b"b");
+    }
+
+    #[test]
+    fn a_name_given_before_is_kept() {
+        let asked = ExecuteRequest {
+            language: "bash".into(),
+            code: Some(String::new()),
+            ..ExecuteRequest::default()
+        };
+        let id = ExecutionId::generate();
+        assert_eq!(convert(&asked, Some(id)).unwrap().id(), id);
+    }
+}

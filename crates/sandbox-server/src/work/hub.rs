@@ -1,0 +1,123 @@
+//! The executions that are not over, by name; and how many of them there may be.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use sandbox_api::{Code, Problem};
+use sandbox_store::Idempotency;
+
+use super::live::{Live, Outcome, lock};
+
+/// What was accepted and is not over. Finished executions are read from the store: one is removed here
+/// only after it is complete there, so whoever does not find it here finds it there.
+#[derive(Default)]
+pub(super) struct Hub {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    live: HashMap<String, Arc<Live>>,
+    /// How many of each key's are not over.
+    by_owner: HashMap<String, usize>,
+    /// Those that were accepted and not begun.
+    waiting: HashSet<String>,
+    is_closed: bool,
+}
+
+/// How many executions there may be.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    pub(super) waiting: usize,
+    pub(super) per_key: usize,
+}
+
+impl Hub {
+    /// Adds a new execution if there is room for it.
+    pub(super) fn add(&self, live: &Arc<Live>, bounds: Bounds) -> Result<(), Problem> {
+        let mut state = lock(&self.state);
+        if state.is_closed {
+            return Err(Problem::new(Code::Unavailable, "the server is stopping"));
+        }
+        if let Some(owner) = &live.owner
+            && state.by_owner.get(owner).is_some_and(|count| *count >= bounds.per_key)
+        {
+            let reason = format!("this key has {} executions that are not over", bounds.per_key);
+            return Err(Problem::new(Code::QuotaExceeded, reason));
+        }
+        if state.waiting.len() >= bounds.waiting {
+            let reason = format!("{} executions wait already", bounds.waiting);
+            return Err(Problem::new(Code::QueueFull, reason));
+        }
+        state.insert(live);
+        Ok(())
+    }
+
+    /// Adds one that was accepted before the server was started.
+    pub(super) fn add_again(&self, live: &Arc<Live>) {
+        lock(&self.state).insert(live);
+    }
+
+    /// One of them waits no more.
+    pub(super) fn begun(&self, id: &str) {
+        lock(&self.state).waiting.remove(id);
+    }
+
+    /// Forgets one that is over.
+    pub(super) fn remove(&self, id: &str) {
+        let mut state = lock(&self.state);
+        let Some(live) = state.live.remove(id) else {
+            return;
+        };
+        state.waiting.remove(id);
+        if let Some(owner) = &live.owner
+            && let Some(count) = state.by_owner.get_mut(owner)
+        {
+            *count -= 1;
+            if *count == 0 {
+                state.by_owner.remove(owner);
+            }
+        }
+    }
+
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Live>> {
+        lock(&self.state).live.get(id).cloned()
+    }
+
+    /// The execution that a key began under this name, if it is not over.
+    pub(super) fn same(&self, owner: Option<&str>, asked: &Idempotency) -> Option<Arc<Live>> {
+        let is_same = |live: &&Arc<Live>| {
+            let name = live.idempotency.as_ref().map(|idempotency| &idempotency.key);
+            live.owner.as_deref() == owner && name == Some(&asked.key)
+        };
+        lock(&self.state).live.values().find(is_same).cloned()
+    }
+
+    /// Takes no more.
+    pub(super) fn close(&self) {
+        lock(&self.state).is_closed = true;
+    }
+
+    /// Those there are.
+    pub(super) fn all(&self) -> Vec<Arc<Live>> {
+        lock(&self.state).live.values().cloned().collect()
+    }
+
+    /// Lets go of all that still wait, in favour of the next start.
+    pub(super) fn put_all_back(&self) {
+        for live in self.all() {
+            live.end(Outcome::PutBack);
+            self.remove(&live.id);
+        }
+    }
+}
+
+impl State {
+    fn insert(&mut self, live: &Arc<Live>) {
+        if let Some(owner) = &live.owner {
+            *self.by_owner.entry(owner.clone()).or_default() += 1;
+        }
+        self.waiting.insert(live.id.clone());
+        self.live.insert(live.id.clone(), Arc::clone(live));
+    }
+}

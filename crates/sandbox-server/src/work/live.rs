@@ -1,0 +1,153 @@
+//! One execution that was accepted and is not over, and everybody who waits for it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use chrono::{DateTime, Utc};
+use sandbox::{CancelToken, Event, EventKind, Request, Requirements, Status};
+use sandbox_store::{Idempotency, StoredEvent};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::events::{Journal, Reading};
+
+/// An execution from acceptance to its end.
+pub(super) struct Live {
+    pub(super) id: String,
+    pub(super) owner: Option<String>,
+    pub(super) needs: Requirements,
+    pub(super) idempotency: Option<Idempotency>,
+    pub(super) created_at: DateTime<Utc>,
+    /// The same on a clock that is never set.
+    pub(super) accepted: Instant,
+    /// Ends the program, whoever asks.
+    pub(super) cancel: CancelToken,
+    /// Whether it was the client who asked, and not the server that stops.
+    cancelled_by_client: AtomicBool,
+    /// What is to be carried out, until somebody begins to.
+    request: Mutex<Option<Request>>,
+    started_at: Mutex<Option<DateTime<Utc>>>,
+    journal: Mutex<Journal>,
+    /// Changes with every event; the value says nothing.
+    news: watch::Sender<()>,
+    outcome: watch::Sender<Option<Outcome>>,
+}
+
+/// How it went out of our hands.
+#[derive(Clone, Debug)]
+pub(super) enum Outcome {
+    /// It is over.
+    Reported(Arc<Value>),
+    /// The server stops; the next start takes it up again.
+    PutBack,
+}
+
+impl Live {
+    pub(super) fn new(
+        owner: Option<String>,
+        request: Request,
+        needs: Requirements,
+        idempotency: Option<Idempotency>,
+        created_at: DateTime<Utc>,
+    ) -> Self {
+        let live = Self {
+            id: request.id().to_string(),
+            owner,
+            needs,
+            idempotency,
+            created_at,
+            accepted: Instant::now(),
+            cancel: CancelToken::new(),
+            cancelled_by_client: AtomicBool::new(false),
+            request: Mutex::new(Some(request)),
+            started_at: Mutex::new(None),
+            journal: Mutex::new(Journal::default()),
+            news: watch::Sender::new(()),
+            outcome: watch::Sender::new(None),
+        };
+        lock(&live.journal).add(EventKind::Queued);
+        live
+    }
+
+    /// Takes the request out, to carry it out.
+    pub(super) fn begin(&self, at: DateTime<Utc>) -> Option<Request> {
+        *lock(&self.started_at) = Some(at);
+        lock(&self.request).take()
+    }
+
+    /// Takes the request out, to end it without carrying it out.
+    pub(super) fn begin_never(&self) -> Option<Request> {
+        lock(&self.request).take()
+    }
+
+    /// Asks for the end in the client's name.
+    pub(super) fn cancel_for_client(&self) {
+        self.cancelled_by_client.store(true, Ordering::SeqCst);
+        self.cancel.cancel();
+    }
+
+    pub(super) fn is_cancelled_by_client(&self) -> bool {
+        self.cancelled_by_client.load(Ordering::SeqCst)
+    }
+
+    /// Writes down what the library tells.
+    pub(super) fn tell(&self, event: &Event) {
+        let mut journal = lock(&self.journal);
+        match &event.kind {
+            // The one was told at acceptance, when it happened; the other is told when it is stored.
+            EventKind::Queued | EventKind::Report(_) => return,
+            EventKind::Output(stream, bytes) => journal.write(*stream, bytes),
+            EventKind::Usage(_) if journal.is_long() => return,
+            other => journal.add(other.clone()),
+        }
+        drop(journal);
+        self.news.send_replace(());
+    }
+
+    /// All events, the last of which says that there is a report. To be stored with it.
+    pub(super) fn close_journal(&self) -> Vec<StoredEvent> {
+        lock(&self.journal).close()
+    }
+
+    /// Tells everybody who waits.
+    pub(super) fn end(&self, outcome: Outcome) {
+        if matches!(outcome, Outcome::PutBack) {
+            *lock(&self.started_at) = None;
+        }
+        self.outcome.send_replace(Some(outcome));
+        self.news.send_replace(());
+    }
+
+    /// Events after this one, as far as there are any now.
+    pub(super) fn read(&self, after: u64) -> Reading {
+        lock(&self.journal).read(after)
+    }
+
+    /// Wakes at every event from now on.
+    pub(super) fn news(&self) -> watch::Receiver<()> {
+        self.news.subscribe()
+    }
+
+    /// How it ended, if it did.
+    pub(super) fn outcome(&self) -> Option<Outcome> {
+        self.outcome.borrow().clone()
+    }
+
+    /// Waits until it is out of our hands.
+    pub(super) async fn ended(&self) {
+        // The sender is ours, so waiting cannot fail before there is an outcome.
+        let _ = self.outcome.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// How far it is, and since when it runs.
+    pub(super) fn progress(&self) -> (Status, Option<DateTime<Utc>>) {
+        let started_at = *lock(&self.started_at);
+        (if started_at.is_some() { Status::Running } else { Status::Queued }, started_at)
+    }
+}
+
+/// Nothing that is locked here is left half changed by a panic.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

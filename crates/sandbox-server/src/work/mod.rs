@@ -1,0 +1,205 @@
+//! Executions from acceptance to report: what handlers call, and what goes on behind it.
+//!
+//! [`convert`] checks what a client wrote, [`accept`] finds room for it and remembers it, [`worker`]
+//! carries it out when its turn comes, and [`hub`] knows everything that is not over. What is over is in
+//! the store, and what was accepted is there before the client hears of it.
+
+mod template;
+
+mod convert;
+
+mod events;
+mod live;
+
+mod budget;
+mod hub;
+mod shared;
+
+mod accept;
+mod recover;
+mod report;
+mod worker;
+
+mod stream;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sandbox::{Sandbox, Status};
+use sandbox_api::{Code, ExecuteRequest, Problem};
+use sandbox_store::{ExecutionFilter, Idempotency, Page, Store, StoreError};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+use crate::config::Config;
+use crate::keys::Identity;
+use crate::metrics::Metrics;
+pub(crate) use accept::Ticket;
+use live::{Live, lock};
+use shared::{Shared, WorkLimits, may_see, no_such, store_failed};
+pub(crate) use stream::EventStream;
+
+/// How long `cancel` waits for the end that it asked for. Programs are killed at once, so this is for
+/// machines that are very busy.
+const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a stop waits for executions that it cancelled.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
+
+/// All executions of this server.
+pub(crate) struct Work {
+    shared: Arc<Shared>,
+    /// `None` once it was waited for.
+    dispatcher: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Work {
+    /// Begins to carry out what is accepted. Needs a running Tokio.
+    pub(crate) fn start(
+        sandbox: Arc<Sandbox>,
+        store: Arc<dyn Store>,
+        config: &Config,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        Arc::new(Self::within(config.into(), sandbox, store, metrics))
+    }
+
+    fn within(
+        limits: WorkLimits,
+        sandbox: Arc<Sandbox>,
+        store: Arc<dyn Store>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let shared = Arc::new(Shared::new(limits, sandbox, store, metrics));
+        let dispatcher = tokio::spawn(worker::dispatch(Arc::clone(&shared)));
+        Self { shared, dispatcher: Mutex::new(Some(dispatcher)) }
+    }
+
+    /// Takes a request, or says why not. What was taken is carried out even if nobody waits for it.
+    pub(crate) async fn accept(
+        &self,
+        request: ExecuteRequest,
+        owner: &Identity,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Ticket, Problem> {
+        accept::accept(&self.shared, request, owner.key.clone(), idempotency).await
+    }
+
+    /// The report so far.
+    pub(crate) async fn report(&self, id: &str, owner: &Identity) -> Result<Value, Problem> {
+        match self.live(id, owner)? {
+            Some(live) => Ok(report::of_live(&live)),
+            None => self.shared.remembered(id, owner).await.map(report::of_record),
+        }
+    }
+
+    /// The report, when it is final or patience ends.
+    pub(crate) async fn wait(
+        &self,
+        id: &str,
+        owner: &Identity,
+        patience: Duration,
+    ) -> Result<Value, Problem> {
+        let Some(live) = self.live(id, owner)? else {
+            return self.shared.remembered(id, owner).await.map(report::of_record);
+        };
+        // Both answers are right: the report then says how far it is.
+        let _ = tokio::time::timeout(patience, live.ended()).await;
+        Ok(report::of_live(&live))
+    }
+
+    /// Ends an execution. One that is over stays as it is.
+    pub(crate) async fn cancel(&self, id: &str, owner: &Identity) -> Result<Value, Problem> {
+        let Some(live) = self.live(id, owner)? else {
+            return self.shared.remembered(id, owner).await.map(report::of_record);
+        };
+        self.shared.audit(owner.key.clone(), "cancel", id, Value::Null).await;
+        live.cancel_for_client();
+        if self.shared.queue.remove(id) {
+            let shared = Arc::clone(&self.shared);
+            let live = Arc::clone(&live);
+            // In a task of its own: the client may go away, the execution must still end.
+            tokio::spawn(async move {
+                worker::end_without_running(&shared, &live, Status::Cancelled, "cancelled").await;
+            });
+        }
+        self.wait(id, owner, CANCEL_PATIENCE).await
+    }
+
+    /// The events after this number, those to come included.
+    pub(crate) async fn events(
+        &self,
+        id: &str,
+        owner: &Identity,
+        after: u64,
+    ) -> Result<EventStream, Problem> {
+        if let Some(live) = self.live(id, owner)? {
+            return Ok(EventStream::live(live, after));
+        }
+        let record = self.shared.remembered(id, owner).await?;
+        let store = Arc::clone(&self.shared.store);
+        Ok(EventStream::stored(store, record.id, record.report, after))
+    }
+
+    /// A part of the history.
+    pub(crate) async fn list(&self, filter: ExecutionFilter) -> Result<Page, Problem> {
+        self.shared.store.list(filter).await.map_err(|error| match error {
+            StoreError::Cursor => Problem::new(Code::InvalidField, format!("cursor: {error}")),
+            error => store_failed(&error),
+        })
+    }
+
+    /// Takes up again what an earlier run of the server left.
+    pub(crate) async fn recover(&self) -> Result<(), StoreError> {
+        recover::recover(&self.shared).await
+    }
+
+    /// Measures what waits and runs.
+    pub(crate) fn measure(&self) {
+        let Shared { queue, metrics, budget, .. } = &*self.shared;
+        metrics.queue(queue.depth(), queue.oldest().unwrap_or_default());
+        metrics.running(budget.running());
+    }
+
+    /// Takes nothing more, lets what runs go on until the deadline, and leaves the rest to the next
+    /// start.
+    pub(crate) async fn shut_down(&self, deadline: Duration) {
+        let shared = &self.shared;
+        shared.hub.close();
+        shared.queue.close();
+        let dispatcher = lock(&self.dispatcher).take();
+        if let Some(dispatcher) = dispatcher {
+            // It only ends badly by a panic, which was printed when it happened.
+            let _ = dispatcher.await;
+        }
+        if !shared.nothing_in_hand(deadline).await {
+            for live in shared.hub.all() {
+                live.cancel.cancel();
+            }
+            if !shared.nothing_in_hand(STOP_PATIENCE).await {
+                tracing::error!("some executions did not end; the next start will see to them");
+            }
+        }
+        shared.hub.put_all_back();
+    }
+
+    /// An execution that is not over, if it is this client's.
+    fn live(&self, id: &str, owner: &Identity) -> Result<Option<Arc<Live>>, Problem> {
+        match self.shared.hub.get(id) {
+            Some(live) if !may_see(owner, live.owner.as_deref()) => Err(no_such(id)),
+            found => Ok(found),
+        }
+    }
+}
+
+impl Drop for Work {
+    /// Whoever did not shut down in order at least leaves no program running.
+    fn drop(&mut self) {
+        self.shared.queue.close();
+        for live in self.shared.hub.all() {
+            live.cancel.cancel();
+        }
+    }
+}

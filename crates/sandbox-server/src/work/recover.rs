@@ -1,0 +1,87 @@
+//! What an earlier run of the server accepted and did not end.
+//!
+//! What only waited is queued again. What was running is run a second time, because the machine may
+//! have failed for reasons of its own; if that run is cut short too, the execution is ended, so that no
+//! program can take the server down again and again.
+
+use std::sync::Arc;
+
+use chrono::Utc;
+use sandbox::{ExecutionId, Status};
+use sandbox_api::ExecuteRequest;
+use sandbox_store::{ExecutionRecord, StoreError};
+
+use super::accept::job;
+use super::convert::{convert, refusal};
+use super::live::Live;
+use super::report;
+use super::shared::Shared;
+
+/// An execution that was begun this often is not begun again.
+const MOST_ATTEMPTS: u32 = 2;
+
+pub(super) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
+    for record in shared.store.unfinished().await? {
+        let Ok(id) = record.id.parse::<ExecutionId>() else {
+            return Err(StoreError::Damaged(format!("'{}' is not an id", record.id)));
+        };
+        let was_running = record.status == Status::Running;
+        if was_running && record.attempts >= MOST_ATTEMPTS {
+            let reason = "the server was stopped while it ran, more than once";
+            give_up(shared, id, record, reason).await?;
+            continue;
+        }
+        match again(shared, id, &record).await {
+            Ok(live) => {
+                if was_running {
+                    shared.store.put_back(&record.id).await?;
+                }
+                let live = Arc::new(live);
+                shared.hub.add_again(&live);
+                // A queue that is closed already leaves it to the next start.
+                let _ = shared.queue.restore(job(&live));
+            }
+            Err(reason) => give_up(shared, id, record, &reason).await?,
+        }
+    }
+    Ok(())
+}
+
+/// The execution as it was accepted, if this server would still accept it.
+async fn again(
+    shared: &Arc<Shared>,
+    id: ExecutionId,
+    record: &ExecutionRecord,
+) -> Result<Live, String> {
+    let (json, sandbox) = (record.request.clone(), Arc::clone(&shared.sandbox));
+    let checking = tokio::task::spawn_blocking(move || {
+        let asked: ExecuteRequest =
+            serde_json::from_value(json).map_err(|error| error.to_string())?;
+        let request = convert(&asked, Some(id)).map_err(|problem| problem.detail)?;
+        let needs = sandbox.requirements(&request).map_err(|error| refusal(&error).detail)?;
+        Ok((request, needs))
+    });
+    let checked: Result<_, String> = checking.await.map_err(|error| error.to_string())?;
+    let (request, needs) = checked?;
+    if !shared.budget.could_fit(needs.memory.as_u64()) {
+        return Err(format!("{} is more memory than this server gives", needs.memory));
+    }
+    Ok(Live::new(record.owner.clone(), request, needs, None, record.created_at))
+}
+
+/// Ends an execution that cannot be carried out.
+async fn give_up(
+    shared: &Shared,
+    id: ExecutionId,
+    record: ExecutionRecord,
+    reason: &str,
+) -> Result<(), StoreError> {
+    let ended =
+        report::not_carried_out(id, &record.language, "", record.created_at, Status::Error, reason);
+    let events = report::only_event();
+    let value = report::to_value(&ended);
+    shared.store.finish(&record.id, Status::Error, value, events, Utc::now()).await?;
+    let detail = serde_json::json!({ "language": record.language, "status": Status::Error });
+    shared.audit(record.owner, "execute", &record.id, detail).await;
+    Ok(())
+}

@@ -1,0 +1,145 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use sandbox::{ByteSize, Sandbox, Status, with_causes};
+use sandbox_api::{Code, Problem};
+use sandbox_store::{AuditRecord, ExecutionRecord, LocalQueue, Scope, Store, StoreError};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, watch};
+
+use super::budget::Budget;
+use super::hub::{Bounds, Hub};
+use super::live::Live;
+use crate::config::Config;
+use crate::keys::Identity;
+use crate::metrics::Metrics;
+
+/// How much work is taken and done at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WorkLimits {
+    /// The most code and files in one execution.
+    pub(super) max_code: ByteSize,
+    /// Executions that run at once.
+    pub(super) concurrency: usize,
+    /// The sum of their memory limits.
+    pub(super) memory_budget: ByteSize,
+    /// Executions that wait at once.
+    pub(super) queue_bound: usize,
+    /// Executions of one key that wait or run at once.
+    pub(super) quota_per_key: usize,
+}
+
+/// What accepting and carrying out share.
+pub(super) struct Shared {
+    pub(super) sandbox: Arc<Sandbox>,
+    pub(super) store: Arc<dyn Store>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) limits: WorkLimits,
+    pub(super) queue: Arc<LocalQueue>,
+    pub(super) hub: Hub,
+    pub(super) budget: Arc<Budget>,
+    /// Executions that were begun and are not yet stored.
+    pub(super) in_hand: watch::Sender<usize>,
+    /// Templates are filled one at a time, which bounds the memory of all of them.
+    pub(super) templates: Semaphore,
+}
+
+impl From<&Config> for WorkLimits {
+    fn from(config: &Config) -> Self {
+        Self {
+            max_code: config.max_code,
+            concurrency: config.concurrency,
+            memory_budget: config.memory_budget,
+            queue_bound: config.queue_bound,
+            quota_per_key: config.quota_per_key,
+        }
+    }
+}
+
+impl Shared {
+    pub(super) fn new(
+        limits: WorkLimits,
+        sandbox: Arc<Sandbox>,
+        store: Arc<dyn Store>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let queue = Arc::new(LocalQueue::new(limits.queue_bound));
+        let memory = limits.memory_budget.as_u64();
+        let budget = Arc::new(Budget::new(limits.concurrency, memory, Arc::clone(&queue)));
+        Self {
+            sandbox,
+            store,
+            metrics,
+            limits,
+            queue,
+            hub: Hub::default(),
+            budget,
+            in_hand: watch::Sender::new(0),
+            templates: Semaphore::new(1),
+        }
+    }
+
+    pub(super) fn bounds(&self) -> Bounds {
+        Bounds { waiting: self.limits.queue_bound, per_key: self.limits.quota_per_key }
+    }
+
+    pub(super) async fn remembered(
+        &self,
+        id: &str,
+        owner: &Identity,
+    ) -> Result<ExecutionRecord, Problem> {
+        match self.store.execution(id).await {
+            Ok(Some(record)) if may_see(owner, record.owner.as_deref()) => Ok(record),
+            Ok(_) => Err(no_such(id)),
+            Err(error) => Err(store_failed(&error)),
+        }
+    }
+
+    /// Waits until everything that was begun is stored; false if it takes longer than this.
+    pub(super) async fn nothing_in_hand(&self, patience: Duration) -> bool {
+        let mut in_hand = self.in_hand.subscribe();
+        tokio::time::timeout(patience, in_hand.wait_for(|count| *count == 0)).await.is_ok()
+    }
+
+    /// Writes into the audit log. A failure must not undo what was done, so it is only logged.
+    pub(super) async fn audit(
+        &self,
+        actor: Option<String>,
+        action: &str,
+        subject: &str,
+        detail: Value,
+    ) {
+        let record = AuditRecord {
+            at: Utc::now(),
+            actor,
+            action: action.to_owned(),
+            subject: subject.to_owned(),
+            detail,
+        };
+        if let Err(error) = self.store.audit(record).await {
+            tracing::error!(subject, action, error = with_causes(&error), "no audit record");
+        }
+    }
+
+    /// The audit record of an execution that is over.
+    pub(super) async fn audit_end(&self, live: &Live, status: Status) {
+        let detail = json!({ "language": live.needs.language, "status": status });
+        self.audit(live.owner.clone(), "execute", &live.id, detail).await;
+    }
+}
+
+pub(super) fn may_see(client: &Identity, owner: Option<&str>) -> bool {
+    client.scopes.contains(&Scope::Admin) || client.key.as_deref() == owner
+}
+
+/// Also for what is another client's: that it exists is nobody else's business.
+pub(super) fn no_such(id: &str) -> Problem {
+    Problem::new(Code::NotFound, format!("there is no execution '{}'", id.escape_debug()))
+}
+
+/// A store that fails is told in the log in full, and to clients in general.
+pub(super) fn store_failed(error: &StoreError) -> Problem {
+    tracing::error!(error = with_causes(error), "the store failed");
+    Problem::new(Code::Unavailable, "the server cannot read or write what it remembers")
+}

@@ -1,0 +1,102 @@
+use super::*;
+use sandbox_api::Code;
+use sandbox_store::{ExecutionFilter, Idempotency};
+
+fn named(key: &str, body: &str) -> Idempotency {
+    Idempotency { key: key.into(), body_hash: body.into() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refusals_come_before_anything_is_remembered() {
+    let bench = Bench::new(limits()).await;
+    let request = |language: &str| ExecuteRequest { language: language.into(), ..bash("") };
+    assert_eq!(bench.refuse(request("pyhton")).await.code, Code::UnknownLanguage);
+    assert_eq!(bench.refuse(request("bash@99")).await.code, Code::LanguageUnavailable);
+    assert_eq!(bench.refuse(bash(&"#".repeat(70_000))).await.code, Code::CodeTooLarge);
+    let hungry = ExecuteRequest { memory_limit_mb: Some(2048), ..bash("") };
+    let problem = bench.refuse(hungry).await;
+    assert!(problem.detail.starts_with("memory_limit_mb: "), "{}", problem.detail);
+    assert_eq!(bench.store.unfinished().await.unwrap(), []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn as_many_wait_as_may_and_no_key_has_more_than_its_share() {
+    let few = WorkLimits { concurrency: 1, queue_bound: 2, quota_per_key: 2, ..limits() };
+    let bench = Bench::new(few).await;
+    let code = |client: Identity, code: &'static str| {
+        let work = &bench.work;
+        async move { work.accept(bash(code), &client, None).await }
+    };
+    let running = code(client("a"), "echo begun; sleep 50").await.unwrap();
+    let mut stream = bench.work.events(&running.id, &client("a"), 2).await.unwrap();
+    within(stream.next()).await.unwrap().unwrap();
+    code(client("a"), "true").await.unwrap();
+    assert_eq!(code(client("a"), "true").await.unwrap_err().code, Code::QuotaExceeded);
+    let last = code(client("b"), "true").await.unwrap();
+    assert_eq!(code(client("c"), "true").await.unwrap_err().code, Code::QueueFull);
+    bench.work.cancel(&running.id, &client("a")).await.unwrap();
+    let report = bench.work.wait(&last.id, &client("b"), PATIENCE).await.unwrap();
+    assert_eq!(report["status"], "completed");
+    code(client("c"), "true").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asking_twice_under_one_name_runs_once() {
+    let bench = Bench::new(WorkLimits { quota_per_key: 1, ..limits() }).await;
+    let ask = |client: Identity, name| {
+        let work = &bench.work;
+        async move { work.accept(bash("echo begun; sleep 50"), &client, Some(name)).await }
+    };
+    let first = ask(client("a"), named("n", "x")).await.unwrap();
+    // Also when there would be no room for another.
+    let again = ask(client("a"), named("n", "x")).await.unwrap();
+    assert_eq!((&again.id, again.is_new), (&first.id, false));
+    let other = ask(client("a"), named("n", "y")).await.unwrap_err();
+    assert_eq!(other.code, Code::IdempotencyConflict);
+    // Another client's names are its own.
+    let others = ask(client("b"), named("n", "y")).await.unwrap();
+    assert!(others.is_new);
+    bench.work.cancel(&others.id, &client("b")).await.unwrap();
+    let report = bench.work.cancel(&first.id, &client("a")).await.unwrap();
+    // And when it is over.
+    let again = ask(client("a"), named("n", "x")).await.unwrap();
+    assert_eq!((&json!(again.id), again.is_new), (&report["id"], false));
+    assert_eq!(
+        ask(client("a"), named("n", "y")).await.unwrap_err().code,
+        Code::IdempotencyConflict
+    );
+    assert!(ask(client("a"), named("m", "y")).await.unwrap().is_new);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_anothers_is_not_there() {
+    let bench = Bench::new(limits()).await;
+    let ticket = bench.work.accept(bash("echo begun; sleep 50"), &client("a"), None).await.unwrap();
+    for is_over in [false, true] {
+        for stranger in [client("b"), nobody()] {
+            let work = &bench.work;
+            let id = &ticket.id;
+            let problems = [
+                work.report(id, &stranger).await.err(),
+                work.wait(id, &stranger, PATIENCE).await.err(),
+                work.cancel(id, &stranger).await.err(),
+                work.events(id, &stranger, 0).await.err(),
+            ];
+            for problem in problems {
+                assert_eq!(problem.map(|problem| problem.code), Some(Code::NotFound));
+            }
+        }
+        let admin = Identity { key: Some("c".into()), scopes: vec![Scope::Admin] };
+        assert_eq!(bench.work.report(&ticket.id, &admin).await.unwrap()["id"], json!(ticket.id));
+        if !is_over {
+            within(bench.work.cancel(&ticket.id, &client("a"))).await.unwrap();
+        }
+    }
+    let of = |owner: &str| ExecutionFilter {
+        owner: Some(Some(owner.into())),
+        limit: 10,
+        ..ExecutionFilter::default()
+    };
+    assert_eq!(bench.work.list(of("a")).await.unwrap().executions.len(), 1);
+    assert_eq!(bench.work.list(of("b")).await.unwrap().executions.len(), 0);
+}

@@ -1,0 +1,22 @@
+//! What a server remembers, and the queue of what waits.
+//!
+//! [`Store`] keeps executions, their events, keys, idempotency records and the audit log; embedded it
+//! is [`SqliteStore`], and a server that has outgrown one machine implements it on another database.
+//! [`LocalQueue`] orders what was accepted and not begun. It is in memory and may be lost: after a
+//! crash it is filled again from the store.
+
+mod cursor;
+mod error;
+mod queue;
+mod record;
+mod sqlite;
+mod store;
+
+pub use error::StoreError;
+pub use queue::{Full, Job, LocalQueue};
+pub use record::{
+    AuditRecord, ExecutionFilter, ExecutionRecord, Idempotency, Inserted, KeyRecord, NewExecution,
+    NewKey, Page, Retention, Scope, StoredEvent, Swept,
+};
+pub use sqlite::SqliteStore;
+pub use store::{Answer, Store};

@@ -1,0 +1,68 @@
+use chrono::{DateTime, Utc};
+use futures_util::future::BoxFuture;
+use sandbox_core::Status;
+use serde_json::Value;
+
+use crate::{
+    AuditRecord, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord, NewExecution, NewKey, Page,
+    Retention, StoreError, StoredEvent, Swept,
+};
+
+/// The answer of a store, later.
+pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+
+/// What a server remembers. What was answered is there after a crash.
+pub trait Store: Send + Sync {
+    /// Remembers an accepted execution as `queued`.
+    fn insert(&self, new: NewExecution) -> Answer<'_, Inserted>;
+
+    /// An execution, whoever's it is: the caller checks that.
+    fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>>;
+
+    /// Executions that fit, the newest first.
+    fn list(&self, filter: ExecutionFilter) -> Answer<'_, Page>;
+
+    /// It was begun: `running`, and one attempt more.
+    fn begin<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, ()>;
+
+    /// It waits again: `queued`.
+    fn put_back<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+
+    /// It is over: its status, report and all of its events, in one step. Only the first end counts;
+    /// false if it was over already.
+    fn finish<'a>(
+        &'a self,
+        id: &'a str,
+        status: Status,
+        report: Value,
+        events: Vec<StoredEvent>,
+        at: DateTime<Utc>,
+    ) -> Answer<'a, bool>;
+
+    /// The events of a finished execution after this one, in order, at most so many.
+    fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>>;
+
+    /// Those that are `queued` or `running`, the oldest first: what a start finds after a crash.
+    fn unfinished(&self) -> Answer<'_, Vec<ExecutionRecord>>;
+
+    /// Remembers a key.
+    fn add_key(&self, key: NewKey) -> Answer<'_, ()>;
+
+    /// All keys, those that were taken back included.
+    fn keys(&self) -> Answer<'_, Vec<KeyRecord>>;
+
+    /// Takes a key back; false if there is none such that is valid.
+    fn revoke_key<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, bool>;
+
+    /// Writes into the audit log.
+    fn audit(&self, record: AuditRecord) -> Answer<'_, ()>;
+
+    /// The newest entries of the audit log.
+    fn audit_log(&self, most: u32) -> Answer<'_, Vec<AuditRecord>>;
+
+    /// Removes what is older than it should be, or too much. Idempotency records go after a day.
+    fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> Answer<'_, Swept>;
+
+    /// Whether it answers.
+    fn ping(&self) -> Answer<'_, ()>;
+}

@@ -1,0 +1,60 @@
+use sandbox_store::{AuditRecord, KeyRecord, NewKey, Scope, Store};
+use serde_json::json;
+
+use super::moment;
+
+fn key(id: &str, scopes: Vec<Scope>, at: i64) -> NewKey {
+    NewKey {
+        id: id.to_owned(),
+        name: "the build machine, \"one\"".to_owned(),
+        hash: vec![0, 255, 7],
+        scopes,
+        created_at: moment(at),
+    }
+}
+
+fn remembered(key: NewKey) -> KeyRecord {
+    KeyRecord {
+        id: key.id,
+        name: key.name,
+        hash: key.hash,
+        scopes: key.scopes,
+        created_at: key.created_at,
+        revoked_at: None,
+    }
+}
+
+pub(crate) async fn keys_are_remembered_and_taken_back(store: &dyn Store) {
+    assert!(store.keys().await.unwrap().is_empty());
+    let first = key("key_1", vec![Scope::Execute, Scope::Read, Scope::Admin], 0);
+    let second = key("key_2", vec![], 1);
+    store.add_key(first.clone()).await.unwrap();
+    store.add_key(second.clone()).await.unwrap();
+    assert!(store.add_key(key("key_1", vec![Scope::Admin], 2)).await.is_err(), "an id is unique");
+    let mut expected = [remembered(first), remembered(second)];
+    assert_eq!(store.keys().await.unwrap(), expected);
+
+    assert!(store.revoke_key("key_1", moment(3)).await.unwrap());
+    assert!(!store.revoke_key("key_1", moment(4)).await.unwrap(), "it was taken back before");
+    assert!(!store.revoke_key("key_3", moment(4)).await.unwrap(), "there is none such");
+    expected[0].revoked_at = Some(moment(3));
+    assert_eq!(store.keys().await.unwrap(), expected);
+}
+
+pub(crate) async fn the_audit_log_is_told_newest_first(store: &dyn Store) {
+    // The third was written when the clock had been set back.
+    let entries = [5, 6, 1].map(|at| AuditRecord {
+        at: moment(at),
+        actor: (at != 6).then(|| "key_1".to_owned()),
+        action: "execute".to_owned(),
+        subject: format!("exec_{at}"),
+        detail: json!({ "address": "127.0.0.1" }),
+    });
+    for entry in &entries {
+        store.audit(entry.clone()).await.unwrap();
+    }
+    let mut newest_first = entries;
+    newest_first.reverse();
+    assert_eq!(store.audit_log(10).await.unwrap(), newest_first);
+    assert_eq!(store.audit_log(2).await.unwrap(), newest_first[..2]);
+}

@@ -1,0 +1,173 @@
+use std::collections::BTreeMap;
+
+use sandbox_core::Status;
+use sandbox_store::{ExecutionRecord, Inserted, NewExecution, Store};
+use serde_json::json;
+
+use super::{end, event, insert, moment, named, new, owned};
+
+pub(crate) async fn what_is_inserted_is_read_back_whole(store: &dyn Store) {
+    let request = json!({ "code": "print('é\u{0}')", "args": [1, 2.5, null, { "deep": [true] }] });
+    let labels = BTreeMap::from([("team".to_owned(), "blue".to_owned())]);
+    let accepted = NewExecution {
+        request: request.clone(),
+        labels: labels.clone(),
+        priority: -7,
+        ..owned("key_a", new("exec_1", 0))
+    };
+    insert(store, accepted).await;
+    let expected = ExecutionRecord {
+        id: "exec_1".to_owned(),
+        owner: Some("key_a".to_owned()),
+        language: "python".to_owned(),
+        request,
+        status: Status::Queued,
+        labels,
+        priority: -7,
+        attempts: 0,
+        created_at: moment(0),
+        started_at: None,
+        finished_at: None,
+        report: None,
+    };
+    assert_eq!(store.execution("exec_1").await.unwrap(), Some(expected));
+    assert_eq!(store.execution("exec_2").await.unwrap(), None);
+}
+
+pub(crate) async fn an_id_is_taken_once(store: &dyn Store) {
+    insert(store, owned("key_a", new("exec_1", 0))).await;
+    assert!(store.insert(owned("key_b", new("exec_1", 1))).await.is_err());
+    let kept = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!(kept.owner.as_deref(), Some("key_a"));
+}
+
+pub(crate) async fn an_execution_begins_waits_again_and_ends(store: &dyn Store) {
+    insert(store, new("exec_1", 0)).await;
+
+    store.begin("exec_1", moment(1)).await.unwrap();
+    let begun = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!(
+        (begun.status, begun.attempts, begun.started_at),
+        (Status::Running, 1, Some(moment(1)))
+    );
+
+    store.put_back("exec_1").await.unwrap();
+    let waits = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((waits.status, waits.attempts, waits.started_at), (Status::Queued, 1, None));
+
+    store.begin("exec_1", moment(2)).await.unwrap();
+    let report = json!({ "exit_code": 1 });
+    let ended = store
+        .finish("exec_1", Status::RuntimeError, report.clone(), vec![event(1)], moment(3))
+        .await
+        .unwrap();
+    assert!(ended);
+    let over = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((over.status, over.attempts), (Status::RuntimeError, 2));
+    assert_eq!((over.started_at, over.finished_at), (Some(moment(2)), Some(moment(3))));
+    assert_eq!(over.report, Some(report));
+    assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
+}
+
+pub(crate) async fn only_the_first_end_counts(store: &dyn Store) {
+    insert(store, new("exec_1", 0)).await;
+    end(store, "exec_1", 1).await;
+    let before = store.execution("exec_1").await.unwrap();
+    let again = store
+        .finish("exec_1", Status::Cancelled, json!({}), vec![event(2)], moment(2))
+        .await
+        .unwrap();
+    assert!(!again);
+    assert_eq!(store.execution("exec_1").await.unwrap(), before);
+    assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
+    let unknown = store.finish("exec_2", Status::Error, json!({}), vec![], moment(2)).await;
+    assert!(!unknown.unwrap());
+}
+
+pub(crate) async fn what_is_over_does_not_begin_again(store: &dyn Store) {
+    insert(store, new("exec_1", 0)).await;
+    end(store, "exec_1", 1).await;
+    let before = store.execution("exec_1").await.unwrap();
+    store.begin("exec_1", moment(2)).await.unwrap();
+    store.put_back("exec_1").await.unwrap();
+    assert_eq!(store.execution("exec_1").await.unwrap(), before);
+}
+
+pub(crate) async fn an_end_is_written_whole_or_not_at_all(store: &dyn Store) {
+    insert(store, new("exec_1", 0)).await;
+    let before = store.execution("exec_1").await.unwrap();
+    // Two events with one number cannot be kept, so the last step of this end fails.
+    let events = vec![event(1), event(2), event(2)];
+    let failed = store.finish("exec_1", Status::Completed, json!({}), events, moment(1)).await;
+    assert!(failed.is_err());
+    assert_eq!(store.execution("exec_1").await.unwrap(), before);
+    assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), []);
+    // To be unfinished is not an end.
+    let unfinished = store.finish("exec_1", Status::Running, json!({}), vec![], moment(1)).await;
+    assert!(unfinished.is_err());
+    end(store, "exec_1", 2).await;
+}
+
+pub(crate) async fn events_are_read_from_any_place(store: &dyn Store) {
+    for id in ["exec_1", "exec_2"] {
+        insert(store, new(id, 0)).await;
+    }
+    let events: Vec<_> = (1..=5).map(event).collect();
+    store.finish("exec_1", Status::Completed, json!({}), events.clone(), moment(1)).await.unwrap();
+    assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), events);
+    assert_eq!(store.events("exec_1", 3, 10).await.unwrap(), events[3..]);
+    assert_eq!(store.events("exec_1", 1, 2).await.unwrap(), events[1..3]);
+    assert_eq!(store.events("exec_1", 5, 10).await.unwrap(), []);
+    assert_eq!(store.events("exec_1", u64::MAX, 10).await.unwrap(), []);
+    assert_eq!(store.events("exec_2", 0, 10).await.unwrap(), []);
+}
+
+pub(crate) async fn many_events_are_kept_in_order(store: &dyn Store) {
+    insert(store, new("exec_1", 0)).await;
+    let events: Vec<_> = (1..=2000).map(event).collect();
+    store.finish("exec_1", Status::Completed, json!({}), events.clone(), moment(1)).await.unwrap();
+    assert_eq!(store.events("exec_1", 0, u32::MAX).await.unwrap(), events);
+}
+
+pub(crate) async fn the_same_request_again_is_the_same_execution(store: &dyn Store) {
+    insert(store, named("mine", "hash", new("exec_1", 0))).await;
+    let again = store.insert(named("mine", "hash", new("exec_2", 1))).await.unwrap();
+    assert_eq!(again, Inserted::Before("exec_1".to_owned()));
+    let another = store.insert(named("mine", "other hash", new("exec_3", 1))).await.unwrap();
+    assert_eq!(another, Inserted::Conflict);
+    for id in ["exec_2", "exec_3"] {
+        assert_eq!(store.execution(id).await.unwrap(), None, "{id} was not accepted");
+    }
+    end(store, "exec_1", 2).await;
+    let after_its_end = store.insert(named("mine", "hash", new("exec_4", 3))).await.unwrap();
+    assert_eq!(after_its_end, Inserted::Before("exec_1".to_owned()));
+}
+
+pub(crate) async fn names_of_one_owner_are_free_for_another(store: &dyn Store) {
+    insert(store, named("same", "hash", new("exec_1", 0))).await;
+    insert(store, named("same", "hash", owned("key_a", new("exec_2", 0)))).await;
+    insert(store, named("same", "other hash", owned("key_b", new("exec_3", 0)))).await;
+    let again = store.insert(named("same", "hash", owned("key_a", new("exec_4", 0)))).await;
+    assert_eq!(again.unwrap(), Inserted::Before("exec_2".to_owned()));
+}
+
+pub(crate) async fn the_unfinished_are_told_oldest_first(store: &dyn Store) {
+    for (id, at) in [("exec_3", 3), ("exec_1", 1), ("exec_2", 2), ("exec_0", 0)] {
+        insert(store, new(id, at)).await;
+    }
+    store.begin("exec_1", moment(4)).await.unwrap();
+    end(store, "exec_2", 5).await;
+    let unfinished: Vec<_> = store
+        .unfinished()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|execution| (execution.id, execution.status))
+        .collect();
+    let expected = [
+        ("exec_0".to_owned(), Status::Queued),
+        ("exec_1".to_owned(), Status::Running),
+        ("exec_3".to_owned(), Status::Queued),
+    ];
+    assert_eq!(unfinished, expected);
+}

@@ -1,0 +1,99 @@
+use std::time::Duration;
+
+use sandbox_core::Status;
+use sandbox_store::{Inserted, NewExecution, Retention, Store, StoredEvent, Swept};
+use serde_json::json;
+
+use super::{all, end, ids, insert, moment, named, new};
+
+const FOR_EVER: Retention = Retention { age: Duration::MAX, bytes: u64::MAX };
+
+const DAY: i64 = 24 * 60 * 60;
+
+pub(crate) async fn what_is_too_old_goes(store: &dyn Store) {
+    for number in 0..5 {
+        let id = format!("exec_{number}");
+        insert(store, new(&id, number)).await;
+        end(store, &id, 10 + number).await;
+    }
+    assert_eq!(store.sweep(FOR_EVER, moment(1000)).await.unwrap(), Swept::default());
+    let retention = Retention { age: Duration::from_mins(1), ..FOR_EVER };
+    // 72 - 60 = 12: what ended at 10 and 11 is older, what ended at 12 is just as old as it may be.
+    let swept = store.sweep(retention, moment(72)).await.unwrap();
+    assert_eq!(swept, Swept { executions: 2, idempotency: 0 });
+    assert_eq!(ids(store, all()).await, ["exec_4", "exec_3", "exec_2"]);
+    assert!(store.events("exec_1", 0, 10).await.unwrap().is_empty());
+    assert_eq!(store.events("exec_2", 0, 10).await.unwrap().len(), 1);
+    assert_eq!(store.sweep(retention, moment(72)).await.unwrap(), Swept::default());
+}
+
+/// Each of these executions is a little larger than 30,000 bytes, in a part of its own.
+async fn insert_large(store: &dyn Store) {
+    let large = "x".repeat(30_000);
+    let request = NewExecution { request: json!({ "code": large }), ..new("in_request", 0) };
+    insert(store, request).await;
+    end(store, "in_request", 10).await;
+
+    insert(store, new("in_report", 0)).await;
+    let report = json!({ "stdout": large });
+    store.finish("in_report", Status::Completed, report, vec![], moment(11)).await.unwrap();
+
+    insert(store, new("in_event", 0)).await;
+    let event = StoredEvent { seq: 1, json: json!({ "data": large }).to_string() };
+    store.finish("in_event", Status::Completed, json!({}), vec![event], moment(12)).await.unwrap();
+}
+
+pub(crate) async fn the_oldest_go_until_the_rest_fits(store: &dyn Store) {
+    insert_large(store).await;
+    let at_most = |bytes| Retention { bytes, ..FOR_EVER };
+    assert_eq!(store.sweep(at_most(100_000), moment(20)).await.unwrap(), Swept::default());
+    assert_eq!(store.sweep(at_most(90_000), moment(20)).await.unwrap().executions, 1);
+    assert_eq!(store.execution("in_request").await.unwrap(), None);
+    assert_eq!(store.sweep(at_most(65_000), moment(20)).await.unwrap(), Swept::default());
+    assert_eq!(store.sweep(at_most(60_000), moment(20)).await.unwrap().executions, 1);
+    assert_eq!(ids(store, all()).await, ["in_event"]);
+    assert_eq!(store.sweep(at_most(30_000), moment(20)).await.unwrap().executions, 1);
+    assert!(ids(store, all()).await.is_empty());
+}
+
+pub(crate) async fn the_unfinished_stay(store: &dyn Store) {
+    insert(store, new("waits", 0)).await;
+    insert(store, new("runs", 0)).await;
+    store.begin("runs", moment(1)).await.unwrap();
+    insert(store, new("over", 0)).await;
+    end(store, "over", 2).await;
+    let nothing = Retention { age: Duration::ZERO, bytes: 0 };
+    assert_eq!(store.sweep(nothing, moment(1000)).await.unwrap().executions, 1);
+    assert_eq!(ids(store, all()).await, ["waits", "runs"]);
+}
+
+pub(crate) async fn names_are_forgotten_after_a_day(store: &dyn Store) {
+    insert(store, named("mine", "hash", new("exec_1", 0))).await;
+    let just_kept = store.sweep(FOR_EVER, moment(DAY)).await.unwrap();
+    assert_eq!(just_kept, Swept::default());
+    let forgotten = store.sweep(FOR_EVER, moment(DAY + 1)).await.unwrap();
+    assert_eq!(forgotten, Swept { executions: 0, idempotency: 1 });
+    insert(store, named("mine", "other hash", new("exec_2", DAY + 2))).await;
+    assert_eq!(ids(store, all()).await, ["exec_2", "exec_1"]);
+}
+
+pub(crate) async fn a_name_goes_with_its_execution(store: &dyn Store) {
+    insert(store, named("mine", "hash", new("exec_1", 0))).await;
+    end(store, "exec_1", 1).await;
+    let nothing = Retention { bytes: 0, ..FOR_EVER };
+    let swept = store.sweep(nothing, moment(2)).await.unwrap();
+    assert_eq!(swept, Swept { executions: 1, idempotency: 1 });
+    let again = store.insert(named("mine", "hash", new("exec_2", 3))).await.unwrap();
+    assert_eq!(again, Inserted::New, "an execution that is gone is no answer");
+}
+
+pub(crate) async fn more_than_one_step_is_swept(store: &dyn Store) {
+    for number in 0..450 {
+        let id = format!("exec_{number}");
+        insert(store, new(&id, 0)).await;
+        end(store, &id, number).await;
+    }
+    let retention = Retention { age: Duration::from_secs(10), ..FOR_EVER };
+    assert_eq!(store.sweep(retention, moment(455)).await.unwrap().executions, 445);
+    assert_eq!(ids(store, all()).await.len(), 5);
+}

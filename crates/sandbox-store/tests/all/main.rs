@@ -1,0 +1,6 @@
+//! What every store and the queue promise, held against the real thing.
+
+mod conformance;
+mod crash;
+mod queue;
+mod sqlite;

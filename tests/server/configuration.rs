@@ -1,0 +1,65 @@
+use crate::server::{command, output};
+
+fn data() -> tempfile::TempDir {
+    tempfile::tempdir().expect("there is room for temporary files")
+}
+
+#[test]
+fn other_machines_are_not_served_without_keys() {
+    let data = data();
+    let refused = output(data.path(), &["--listen", "0.0.0.0:0"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains("sandboxd keys create --name"), "{said}");
+}
+
+#[test]
+fn a_mistake_in_the_file_is_told_with_its_line() {
+    let data = data();
+    std::fs::write(data.path().join("sandboxd.toml"), "burst = 5\nport = 80\n")
+        .expect("the file can be written");
+    let refused = output(data.path(), &[]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        said.starts_with("sandboxd: sandboxd.toml, line 2: there is no setting 'port'"),
+        "{said}"
+    );
+}
+
+#[test]
+fn every_value_is_printed_with_its_origin() {
+    let data = data();
+    std::fs::write(data.path().join("sandboxd.toml"), "burst = 5\n")
+        .expect("the file can be written");
+    let printed = command(data.path(), &["config", "check", "--listen", "127.0.0.1:9"])
+        .env("SANDBOXD_WAIT_LIMIT", "7s")
+        .output()
+        .expect("sandboxd can be started");
+    assert!(printed.status.success(), "{printed:?}");
+    let text = String::from_utf8(printed.stdout).expect("it prints text");
+    let rows: Vec<Vec<_>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    for row in [
+        &["listen", "127.0.0.1:9", "#", "--listen"][..],
+        &["burst", "5", "#", "sandboxd.toml,", "line", "1"],
+        &["wait_limit", "7s", "#", "SANDBOXD_WAIT_LIMIT"],
+        &["queue_bound", "1000", "#", "default"],
+    ] {
+        assert!(rows.iter().any(|found| found == row), "{row:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn parts_that_are_not_in_this_build_are_refused() {
+    let data = data();
+    for arguments in [
+        ["--role", "api"],
+        ["--role", "worker"],
+        ["--queue", "redis://127.0.0.1"],
+        ["--database", "postgres://127.0.0.1/x"],
+    ] {
+        let refused = output(data.path(), &arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {refused:?}");
+    }
+}

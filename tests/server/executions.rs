@@ -1,0 +1,86 @@
+use serde_json::{Value, json};
+
+use crate::server::Server;
+
+fn data() -> tempfile::TempDir {
+    tempfile::tempdir().expect("there is room for temporary files")
+}
+
+#[test]
+fn code_is_run_and_the_report_comes_back() {
+    let data = data();
+    let server = Server::start(data.path());
+    let body = json!({ "language": "python", "code": "print(6 * 7)" }).to_string();
+    let answer = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let report = answer.json();
+    assert_eq!((&report["status"], &report["stdout"]), (&json!("completed"), &json!("42\n")));
+    let id = report["id"].as_str().expect("an id is text");
+    assert_eq!(server.get(&format!("/api/v1/execute/{id}")).json(), report);
+}
+
+#[test]
+fn code_that_was_only_accepted_is_found_by_its_id() {
+    let data = data();
+    let server = Server::start(data.path());
+    let id = server.accept("print('later')");
+    let report = server.final_report(&id);
+    assert_eq!((&report["status"], &report["stdout"]), (&json!("completed"), &json!("later\n")));
+}
+
+#[test]
+fn a_problem_is_told_by_its_code() {
+    let data = data();
+    let server = Server::start(data.path());
+    let body = json!({ "language": "python", "code": "1", "colour": "red" }).to_string();
+    let answer = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(answer.status, 400, "{answer:?}");
+    let detail = answer.json()["detail"].to_string();
+    assert!(detail.contains("colour"), "{detail}");
+    assert_eq!(server.get("/api/v1/execute/exec_00000000000000000000000000").status, 404);
+}
+
+#[test]
+fn events_come_in_order_and_can_be_taken_up_again() {
+    let data = data();
+    let server = Server::start(data.path());
+    let id = server.accept("for n in range(5): print(n, flush=True)");
+    let stream = |from: &str, header: Option<&str>| {
+        let path = format!("/api/v1/execute/{id}/stream{from}");
+        let mut headers = vec![("Accept", "text/event-stream")];
+        headers.extend(header.map(|last| ("Last-Event-ID", last)));
+        let answer = server.send("GET", &path, &headers, "");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        events(&answer.body)
+    };
+    let all = stream("", None);
+    let numbers: Vec<_> = all.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
+    let expected: Vec<u64> = (1..=all.len() as u64).collect();
+    assert_eq!(numbers, expected);
+    let printed: String = all.iter().filter(|event| event["type"] == "stdout").map(text).collect();
+    assert_eq!(printed, "0\n1\n2\n3\n4\n");
+    assert_eq!(all.last().expect("there are events")["type"], "report");
+    assert_eq!(stream("?from=3", None), all[2..], "from the third on");
+    assert_eq!(stream("", Some("3")), all[3..], "after the third");
+}
+
+#[test]
+fn metrics_are_counted_while_serving() {
+    let data = data();
+    let server = Server::start(data.path());
+    server.final_report(&server.accept("1"));
+    let text = server.get("/metrics").body;
+    let counted = "sandboxd_executions_total{language=\"python\",isolation=\"native\",\
+                   status=\"completed\"} 1";
+    assert!(text.lines().any(|line| line == counted), "{text}");
+}
+
+fn text(event: &Value) -> String {
+    event["data"].as_str().expect("output is text here").to_owned()
+}
+
+/// The data of each event in a stream of them.
+fn events(stream: &str) -> Vec<Value> {
+    let lines = stream.lines().filter_map(|line| line.strip_prefix("data:"));
+    lines.map(|data| serde_json::from_str(data).expect("each event is JSON")).collect()
+}

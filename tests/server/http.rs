@@ -1,0 +1,80 @@
+//! A client of one request a connection, small enough to be sure of.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Longer than any answer takes on a busy machine.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+/// Sends a request; none if the server went away before it answered.
+pub(crate) fn try_send(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Option<Answer> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
+    let mut request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n",
+        body.len()
+    );
+    for (name, value) in headers {
+        request.push_str(name);
+        request.push_str(": ");
+        request.push_str(value);
+        request.push_str("\r\n");
+    }
+    request.push_str("\r\n");
+    request.push_str(body);
+    stream.write_all(request.as_bytes()).ok()?;
+    read(BufReader::new(stream))
+}
+
+fn read(mut stream: BufReader<TcpStream>) -> Option<Answer> {
+    let status = line(&mut stream)?.split(' ').nth(1)?.parse().ok()?;
+    let mut is_chunked = false;
+    loop {
+        let header = line(&mut stream)?.to_ascii_lowercase();
+        if header.is_empty() {
+            break;
+        }
+        is_chunked |= header == "transfer-encoding: chunked";
+    }
+    let mut body = Vec::new();
+    if is_chunked {
+        while let size @ 1.. = usize::from_str_radix(&line(&mut stream)?, 16).ok()? {
+            let start = body.len();
+            body.resize(start + size, 0);
+            stream.read_exact(&mut body[start..]).ok()?;
+            line(&mut stream)?;
+        }
+    } else {
+        stream.read_to_end(&mut body).ok()?;
+    }
+    Some(Answer { status, body: String::from_utf8(body).expect("the server answers in UTF-8") })
+}
+
+fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {
+    let mut line = String::new();
+    let read = stream.read_line(&mut line).ok()?;
+    (read > 0).then(|| line.trim_end().to_owned())
+}

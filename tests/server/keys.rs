@@ -1,0 +1,78 @@
+use std::path::Path;
+
+use sandbox_tests::wait::wait_for;
+use serde_json::json;
+
+use crate::server::{SOON, Server, output};
+
+fn create(data: &Path, name: &str) -> String {
+    let created = output(data, &["keys", "create", "--name", name]);
+    assert!(created.status.success(), "{created:?}");
+    String::from_utf8(created.stdout).expect("a key is text").trim_end().to_owned()
+}
+
+fn status(server: &Server, key: &str) -> u16 {
+    server.send("GET", "/api/v1/executions", &[("X-API-Key", key)], "").status
+}
+
+/// Waits until the server answers a key so.
+fn assert_becomes(server: &Server, key: &str, expected: u16) {
+    let became = wait_for(SOON, || (status(server, key) == expected).then_some(()));
+    assert!(became.is_some(), "it is {} instead of {expected}", status(server, key));
+}
+
+#[test]
+fn a_running_server_hears_of_keys_that_are_made_and_revoked() {
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let first = create(data.path(), "first");
+    let server = Server::start(data.path());
+    assert_eq!(server.get("/api/v1/executions").status, 401);
+    assert_eq!(status(&server, &first), 200);
+
+    let second = create(data.path(), "second");
+    assert_becomes(&server, &second, 200);
+    let id = first.split('_').nth(1).expect("a key has an id");
+    let revoked = output(data.path(), &["keys", "revoke", id]);
+    assert!(revoked.status.success(), "{revoked:?}");
+    assert_becomes(&server, &first, 401);
+    assert_eq!(status(&server, &second), 200);
+
+    let listed = output(data.path(), &["keys", "list"]);
+    let listed = String::from_utf8(listed.stdout).expect("it prints text");
+    assert!(listed.contains(id) && listed.contains("revoked"), "{listed}");
+    let (_, log) = server.stop();
+    for key in [first, second] {
+        let secret = key.rsplit('_').next().expect("a key has a secret");
+        assert!(!log.contains(secret), "a key stands in the log");
+        assert!(!listed.contains(secret), "a key stands in the list");
+    }
+}
+
+#[test]
+fn a_server_that_had_keys_is_closed_when_the_last_is_revoked() {
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let key = create(data.path(), "only");
+    let id = key.split('_').nth(1).expect("a key has an id");
+    assert!(output(data.path(), &["keys", "revoke", id]).status.success());
+    let server = Server::start(data.path());
+    assert_eq!(server.get("/api/v1/executions").status, 401);
+    assert_eq!(status(&server, &key), 401);
+}
+
+#[test]
+fn one_client_does_not_find_what_is_another_s() {
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let [ours, theirs] = ["ours", "theirs"].map(|name| create(data.path(), name));
+    let server = Server::start(data.path());
+    let body = json!({ "language": "python", "code": "print('secret')" }).to_string();
+    let ours = [("X-API-Key", ours.as_str())];
+    let theirs = [("X-API-Key", theirs.as_str())];
+    let answer = server.send("POST", "/api/v1/execute", &ours, &body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let report = answer.json();
+    let path = format!("/api/v1/execute/{}", report["id"].as_str().expect("an id is text"));
+    assert_eq!(server.send("GET", &path, &ours, "").status, 200);
+    assert_eq!(server.send("GET", &path, &theirs, "").status, 404);
+    assert_eq!(server.send("DELETE", &path, &theirs, "").status, 404);
+    assert_eq!(server.send("GET", &format!("{path}/stream"), &theirs, "").status, 404);
+}

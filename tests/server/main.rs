@@ -1,0 +1,10 @@
+//! `sandboxd` as its users have it: a real process, real sockets, real signals.
+
+mod http;
+mod server;
+
+mod configuration;
+mod executions;
+mod keys;
+mod killed;
+mod stopped;

@@ -1,0 +1,199 @@
+//! A server of its own for each test.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use sandbox_tests::process::descendants_of;
+use sandbox_tests::residue::cgroups_of;
+use sandbox_tests::wait::{wait_for, wait_until_empty};
+use serde_json::{Value, json};
+
+use crate::http::{Answer, try_send};
+
+/// Whatever a server does in a moment is done by then, on a machine with other things to do.
+pub(crate) const SOON: Duration = Duration::from_secs(20);
+
+/// Rates are not what most tests are about.
+const SETTINGS: &[(&str, &str)] = &[
+    ("SANDBOXD_LOG", "json"),
+    ("SANDBOXD_REQUESTS_PER_MINUTE", "600000"),
+    ("SANDBOXD_BURST", "100000"),
+];
+
+/// `sandboxd` with these arguments, keeping what it keeps in `data`.
+pub(crate) fn command(data: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tested-sandboxd"));
+    // No configuration file of whoever runs the tests is read.
+    command.current_dir(data).env("XDG_CONFIG_HOME", data).stdin(Stdio::null());
+    command.args(["--data-dir", data.to_str().expect("temporary paths are text")]).args(arguments);
+    command
+}
+
+/// Runs a command that ends by itself.
+pub(crate) fn output(data: &Path, arguments: &[&str]) -> Output {
+    command(data, arguments).output().expect("sandboxd can be started")
+}
+
+/// A server that runs. It is killed if a test forgets it.
+pub(crate) struct Server {
+    process: Child,
+    pub(crate) address: SocketAddr,
+    log: Option<JoinHandle<String>>,
+}
+
+impl Server {
+    pub(crate) fn start(data: &Path) -> Self {
+        Self::start_with(data, &[])
+    }
+
+    /// Starts with further variables, and waits until it listens.
+    pub(crate) fn start_with(data: &Path, variables: &[(&str, &str)]) -> Self {
+        let mut process = command(data, &["--listen", "127.0.0.1:0"])
+            .envs(SETTINGS.iter().copied())
+            .envs(variables.iter().copied())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("sandboxd can be started");
+        let stderr = BufReader::new(process.stderr.take().expect("its log is a pipe"));
+        let (sender, addresses): (Sender<SocketAddr>, Receiver<SocketAddr>) = channel();
+        let log = std::thread::spawn(move || {
+            let mut log = String::new();
+            for line in stderr.lines() {
+                let line = line.expect("the log is text");
+                let fields: Value = serde_json::from_str(&line).unwrap_or_default();
+                if let Some(address) = fields["address"].as_str() {
+                    // Nobody listens any more if the test has failed already.
+                    let _ = sender.send(address.parse().expect("it is an address"));
+                }
+                log.push_str(&line);
+                log.push('\n');
+            }
+            log
+        });
+        let Ok(address) = addresses.recv_timeout(SOON) else {
+            // One that has ended already needs no killing.
+            let _ = process.kill();
+            let _ = process.wait();
+            panic!("sandboxd did not start:\n{}", log.join().expect("the log was read"));
+        };
+        Self { process, address, log: Some(log) }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub(crate) fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> Answer {
+        let answer = try_send(self.address, method, path, headers, body);
+        answer.unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.send("GET", path, &[], "")
+    }
+
+    /// Accepts Python code for later and gives its id.
+    pub(crate) fn accept(&self, code: &str) -> String {
+        let body = json!({ "language": "python", "code": code }).to_string();
+        let answer = self.send("POST", "/api/v1/execute?wait=false", &[], &body);
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.json()["id"].as_str().expect("an id is text").to_owned()
+    }
+
+    /// The report once it is final.
+    pub(crate) fn final_report(&self, id: &str) -> Value {
+        let mut last = Value::Null;
+        let found = wait_for(Duration::from_mins(1), || {
+            last = self.get(&format!("/api/v1/execute/{id}?wait=10")).json();
+            let is_final = !matches!(last["status"].as_str(), Some("queued" | "running") | None);
+            is_final.then(|| last.clone())
+        });
+        found.unwrap_or_else(|| panic!("{id} never ended: {last}"))
+    }
+
+    /// Waits until an execution is running.
+    pub(crate) fn wait_until_running(&self, id: &str) {
+        let path = format!("/api/v1/execute/{id}");
+        let running =
+            wait_for(SOON, || (self.get(&path).json()["status"] == "running").then_some(()));
+        assert!(running.is_some(), "{}", self.get(&path).body);
+    }
+
+    /// Asks it to stop, and gives back how it ended and what it logged.
+    pub(crate) fn stop(mut self) -> (ExitStatus, String) {
+        self.signal(Signal::TERM);
+        let ended = wait_for(SOON, || self.process.try_wait().expect("it is our child"));
+        (ended.expect("a server that is asked to stop does"), self.take_log())
+    }
+
+    /// Ends it without warning.
+    pub(crate) fn kill(mut self) {
+        self.signal(Signal::KILL);
+        self.process.wait().expect("it is our child");
+    }
+
+    fn signal(&self, signal: Signal) {
+        let id = i32::try_from(self.process.id()).expect("process ids are small");
+        let id = Pid::from_raw(id).expect("no child has the id 0");
+        kill_process(id, signal).expect("it is our child and was not waited for");
+    }
+
+    fn take_log(&mut self) -> String {
+        let log = self.log.take().expect("the log is read once");
+        log.join().expect("the log was read")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // One that has ended already needs no killing.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What a server has started, to be sure later that it is gone.
+pub(crate) struct Belongings {
+    server: u32,
+    processes: Vec<i32>,
+}
+
+impl Belongings {
+    pub(crate) fn of(server: &Server) -> Self {
+        let id = i32::try_from(server.id()).expect("process ids are small");
+        let processes: Vec<_> = descendants_of(id).iter().map(|process| process.id).collect();
+        assert!(!processes.is_empty(), "a server has a launcher at least");
+        Self { server: server.id(), processes }
+    }
+
+    /// Fails the test if a process or a cgroup of the server outlives it.
+    pub(crate) fn assert_gone(&self) {
+        let alive = || self.processes.iter().copied().filter(|id| is_alive(*id)).collect();
+        let left: Vec<i32> = wait_until_empty(SOON, alive);
+        assert!(left.is_empty(), "processes {left:?} outlived their server");
+        let left = wait_until_empty(SOON, || cgroups_of(self.server));
+        assert!(left.is_empty(), "{left:#?} outlived their server");
+    }
+}
+
+/// Whether there is such a process that still does something: who waits for orphans is not our matter.
+fn is_alive(id: i32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
+        return false;
+    };
+    let state = stat.rsplit_once(") ").and_then(|(_, behind)| behind.chars().next());
+    !matches!(state, Some('Z' | 'X') | None)
+}

@@ -1,7 +1,7 @@
 //! `sandboxd`: the sandbox library behind HTTP.
 //!
-//! A request travels from [`api`] (what clients see) through [`work`] (admission, queue, workers,
-//! events) into the library, and its report back. [`state`] is what all handlers share, [`serve`] puts
+//! A request travels from `api` (what clients see) through `work` (admission, queue, workers,
+//! events) into the library, and its report back. `state` is what all handlers share, `serve` puts
 //! the parts together.
 
 mod commands;

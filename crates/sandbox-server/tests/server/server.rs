@@ -28,7 +28,7 @@ const SETTINGS: &[(&str, &str)] = &[
 
 /// `sandboxd` with these arguments, keeping what it keeps in `data`.
 pub(crate) fn command(data: &Path, arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_tested-sandboxd"));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_sandboxd"));
     // No configuration file of whoever runs the tests is read.
     command.current_dir(data).env("XDG_CONFIG_HOME", data).stdin(Stdio::null());
     command.args(["--data-dir", data.to_str().expect("temporary paths are text")]).args(arguments);

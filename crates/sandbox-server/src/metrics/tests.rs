@@ -97,7 +97,7 @@ fn prometheus_own_checker_has_nothing_to_say() {
     let mut checker = match checker {
         Ok(checker) => checker,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            writeln!(std::io::stderr(), "!!! SKIPPED: there is no promtool here").unwrap();
+            sandbox_tests::skip::skip("metrics by promtool", "there is no promtool here");
             return;
         }
         Err(error) => panic!("promtool cannot be started: {error}"),

@@ -2,8 +2,8 @@
 //!
 //! [`Store`] keeps executions, their events, keys, idempotency records and the audit log; embedded it
 //! is [`SqliteStore`], and a server that has outgrown one machine implements it on another database.
-//! [`LocalQueue`] orders what was accepted and not begun. It is in memory and may be lost: after a
-//! crash it is filled again from the store.
+//! [`Queue`] orders what was accepted and not begun; embedded it is [`LocalQueue`]. It may be lost: after
+//! a crash it is filled again from the store.
 
 mod cursor;
 mod error;
@@ -13,10 +13,10 @@ mod sqlite;
 mod store;
 
 pub use error::StoreError;
-pub use queue::{Full, Job, LocalQueue};
+pub use queue::{Job, LocalQueue, Queue, QueueError};
 pub use record::{
-    AuditRecord, ExecutionFilter, ExecutionRecord, Idempotency, Inserted, KeyRecord, NewExecution,
-    NewKey, Page, Retention, Scope, StoredEvent, Swept,
+    AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Idempotency, Inserted, KeyRecord,
+    NewExecution, NewKey, Page, Retention, Scope, StoredEvent, Swept,
 };
 pub use sqlite::SqliteStore;
 pub use store::{Answer, Store};

@@ -51,8 +51,27 @@ pub struct NewExecution {
     pub priority: i32,
     /// When it was accepted.
     pub created_at: DateTime<Utc>,
+    /// When it was begun, if that was at once: it is `running` then, for the first time.
+    pub begun_at: Option<DateTime<Utc>>,
     /// Under which name the client may ask again without starting it twice.
     pub idempotency: Option<Idempotency>,
+}
+
+/// The end of an execution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ending {
+    /// Which execution.
+    pub id: String,
+    /// How it ended.
+    pub status: Status,
+    /// Its report.
+    pub report: Value,
+    /// All of its events.
+    pub events: Vec<StoredEvent>,
+    /// When it ended.
+    pub at: DateTime<Utc>,
+    /// What the audit log says about it.
+    pub audit: AuditRecord,
 }
 
 /// A client's name for a request, and a hash of what it asked for.

@@ -1,19 +1,20 @@
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
-use sandbox_core::Status;
-use serde_json::Value;
 
 use crate::{
-    AuditRecord, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord, NewExecution, NewKey, Page,
-    Retention, StoreError, StoredEvent, Swept,
+    AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord, NewExecution,
+    NewKey, Page, Retention, StoreError, StoredEvent, Swept,
 };
 
 /// The answer of a store, later.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
 /// What a server remembers. What was answered is there after a crash.
+///
+/// A write is asked for by the call, not by waiting for its answer: writes are carried out in the order of
+/// the calls, also those whose answer nobody waits for.
 pub trait Store: Send + Sync {
-    /// Remembers an accepted execution as `queued`.
+    /// Remembers an accepted execution, as `queued` or as begun.
     fn insert(&self, new: NewExecution) -> Answer<'_, Inserted>;
 
     /// An execution, whoever's it is: the caller checks that.
@@ -28,16 +29,8 @@ pub trait Store: Send + Sync {
     /// It waits again: `queued`.
     fn put_back<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
 
-    /// It is over: its status, report and all of its events, in one step. Only the first end counts;
-    /// false if it was over already.
-    fn finish<'a>(
-        &'a self,
-        id: &'a str,
-        status: Status,
-        report: Value,
-        events: Vec<StoredEvent>,
-        at: DateTime<Utc>,
-    ) -> Answer<'a, bool>;
+    /// It is over, in one step. Only the first end counts; false if it was over already.
+    fn finish(&self, ending: Ending) -> Answer<'_, bool>;
 
     /// The events of a finished execution after this one, in order, at most so many.
     fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>>;

@@ -15,6 +15,7 @@ use super::query::{Query, Wait};
 use super::refusal::Refusal;
 use super::schema;
 use crate::state::AppState;
+use crate::work::AnswerWith;
 
 /// As many as one call may ask for.
 const MOST_REQUESTS: usize = 100;
@@ -97,7 +98,7 @@ async fn accept(
         caller.take_token().map_err(Refusal::into_problem)?;
     }
     let idempotency = key.map(|key| name_for(&request, format!("{key}:{place}")));
-    let accepted = state.work.accept(request, caller.identity(), idempotency).await;
+    let accepted = state.work.accept(request, caller.identity(), idempotency, AnswerWith::Id).await;
     accepted.map(|ticket| ticket.id).map_err(|problem| match problem.code {
         Code::InvalidField => {
             let detail = format!("requests[{place}]: {}", problem.detail);

@@ -16,6 +16,7 @@ use super::query::{Id, Query, Wait};
 use super::refusal::Refusal;
 use super::schema;
 use crate::state::AppState;
+use crate::work::AnswerWith;
 
 /// Longer ones are not names of requests.
 const LONGEST_IDEMPOTENCY_KEY: usize = 255;
@@ -51,14 +52,18 @@ pub(super) async fn execute(
     let preferred = Wait::preferred(&headers);
     let wait = asked.or(preferred).unwrap_or(Wait::Long);
     let idempotency = idempotency_key(&headers)?.map(|key| name_for(&request, key));
-    let ticket = state.work.accept(request, caller.identity(), idempotency).await?;
     let patience = wait.patience(state.config.wait_limit);
+    let answer = if patience.is_zero() { AnswerWith::Id } else { AnswerWith::Report };
+    let ticket = state.work.accept(request, caller.identity(), idempotency, answer).await?;
     let mut response = if patience.is_zero() && ticket.is_new {
         accepted(&ticket.id, "queued")
     } else {
         let report = state.work.wait(&ticket.id, caller.identity(), patience).await?;
         match unfinished(&report) {
-            Some(status) => accepted(&ticket.id, status),
+            Some(status) => {
+                state.work.promise(&ticket.id).await?;
+                accepted(&ticket.id, status)
+            }
             None => Answer(report).into_response(),
         }
     };

@@ -42,7 +42,7 @@ pub(super) async fn metrics(
     State(state): State<AppState>,
     _caller: Caller<Read>,
 ) -> impl IntoResponse {
-    state.work.measure();
+    state.work.measure().await;
     let media_type = "text/plain; version=0.0.4; charset=utf-8";
     ([(CONTENT_TYPE, media_type)], state.metrics.encode())
 }

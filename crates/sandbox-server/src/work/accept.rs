@@ -21,6 +21,15 @@ pub(crate) struct Ticket {
     pub(crate) is_new: bool,
 }
 
+/// What the client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AnswerWith {
+    /// The id: it is a promise, so what it names is stored before the client hears it.
+    Id,
+    /// The report. Until then nothing was promised, and storing goes on while the program runs.
+    Report,
+}
+
 /// A request that was checked.
 struct Checked {
     request: Request,
@@ -37,6 +46,7 @@ pub(super) async fn accept(
     asked: ExecuteRequest,
     owner: Option<String>,
     idempotency: Option<Idempotency>,
+    answer: AnswerWith,
 ) -> Result<Ticket, Problem> {
     let most = shared.limits.max_code;
     if code_size(&asked) > most.as_usize() {
@@ -47,7 +57,7 @@ pub(super) async fn accept(
     let Checked { request, needs, json } = check(shared, asked).await?;
     refuse_too_much_memory(shared, &request, &needs)?;
     let created_at = Utc::now();
-    let live = Live::new(owner.clone(), request, needs, idempotency.clone(), created_at);
+    let live = Live::new(owner.clone(), request, needs, idempotency.clone(), created_at, 0);
     let new = NewExecution {
         id: live.id.clone(),
         owner,
@@ -56,12 +66,13 @@ pub(super) async fn accept(
         labels,
         priority: PRIORITY,
         created_at,
+        begun_at: None,
         idempotency,
     };
     // In a task of its own: a client that goes away in the middle must not leave an execution that is
     // stored and in no queue.
     let shared = Arc::clone(shared);
-    let task = tokio::spawn(async move { admit(&shared, Arc::new(live), new).await });
+    let task = tokio::spawn(async move { admit(&shared, Arc::new(live), new, answer).await });
     task.await.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "accepting it failed")))
 }
 
@@ -102,18 +113,24 @@ fn refuse_too_much_memory(
     Err(invalid("memory_limit_mb", reason))
 }
 
-async fn admit(shared: &Shared, live: Arc<Live>, new: NewExecution) -> Result<Ticket, Problem> {
+async fn admit(
+    shared: &Shared,
+    live: Arc<Live>,
+    new: NewExecution,
+    answer: AnswerWith,
+) -> Result<Ticket, Problem> {
     if let Err(problem) = shared.hub.add(&live, shared.bounds()) {
         // Asking again for what runs already takes no room.
         return same_again(shared, &live).unwrap_or(Err(problem));
     }
+    if answer == AnswerWith::Report && new.idempotency.is_none() {
+        live.store_later(new);
+        return Ok(enqueue(shared, &live).await);
+    }
     match shared.store.insert(new).await {
         Ok(Inserted::New) => {
-            shared.metrics.accepted(&live.needs.language);
-            // The hub has kept room for it, so that only a queue that was closed refuses it. Then the
-            // server stops, and the next start finds it in the store.
-            let _ = shared.queue.push(job(&live));
-            Ok(Ticket { id: live.id.clone(), is_new: true })
+            live.set_stored();
+            Ok(enqueue(shared, &live).await)
         }
         Ok(Inserted::Before(id)) => {
             shared.hub.remove(&live.id);
@@ -128,6 +145,14 @@ async fn admit(shared: &Shared, live: Arc<Live>, new: NewExecution) -> Result<Ti
             Err(store_failed(&error))
         }
     }
+}
+
+async fn enqueue(shared: &Shared, live: &Live) -> Ticket {
+    shared.metrics.accepted(&live.needs.language);
+    // The hub has kept room for it, so that only a queue that was closed refuses it. Then the server
+    // stops, and the next start finds it in the store.
+    let _ = shared.queue.push(job(live)).await;
+    Ticket { id: live.id.clone(), is_new: true }
 }
 
 fn same_again(shared: &Shared, live: &Live) -> Option<Result<Ticket, Problem>> {

@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex};
 
-use sandbox_store::LocalQueue;
+use sandbox_store::Queue;
 
 use super::live::lock;
 
@@ -11,7 +11,7 @@ pub(super) struct Budget {
     memory: u64,
     used: Mutex<Used>,
     /// Told when something is given back: what did not fit may fit now.
-    queue: Arc<LocalQueue>,
+    queue: Arc<dyn Queue>,
 }
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(super) struct Place {
 }
 
 impl Budget {
-    pub(super) fn new(most: usize, memory: u64, queue: Arc<LocalQueue>) -> Self {
+    pub(super) fn new(most: usize, memory: u64, queue: Arc<dyn Queue>) -> Self {
         Self { most: most.max(1), memory, used: Mutex::default(), queue }
     }
 
@@ -66,6 +66,8 @@ impl Drop for Place {
 
 #[cfg(test)]
 mod tests {
+    use sandbox_store::LocalQueue;
+
     use super::*;
 
     #[test]

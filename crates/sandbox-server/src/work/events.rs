@@ -23,9 +23,16 @@ const MANY_EVENTS: usize = 50_000;
 /// Events that are handed out at once.
 const BATCH: usize = 64;
 
+/// Numbers of one attempt. An execution that a crash of the server cut short is run again, and what
+/// readers were told of the first attempt is known to nobody: the second one has larger numbers than
+/// the first could ever have had, so that whoever reads on after the last number he saw misses nothing.
+const NUMBERS_OF_AN_ATTEMPT: u64 = 1 << 32;
+
 #[derive(Default)]
 pub(super) struct Journal {
-    /// Numbered from 1 without gaps.
+    /// The number before the first one.
+    before: u64,
+    /// Numbered without gaps.
     events: Vec<StoredEvent>,
     open: Option<(StreamKind, Vec<u8>)>,
     /// When a reader last made an event of the open piece.
@@ -44,6 +51,11 @@ pub(super) enum Reading {
 }
 
 impl Journal {
+    /// The journal of an execution that was begun so often before.
+    pub(super) fn after(attempts: u32) -> Self {
+        Self { before: u64::from(attempts) * NUMBERS_OF_AN_ATTEMPT, ..Self::default() }
+    }
+
     /// Adds an event.
     pub(super) fn add(&mut self, kind: EventKind) {
         self.close_piece();
@@ -81,7 +93,7 @@ impl Journal {
 
     /// Events after this one.
     pub(super) fn read(&mut self, after: u64) -> Reading {
-        let from = usize::try_from(after).unwrap_or(usize::MAX);
+        let from = usize::try_from(after.saturating_sub(self.before)).unwrap_or(usize::MAX);
         if from == self.events.len() && self.open.is_some() {
             let now = Instant::now();
             if self.events.len() >= EAGER_EVENTS
@@ -113,7 +125,7 @@ impl Journal {
     }
 
     fn next_seq(&self) -> u64 {
-        self.events.len() as u64 + 1
+        self.before + self.events.len() as u64 + 1
     }
 }
 
@@ -174,6 +186,21 @@ mod tests {
         assert_eq!(texts(journal.read(1)), [r#"{"seq":2,"type":"stdout","data":"bc"}"#]);
         assert!(matches!(journal.read(2), Reading::Nothing));
         assert!(matches!(journal.read(u64::MAX), Reading::Nothing));
+    }
+
+    #[test]
+    fn another_attempt_goes_on_with_larger_numbers() {
+        let mut first = Journal::after(0);
+        first.add(EventKind::Queued);
+        assert_eq!(texts(first.read(0)), [r#"{"seq":1,"type":"queued"}"#]);
+        let mut second = Journal::after(1);
+        second.add(EventKind::Queued);
+        second.write(Stdout, b"a");
+        let queued = r#"{"seq":4294967297,"type":"queued"}"#;
+        let output = r#"{"seq":4294967298,"type":"stdout","data":"a"}"#;
+        assert_eq!(texts(second.read(57)), [queued], "who saw the first attempt sees the second");
+        assert_eq!(texts(second.read(4_294_967_297)), [output]);
+        assert_eq!(second.close()[2].seq, 4_294_967_299);
     }
 
     #[test]

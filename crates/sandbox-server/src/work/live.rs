@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use chrono::{DateTime, Utc};
 use sandbox::{CancelToken, Event, EventKind, Request, Requirements, Status};
-use sandbox_store::{Idempotency, StoredEvent};
+use sandbox_store::{Idempotency, NewExecution, StoredEvent};
 use serde_json::Value;
-use tokio::sync::watch;
+use tokio::sync::{SetOnce, watch};
 
 use super::events::{Journal, Reading};
 
@@ -29,6 +29,10 @@ pub(super) struct Live {
     request: Mutex<Option<Request>>,
     started_at: Mutex<Option<DateTime<Utc>>>,
     journal: Mutex<Journal>,
+    /// What is still to be stored, of an execution that nobody was told the id of.
+    unstored: Mutex<Option<NewExecution>>,
+    /// Set when the store has it.
+    stored: SetOnce<()>,
     /// Changes with every event; the value says nothing.
     news: watch::Sender<()>,
     outcome: watch::Sender<Option<Outcome>>,
@@ -50,6 +54,7 @@ impl Live {
         needs: Requirements,
         idempotency: Option<Idempotency>,
         created_at: DateTime<Utc>,
+        attempts: u32,
     ) -> Self {
         let live = Self {
             id: request.id().to_string(),
@@ -62,12 +67,40 @@ impl Live {
             cancelled_by_client: AtomicBool::new(false),
             request: Mutex::new(Some(request)),
             started_at: Mutex::new(None),
-            journal: Mutex::new(Journal::default()),
+            journal: Mutex::new(Journal::after(attempts)),
+            unstored: Mutex::new(None),
+            stored: SetOnce::new(),
             news: watch::Sender::new(()),
             outcome: watch::Sender::new(None),
         };
         lock(&live.journal).add(EventKind::Queued);
         live
+    }
+
+    /// Leaves it to others to store this.
+    pub(super) fn store_later(&self, new: NewExecution) {
+        *lock(&self.unstored) = Some(new);
+    }
+
+    /// What is still to be stored. Whoever takes it stores it, and says so.
+    pub(super) fn take_unstored(&self) -> Option<NewExecution> {
+        lock(&self.unstored).take()
+    }
+
+    /// The store has it.
+    pub(super) fn set_stored(&self) {
+        // It may have been said before.
+        let _ = self.stored.set(());
+    }
+
+    /// Whether the store has it.
+    pub(super) fn is_in_store(&self) -> bool {
+        self.stored.initialized()
+    }
+
+    /// Waits until the store has it.
+    pub(super) async fn stored(&self) {
+        self.stored.wait().await;
     }
 
     /// Takes the request out, to carry it out.

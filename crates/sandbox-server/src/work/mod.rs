@@ -37,7 +37,7 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
-pub(crate) use accept::Ticket;
+pub(crate) use accept::{AnswerWith, Ticket};
 use live::{Live, lock};
 use shared::{Shared, WorkLimits, may_see, no_such, store_failed};
 pub(crate) use stream::EventStream;
@@ -83,8 +83,25 @@ impl Work {
         request: ExecuteRequest,
         owner: &Identity,
         idempotency: Option<Idempotency>,
+        answer: AnswerWith,
     ) -> Result<Ticket, Problem> {
-        accept::accept(&self.shared, request, owner.key.clone(), idempotency).await
+        accept::accept(&self.shared, request, owner.key.clone(), idempotency, answer).await
+    }
+
+    /// Sees to it that an execution is stored whose id is going to be told after all.
+    pub(crate) async fn promise(&self, id: &str) -> Result<(), Problem> {
+        let Some(live) = self.shared.hub.get(id) else {
+            // What is not here any more is there.
+            return Ok(());
+        };
+        match live.take_unstored() {
+            Some(new) => {
+                self.shared.store.insert(new).await.map_err(|error| store_failed(&error))?;
+                live.set_stored();
+            }
+            None => live.stored().await,
+        }
+        Ok(())
     }
 
     /// The report so far.
@@ -117,7 +134,7 @@ impl Work {
         };
         self.shared.audit(owner.key.clone(), "cancel", id, Value::Null).await;
         live.cancel_for_client();
-        if self.shared.queue.remove(id) {
+        if self.shared.queue.remove(id).await {
             let shared = Arc::clone(&self.shared);
             let live = Arc::clone(&live);
             // In a task of its own: the client may go away, the execution must still end.
@@ -157,9 +174,9 @@ impl Work {
     }
 
     /// Measures what waits and runs.
-    pub(crate) fn measure(&self) {
+    pub(crate) async fn measure(&self) {
         let Shared { queue, metrics, budget, .. } = &*self.shared;
-        metrics.queue(queue.depth(), queue.oldest().unwrap_or_default());
+        metrics.queue(queue.depth().await, queue.oldest().await.unwrap_or_default());
         metrics.running(budget.running());
     }
 
@@ -180,6 +197,15 @@ impl Work {
             }
             if !shared.nothing_in_hand(STOP_PATIENCE).await {
                 tracing::error!("some executions did not end; the next start will see to them");
+            }
+        }
+        for live in shared.hub.all() {
+            // Its client is about to be told its id.
+            if let Some(new) = live.take_unstored() {
+                match shared.store.insert(new).await {
+                    Ok(_) => live.set_stored(),
+                    Err(error) => drop(store_failed(&error)),
+                }
             }
         }
         shared.hub.put_all_back();

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use chrono::Utc;
 use sandbox::{ExecutionId, Status};
 use sandbox_api::ExecuteRequest;
-use sandbox_store::{ExecutionRecord, StoreError};
+use sandbox_store::{Ending, ExecutionRecord, StoreError};
 
 use super::accept::job;
 use super::convert::{convert, refusal};
 use super::live::Live;
 use super::report;
-use super::shared::Shared;
+use super::shared::{Shared, audit_of_end};
 
 /// An execution that was begun this often is not begun again.
 const MOST_ATTEMPTS: u32 = 2;
@@ -39,7 +39,7 @@ pub(super) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
                 let live = Arc::new(live);
                 shared.hub.add_again(&live);
                 // A queue that is closed already leaves it to the next start.
-                let _ = shared.queue.restore(job(&live));
+                let _ = shared.queue.restore(job(&live)).await;
             }
             Err(reason) => give_up(shared, id, record, &reason).await?,
         }
@@ -66,7 +66,10 @@ async fn again(
     if !shared.budget.could_fit(needs.memory.as_u64()) {
         return Err(format!("{} is more memory than this server gives", needs.memory));
     }
-    Ok(Live::new(record.owner.clone(), request, needs, None, record.created_at))
+    let live =
+        Live::new(record.owner.clone(), request, needs, None, record.created_at, record.attempts);
+    live.set_stored();
+    Ok(live)
 }
 
 /// Ends an execution that cannot be carried out.
@@ -78,10 +81,14 @@ async fn give_up(
 ) -> Result<(), StoreError> {
     let ended =
         report::not_carried_out(id, &record.language, "", record.created_at, Status::Error, reason);
-    let events = report::only_event();
-    let value = report::to_value(&ended);
-    shared.store.finish(&record.id, Status::Error, value, events, Utc::now()).await?;
-    let detail = serde_json::json!({ "language": record.language, "status": Status::Error });
-    shared.audit(record.owner, "execute", &record.id, detail).await;
+    let ending = Ending {
+        status: Status::Error,
+        report: report::to_value(&ended),
+        events: report::only_event(record.attempts),
+        at: Utc::now(),
+        audit: audit_of_end(record.owner, &record.id, &record.language, Status::Error),
+        id: record.id,
+    };
+    shared.store.finish(ending).await?;
     Ok(())
 }

@@ -96,8 +96,8 @@ pub(super) fn not_carried_out(
 }
 
 /// The events of an execution that an earlier run of the server began and this one cannot.
-pub(super) fn only_event() -> Vec<StoredEvent> {
-    Journal::default().close()
+pub(super) fn only_event(attempts: u32) -> Vec<StoredEvent> {
+    Journal::after(attempts).close()
 }
 
 pub(super) fn to_value(report: &Report) -> Value {

@@ -4,13 +4,12 @@ use std::time::Duration;
 use chrono::Utc;
 use sandbox::{ByteSize, Sandbox, Status, with_causes};
 use sandbox_api::{Code, Problem};
-use sandbox_store::{AuditRecord, ExecutionRecord, LocalQueue, Scope, Store, StoreError};
+use sandbox_store::{AuditRecord, ExecutionRecord, LocalQueue, Queue, Scope, Store, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use super::budget::Budget;
 use super::hub::{Bounds, Hub};
-use super::live::Live;
 use crate::config::Config;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
@@ -36,7 +35,7 @@ pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) limits: WorkLimits,
-    pub(super) queue: Arc<LocalQueue>,
+    pub(super) queue: Arc<dyn Queue>,
     pub(super) hub: Hub,
     pub(super) budget: Arc<Budget>,
     /// Executions that were begun and are not yet stored.
@@ -64,7 +63,7 @@ impl Shared {
         store: Arc<dyn Store>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let queue = Arc::new(LocalQueue::new(limits.queue_bound));
+        let queue: Arc<dyn Queue> = Arc::new(LocalQueue::new(limits.queue_bound));
         let memory = limits.memory_budget.as_u64();
         let budget = Arc::new(Budget::new(limits.concurrency, memory, Arc::clone(&queue)));
         Self {
@@ -110,23 +109,26 @@ impl Shared {
         subject: &str,
         detail: Value,
     ) {
-        let record = AuditRecord {
-            at: Utc::now(),
-            actor,
-            action: action.to_owned(),
-            subject: subject.to_owned(),
-            detail,
-        };
+        let record = audit_record(actor, action, subject, detail);
         if let Err(error) = self.store.audit(record).await {
             tracing::error!(subject, action, error = with_causes(&error), "no audit record");
         }
     }
+}
 
-    /// The audit record of an execution that is over.
-    pub(super) async fn audit_end(&self, live: &Live, status: Status) {
-        let detail = json!({ "language": live.needs.language, "status": status });
-        self.audit(live.owner.clone(), "execute", &live.id, detail).await;
-    }
+fn audit_record(actor: Option<String>, action: &str, subject: &str, detail: Value) -> AuditRecord {
+    let (action, subject) = (action.to_owned(), subject.to_owned());
+    AuditRecord { at: Utc::now(), actor, action, subject, detail }
+}
+
+/// What the audit log says about an execution that is over.
+pub(super) fn audit_of_end(
+    owner: Option<String>,
+    id: &str,
+    language: &str,
+    status: Status,
+) -> AuditRecord {
+    audit_record(owner, "execute", id, json!({ "language": language, "status": status }))
 }
 
 pub(super) fn may_see(client: &Identity, owner: Option<&str>) -> bool {

@@ -12,7 +12,7 @@ use sandbox_store::{Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{EventStream, Ticket, Work, WorkLimits};
+use super::{AnswerWith, EventStream, Ticket, Work, WorkLimits};
 use crate::keys::Identity;
 use crate::metrics::Metrics;
 
@@ -47,11 +47,11 @@ impl Bench {
     }
 
     async fn accept(&self, code: &str) -> Ticket {
-        self.work.accept(bash(code), &nobody(), None).await.unwrap()
+        self.work.accept(bash(code), &nobody(), None, AnswerWith::Id).await.unwrap()
     }
 
     async fn refuse(&self, request: ExecuteRequest) -> Problem {
-        self.work.accept(request, &nobody(), None).await.unwrap_err()
+        self.work.accept(request, &nobody(), None, AnswerWith::Id).await.unwrap_err()
     }
 
     async fn report(&self, id: &str) -> Value {

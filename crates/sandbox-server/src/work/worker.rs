@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sandbox::{Event, EventKind, ExecutionId, Report, Request, Status, with_causes};
+use sandbox_store::{Ending, Job, NewExecution};
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::budget::Place;
 use super::live::{Live, Outcome};
 use super::report;
-use super::shared::Shared;
+use super::shared::{Shared, audit_of_end};
 
 /// How long to wait before each further attempt to store an end.
 const STORE_AGAIN: [Duration; 4] = [
@@ -32,7 +34,8 @@ struct InHand(Arc<Shared>);
 
 /// Begins executions as they fit, until the queue is closed.
 pub(super) async fn dispatch(shared: Arc<Shared>) {
-    while let Some(job) = shared.queue.pop(|job| shared.budget.fits(job.memory)).await {
+    let fits = |job: &Job| shared.budget.fits(job.memory);
+    while let Some(job) = shared.queue.take(&fits).await {
         shared.hub.begun(&job.id);
         let Some(live) = shared.hub.get(&job.id) else {
             continue;
@@ -52,12 +55,13 @@ async fn carry_out(in_hand: InHand, live: Arc<Live>, place: Place) {
     let end = run(shared, &live, request, started_at, place).await;
     if end.status == Status::Cancelled && !live.is_cancelled_by_client() {
         put_back(shared, &live).await;
-        return;
+    } else {
+        finish(shared, &live, end).await;
     }
-    finish(shared, &live, end).await;
+    shared.queue.done(&live.id).await;
 }
 
-/// Runs it on a thread of its own, once the store has written that it was begun.
+/// Runs it on a thread of its own.
 async fn run(
     shared: &Arc<Shared>,
     live: &Arc<Live>,
@@ -65,16 +69,14 @@ async fn run(
     started_at: DateTime<Utc>,
     place: Place,
 ) -> End {
-    // Before it is begun: an execution that ends the server must be counted, or it would be tried for ever.
-    if let Err(error) = shared.store.begin(&live.id, started_at).await {
-        tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
-    }
+    store_begin(shared, live, started_at);
     let (tell_end, end) = oneshot::channel();
     let id = request.id();
     let thread = {
         let (shared, live) = (Arc::clone(shared), Arc::clone(live));
+        let runtime = Handle::current();
         tokio::task::spawn_blocking(move || {
-            execute(&shared, &live, request, tell_end);
+            execute(&shared, &live, request, &runtime, tell_end);
             // Only now is the sandbox gone.
             drop(place);
         })
@@ -87,13 +89,44 @@ async fn run(
     End::without_running(shared, live, id, Status::Error, "a failure of the server")
 }
 
+/// Has the store write that it was begun, and does not wait for that: the sandbox is prepared meanwhile.
+///
+/// One that ends the server must be counted, or it would be tried for ever. So nobody sees anything of
+/// what a program does before its attempt is stored.
+fn store_begin(shared: &Arc<Shared>, live: &Arc<Live>, started_at: DateTime<Utc>) {
+    let (shared, live) = (Arc::clone(shared), Arc::clone(live));
+    tokio::spawn(async move {
+        let begun = match live.take_unstored() {
+            Some(new) => {
+                let new = NewExecution { begun_at: Some(started_at), ..new };
+                shared.store.insert(new).await.map(drop)
+            }
+            None => shared.store.begin(&live.id, started_at).await,
+        };
+        if let Err(error) = begun {
+            tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
+        }
+        live.set_stored();
+    });
+}
+
 /// Executes and tells the end as soon as it is known: what the library does after that, such as
 /// remembering what was compiled, nobody needs to wait for.
-fn execute(shared: &Shared, live: &Live, request: Request, tell_end: oneshot::Sender<End>) {
+fn execute(
+    shared: &Shared,
+    live: &Live,
+    request: Request,
+    runtime: &Handle,
+    tell_end: oneshot::Sender<End>,
+) {
     let id = request.id();
     let waited = live.accepted.elapsed();
     let mut tell_end = Some(tell_end);
     let mut listener = |event: &Event| {
+        let shows_something = matches!(event.kind, EventKind::Output(..) | EventKind::Report(_));
+        if shows_something && !live.is_in_store() {
+            runtime.block_on(live.stored());
+        }
         if let EventKind::Report(ended) = &event.kind
             && let Some(tell_end) = tell_end.take()
         {
@@ -112,11 +145,23 @@ fn execute(shared: &Shared, live: &Live, request: Request, tell_end: oneshot::Se
 /// Stores the end, then tells it.
 async fn finish(shared: &Shared, live: &Live, end: End) {
     let End { status, report } = end;
+    if let Some(new) = live.take_unstored() {
+        // Nobody needs to wait: the store writes in the order of the calls.
+        drop(shared.store.insert(new));
+    } else {
+        live.stored().await;
+    }
     let mut delays = STORE_AGAIN.iter();
     loop {
-        let events = live.close_journal();
-        let stored = shared.store.finish(&live.id, status, report.clone(), events, Utc::now());
-        let Err(error) = stored.await else {
+        let ending = Ending {
+            id: live.id.clone(),
+            status,
+            report: report.clone(),
+            events: live.close_journal(),
+            at: Utc::now(),
+            audit: audit_of_end(live.owner.clone(), &live.id, &live.needs.language, status),
+        };
+        let Err(error) = shared.store.finish(ending).await else {
             break;
         };
         tracing::error!(id = live.id, error = with_causes(&error), "the end is not stored");
@@ -126,9 +171,10 @@ async fn finish(shared: &Shared, live: &Live, end: End) {
             None => break,
         }
     }
-    live.end(Outcome::Reported(Arc::new(report)));
+    live.set_stored();
+    // First this: whoever is told of the end has room for another one.
     shared.hub.remove(&live.id);
-    shared.audit_end(live, status).await;
+    live.end(Outcome::Reported(Arc::new(report)));
 }
 
 /// Ends an execution that was not begun.
@@ -151,6 +197,7 @@ async fn put_back(shared: &Shared, live: &Live) {
     if let Err(error) = shared.store.put_back(&live.id).await {
         tracing::error!(id = live.id, error = with_causes(&error), "not put back");
     }
+    live.set_stored();
     live.end(Outcome::PutBack);
     shared.hub.remove(&live.id);
 }

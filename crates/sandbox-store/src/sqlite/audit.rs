@@ -1,41 +1,36 @@
-use sqlx::sqlite::SqliteRow;
-use sqlx::{Row, SqlitePool};
+use rusqlite::{Connection, Row, params};
 
 use super::value::{json_in, micros, time_in};
 use crate::{AuditRecord, StoreError};
 
-pub(super) async fn write(writer: &SqlitePool, record: AuditRecord) -> Result<(), StoreError> {
-    sqlx::query("INSERT INTO audit (at, actor, action, subject, detail) VALUES (?, ?, ?, ?, ?)")
-        .bind(micros(record.at))
-        .bind(record.actor)
-        .bind(record.action)
-        .bind(record.subject)
-        .bind(record.detail.to_string())
-        .execute(writer)
-        .await?;
+pub(super) fn write(connection: &Connection, record: &AuditRecord) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO audit (at, actor, action, subject, detail) VALUES (?, ?, ?, ?, ?)",
+    )?;
+    statement.execute(params![
+        micros(record.at),
+        record.actor,
+        record.action,
+        record.subject,
+        record.detail.to_string()
+    ])?;
     Ok(())
 }
 
 /// In the order in which they were written, which clocks that are set back do not change.
-pub(super) async fn newest(
-    readers: &SqlitePool,
-    most: u32,
-) -> Result<Vec<AuditRecord>, StoreError> {
-    let rows = sqlx::query(
+pub(super) fn newest(connection: &Connection, most: u32) -> Result<Vec<AuditRecord>, StoreError> {
+    let mut query = connection.prepare_cached(
         "SELECT at, actor, action, subject, detail FROM audit ORDER BY number DESC LIMIT ?",
-    )
-    .bind(most)
-    .fetch_all(readers)
-    .await?;
-    rows.iter().map(entry).collect()
+    )?;
+    query.query_and_then([most], entry)?.collect()
 }
 
-fn entry(row: &SqliteRow) -> Result<AuditRecord, StoreError> {
+fn entry(row: &Row<'_>) -> Result<AuditRecord, StoreError> {
     Ok(AuditRecord {
         at: time_in(row, "at")?,
-        actor: row.try_get("actor")?,
-        action: row.try_get("action")?,
-        subject: row.try_get("subject")?,
+        actor: row.get("actor")?,
+        action: row.get("action")?,
+        subject: row.get("subject")?,
         detail: json_in(row, "detail")?,
     })
 }

@@ -1,48 +1,35 @@
-use sqlx::{QueryBuilder, SqliteConnection, SqlitePool};
+use rusqlite::{Connection, params};
 
 use super::value::integer;
 use crate::{StoreError, StoredEvent};
 
-/// So many go into one statement: each statement is a way to the database's thread and back.
-const TOGETHER: usize = 256;
-
-pub(super) async fn write(
-    connection: &mut SqliteConnection,
+pub(super) fn write(
+    connection: &Connection,
     execution: &str,
     events: &[StoredEvent],
 ) -> Result<(), StoreError> {
-    for part in events.chunks(TOGETHER) {
-        let mut query = QueryBuilder::new("INSERT INTO events (execution, seq, json) ");
-        query.push_values(part, |mut row, event| {
-            row.push_bind(execution.to_owned())
-                .push_bind(integer(event.seq))
-                .push_bind(event.json.clone());
-        });
-        // Its text depends on how many there are: it would only push others out of the cache.
-        query.build().persistent(false).execute(&mut *connection).await?;
+    let mut statement =
+        connection.prepare_cached("INSERT INTO events (execution, seq, json) VALUES (?, ?, ?)")?;
+    for event in events {
+        statement.execute(params![execution, integer(event.seq), event.json])?;
     }
     Ok(())
 }
 
-pub(super) async fn read(
-    readers: &SqlitePool,
+pub(super) fn read(
+    connection: &Connection,
     execution: &str,
     after: u64,
     most: u32,
 ) -> Result<Vec<StoredEvent>, StoreError> {
-    let rows = sqlx::query_as::<_, (i64, String)>(
+    let mut query = connection.prepare_cached(
         "SELECT seq, json FROM events WHERE execution = ? AND seq > ? ORDER BY seq LIMIT ?",
-    )
-    .bind(execution)
-    .bind(integer(after))
-    .bind(most)
-    .fetch_all(readers)
-    .await?;
-    rows.into_iter()
-        .map(|(seq, json)| {
-            let seq = u64::try_from(seq)
-                .map_err(|_| StoreError::Damaged(format!("{execution} has an event {seq}")))?;
-            Ok(StoredEvent { seq, json })
-        })
-        .collect()
+    )?;
+    let rows = query.query_and_then(params![execution, integer(after), most], |row| {
+        let seq: i64 = row.get(0)?;
+        let seq = u64::try_from(seq)
+            .map_err(|_| StoreError::Damaged(format!("{execution} has an event {seq}")))?;
+        Ok(StoredEvent { seq, json: row.get(1)? })
+    })?;
+    rows.collect()
 }

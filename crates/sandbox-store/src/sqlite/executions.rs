@@ -1,16 +1,10 @@
 use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use sandbox_core::Status;
-use serde_json::Value;
-use sqlx::sqlite::SqliteRow;
-use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool};
 
-use super::value::{json, json_in, micros, size, time_if_any, time_in};
-use super::{WRITE, events};
-use crate::cursor::Cursor;
-use crate::{
-    ExecutionFilter, ExecutionRecord, Idempotency, Inserted, NewExecution, Page, StoreError,
-    StoredEvent,
-};
+use super::value::{json_if_any, json_in, micros, size, time_if_any, time_in};
+use super::{audit, events};
+use crate::{Ending, ExecutionRecord, Idempotency, Inserted, NewExecution, StoreError};
 
 /// A query for whole executions, which ends in these words.
 macro_rules! select {
@@ -22,54 +16,45 @@ macro_rules! select {
         )
     };
 }
+pub(super) use select;
 
-/// No page is longer, whatever was asked for: a page is held in memory whole.
-const LONGEST_PAGE: u32 = 1000;
-
-pub(super) async fn insert(writer: &SqlitePool, new: NewExecution) -> Result<Inserted, StoreError> {
-    if new.labels.is_empty() && new.idempotency.is_none() {
-        // The common case is one statement, and needs no transaction around it.
-        insert_row(&mut *writer.acquire().await?, &new).await?;
-        return Ok(Inserted::New);
-    }
-    let mut transaction = writer.begin_with(WRITE).await?;
+pub(super) fn insert(connection: &Connection, new: &NewExecution) -> Result<Inserted, StoreError> {
     if let Some(idempotency) = &new.idempotency
-        && let Some(before) = asked_before(&mut transaction, &new, idempotency).await?
+        && let Some(before) = asked_before(connection, new, idempotency)?
     {
         return Ok(before);
     }
-    insert_row(&mut transaction, &new).await?;
-    insert_labels(&mut transaction, &new).await?;
+    insert_row(connection, new)?;
+    insert_labels(connection, new)?;
     if let Some(idempotency) = &new.idempotency {
-        sqlx::query(
+        let mut statement = connection.prepare_cached(
             "INSERT INTO idempotency (owner, key, body_hash, execution, created_at) \
              VALUES (?, ?, ?, ?, ?)",
-        )
-        .bind(new.owner.as_deref().unwrap_or_default())
-        .bind(&idempotency.key)
-        .bind(&idempotency.body_hash)
-        .bind(&new.id)
-        .bind(micros(new.created_at))
-        .execute(&mut *transaction)
-        .await?;
+        )?;
+        statement.execute(params![
+            new.owner.as_deref().unwrap_or_default(),
+            idempotency.key,
+            idempotency.body_hash,
+            new.id,
+            micros(new.created_at)
+        ])?;
     }
-    transaction.commit().await?;
     Ok(Inserted::New)
 }
 
-async fn asked_before(
-    connection: &mut SqliteConnection,
+fn asked_before(
+    connection: &Connection,
     new: &NewExecution,
     idempotency: &Idempotency,
 ) -> Result<Option<Inserted>, StoreError> {
-    let before = sqlx::query_as::<_, (String, String)>(
+    let mut query = connection.prepare_cached(
         "SELECT body_hash, execution FROM idempotency WHERE owner = ? AND key = ?",
-    )
-    .bind(new.owner.as_deref().unwrap_or_default())
-    .bind(&idempotency.key)
-    .fetch_optional(connection)
-    .await?;
-    Ok(before.map(|(body_hash, execution)| {
+    )?;
+    let before = query
+        .query_row(params![new.owner.as_deref().unwrap_or_default(), idempotency.key], |row| {
+            Ok((row.get::<_, String>(0)?, row.get(1)?))
+        });
+    Ok(before.optional()?.map(|(body_hash, execution)| {
         if body_hash == idempotency.body_hash {
             Inserted::Before(execution)
         } else {
@@ -78,188 +63,112 @@ async fn asked_before(
     }))
 }
 
-async fn insert_row(
-    connection: &mut SqliteConnection,
-    new: &NewExecution,
-) -> Result<(), StoreError> {
+fn insert_row(connection: &Connection, new: &NewExecution) -> Result<(), StoreError> {
     let request = new.request.to_string();
     let labels = serde_json::json!(new.labels).to_string();
-    sqlx::query(
-        "INSERT INTO executions \
-         (id, owner, language, status, priority, created_at, bytes, labels, request) \
-         VALUES (?, ?, ?, 'queued', ?, ?, ?, ?, ?)",
-    )
-    .bind(&new.id)
-    .bind(&new.owner)
-    .bind(&new.language)
-    .bind(new.priority)
-    .bind(micros(new.created_at))
-    .bind(size(&request) + size(&labels))
-    .bind(labels)
-    .bind(request)
-    .execute(connection)
-    .await?;
+    let status = if new.begun_at.is_some() { Status::Running } else { Status::Queued };
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO executions (id, owner, language, status, priority, attempts, created_at, \
+         started_at, bytes, labels, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    )?;
+    statement.execute(params![
+        new.id,
+        new.owner,
+        new.language,
+        status.name(),
+        new.priority,
+        u32::from(new.begun_at.is_some()),
+        micros(new.created_at),
+        new.begun_at.map(micros),
+        size(&request) + size(&labels),
+        labels,
+        request
+    ])?;
     Ok(())
 }
 
-async fn insert_labels(
-    connection: &mut SqliteConnection,
-    new: &NewExecution,
-) -> Result<(), StoreError> {
+fn insert_labels(connection: &Connection, new: &NewExecution) -> Result<(), StoreError> {
     for (name, value) in &new.labels {
-        sqlx::query("INSERT INTO labels (execution, name, value) VALUES (?, ?, ?)")
-            .bind(&new.id)
-            .bind(name)
-            .bind(value)
-            .execute(&mut *connection)
-            .await?;
+        connection
+            .prepare_cached("INSERT INTO labels (execution, name, value) VALUES (?, ?, ?)")?
+            .execute(params![new.id, name, value])?;
     }
     Ok(())
 }
 
-pub(super) async fn get(
-    readers: &SqlitePool,
+pub(super) fn get(
+    connection: &Connection,
     id: &str,
 ) -> Result<Option<ExecutionRecord>, StoreError> {
-    let row = sqlx::query(select!("WHERE id = ?")).bind(id).fetch_optional(readers).await?;
-    row.as_ref().map(record).transpose()
+    let mut query = connection.prepare_cached(select!("WHERE id = ?"))?;
+    query.query_and_then([id], record)?.next().transpose()
 }
 
-pub(super) async fn unfinished(readers: &SqlitePool) -> Result<Vec<ExecutionRecord>, StoreError> {
-    let rows = sqlx::query(select!("WHERE finished_at IS NULL ORDER BY created_at, id"))
-        .fetch_all(readers)
-        .await?;
-    rows.iter().map(record).collect()
+pub(super) fn unfinished(connection: &Connection) -> Result<Vec<ExecutionRecord>, StoreError> {
+    let mut query =
+        connection.prepare_cached(select!("WHERE finished_at IS NULL ORDER BY created_at, id"))?;
+    query.query_and_then((), record)?.collect()
 }
 
-pub(super) async fn list(
-    readers: &SqlitePool,
-    filter: ExecutionFilter,
-) -> Result<Page, StoreError> {
-    let limit = filter.limit.clamp(1, LONGEST_PAGE) as usize;
-    // One more than asked for tells whether there is another page.
-    let rows = matching(&filter, limit + 1)?.build().persistent(false).fetch_all(readers).await?;
-    let executions: Vec<_> = rows.iter().take(limit).map(record).collect::<Result<_, _>>()?;
-    let next = match executions.last() {
-        Some(last) if rows.len() > limit => Some(Cursor::after(last).to_string()),
-        _ => None,
-    };
-    Ok(Page { executions, next })
-}
-
-fn matching(filter: &ExecutionFilter, most: usize) -> Result<QueryBuilder<Sqlite>, StoreError> {
-    let mut query = QueryBuilder::new(select!("WHERE TRUE"));
-    if let Some(owner) = &filter.owner {
-        // `IS`, since nobody is an owner too.
-        query.push(" AND owner IS ").push_bind(owner.clone());
-    }
-    if let Some(language) = &filter.language {
-        query.push(" AND language = ").push_bind(language.clone());
-    }
-    if let Some(status) = filter.status {
-        query.push(" AND status = ").push_bind(status.name());
-    }
-    for (name, value) in &filter.labels {
-        query
-            .push(" AND EXISTS (SELECT 1 FROM labels WHERE execution = executions.id AND name = ")
-            .push_bind(name.clone())
-            .push(" AND value = ")
-            .push_bind(value.clone())
-            .push(")");
-    }
-    if let Some(since) = filter.since {
-        query.push(" AND created_at >= ").push_bind(micros(since));
-    }
-    if let Some(until) = filter.until {
-        query.push(" AND created_at < ").push_bind(micros(until));
-    }
-    if let Some(cursor) = &filter.cursor {
-        let cursor: Cursor = cursor.parse()?;
-        query
-            .push(" AND (created_at, id) < (")
-            .push_bind(cursor.created_at)
-            .push(", ")
-            .push_bind(cursor.id)
-            .push(")");
-    }
-    query.push(" ORDER BY created_at DESC, id DESC LIMIT ");
-    query.push_bind(i64::try_from(most).unwrap_or(i64::MAX));
-    Ok(query)
-}
-
-pub(super) async fn begin(
-    writer: &SqlitePool,
+pub(super) fn begin(
+    connection: &Connection,
     id: &str,
     at: DateTime<Utc>,
 ) -> Result<(), StoreError> {
-    sqlx::query(
+    let mut statement = connection.prepare_cached(
         "UPDATE executions SET status = 'running', attempts = attempts + 1, started_at = ? \
          WHERE id = ? AND finished_at IS NULL",
-    )
-    .bind(micros(at))
-    .bind(id)
-    .execute(writer)
-    .await?;
+    )?;
+    statement.execute(params![micros(at), id])?;
     Ok(())
 }
 
-pub(super) async fn put_back(writer: &SqlitePool, id: &str) -> Result<(), StoreError> {
-    sqlx::query(
+pub(super) fn put_back(connection: &Connection, id: &str) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(
         "UPDATE executions SET status = 'queued', started_at = NULL \
          WHERE id = ? AND finished_at IS NULL",
-    )
-    .bind(id)
-    .execute(writer)
-    .await?;
+    )?;
+    statement.execute([id])?;
     Ok(())
 }
 
-pub(super) async fn finish(
-    writer: &SqlitePool,
-    id: &str,
-    status: Status,
-    report: Value,
-    events: Vec<StoredEvent>,
-    at: DateTime<Utc>,
-) -> Result<bool, StoreError> {
-    let report = report.to_string();
-    let bytes = size(&report) + events.iter().map(|event| size(&event.json)).sum::<i64>();
-    let mut transaction = writer.begin_with(WRITE).await?;
-    let updated = sqlx::query(
+pub(super) fn finish(connection: &Connection, ending: &Ending) -> Result<bool, StoreError> {
+    let report = ending.report.to_string();
+    let bytes = size(&report) + ending.events.iter().map(|event| size(&event.json)).sum::<i64>();
+    let mut statement = connection.prepare_cached(
         "UPDATE executions SET status = ?, report = ?, finished_at = ?, bytes = bytes + ? \
          WHERE id = ? AND finished_at IS NULL",
-    )
-    .bind(status.name())
-    .bind(report)
-    .bind(micros(at))
-    .bind(bytes)
-    .bind(id)
-    .execute(&mut *transaction)
-    .await?;
-    if updated.rows_affected() == 0 {
+    )?;
+    let updated = statement.execute(params![
+        ending.status.name(),
+        report,
+        micros(ending.at),
+        bytes,
+        ending.id
+    ])?;
+    if updated == 0 {
         return Ok(false);
     }
-    events::write(&mut transaction, id, &events).await?;
-    transaction.commit().await?;
+    events::write(connection, &ending.id, &ending.events)?;
+    audit::write(connection, &ending.audit)?;
     Ok(true)
 }
 
-fn record(row: &SqliteRow) -> Result<ExecutionRecord, StoreError> {
-    let status: &str = row.try_get("status")?;
-    let report: Option<&str> = row.try_get("report")?;
+pub(super) fn record(row: &Row<'_>) -> Result<ExecutionRecord, StoreError> {
+    let status: String = row.get("status")?;
     Ok(ExecutionRecord {
-        id: row.try_get("id")?,
-        owner: row.try_get("owner")?,
-        language: row.try_get("language")?,
+        id: row.get("id")?,
+        owner: row.get("owner")?,
+        language: row.get("language")?,
         request: json_in(row, "request")?,
         status: serde_json::from_value(status.into())
             .map_err(|error| StoreError::Damaged(format!("status: {error}")))?,
         labels: json_in(row, "labels")?,
-        priority: row.try_get("priority")?,
-        attempts: row.try_get("attempts")?,
+        priority: row.get("priority")?,
+        attempts: row.get("attempts")?,
         created_at: time_in(row, "created_at")?,
         started_at: time_if_any(row, "started_at")?,
         finished_at: time_if_any(row, "finished_at")?,
-        report: report.map(|text| json("report", text)).transpose()?,
+        report: json_if_any(row, "report")?,
     })
 }

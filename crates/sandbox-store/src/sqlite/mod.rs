@@ -1,44 +1,54 @@
 //! The embedded store: one SQLite file.
 //!
-//! SQLite has one writer at a time whatever one does, so there is one connection that writes and
-//! callers wait for it in turn, instead of in the database's own polling. Readers have connections of
-//! their own and, by the write-ahead log, neither wait for the writer nor hold it up.
+//! One thread writes ([`writer`]); readers have connections of their own ([`readers`]) and, by the
+//! write-ahead log, neither wait for it nor hold it up.
 //!
 //! A commit is in the log before it is answered: it survives the death of this process at any
 //! moment. With `synchronous = NORMAL` the log is flushed to the disk at checkpoints only, so that a
 //! power failure may take the last moments with it, but never damages the file.
 
 mod audit;
+mod checkpoints;
 mod events;
 mod executions;
 mod keys;
+mod listing;
+mod migrations;
 mod open;
+mod readers;
 mod sweep;
 mod value;
+mod writer;
 
 use std::path::Path;
+use std::sync::Mutex;
+use std::thread::JoinHandle;
 
 use chrono::{DateTime, Utc};
-use sandbox_core::Status;
-use serde_json::Value;
-use sqlx::SqlitePool;
+use rusqlite::Connection;
 
+use self::checkpoints::Checkpoints;
+use self::readers::Readers;
+use self::writer::Writer;
 use crate::{
-    Answer, AuditRecord, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord, NewExecution,
-    NewKey, Page, Retention, Store, StoreError, StoredEvent, Swept,
+    Answer, AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord,
+    NewExecution, NewKey, Page, Retention, Store, StoreError, StoredEvent, Swept,
 };
 
-/// How a transaction that writes begins: it takes the lock at once, since one that read first could
-/// not take it later if another process wrote meanwhile.
-const WRITE: &str = "BEGIN IMMEDIATE";
-
 /// A store in one SQLite file. Several processes may have it open at once.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct SqliteStore {
-    /// The one connection that writes.
-    writer: SqlitePool,
-    /// Connections that cannot write.
-    readers: SqlitePool,
+    /// `None` once it was closed.
+    open: Mutex<Option<Open>>,
+    readers: Readers,
+}
+
+/// What writes.
+#[derive(Debug)]
+struct Open {
+    writer: Writer,
+    thread: JoinHandle<()>,
+    checkpoints: Checkpoints,
 }
 
 impl SqliteStore {
@@ -48,72 +58,104 @@ impl SqliteStore {
         open::open(path).await
     }
 
-    /// Waits for what is under way and closes the file. Nothing is lost without it; the log is worked
-    /// into the file, and the next start has less to do.
+    fn new(open: Open, readers: Readers) -> Self {
+        Self { open: Mutex::new(Some(open)), readers }
+    }
+
+    /// Does what is under way and closes the file. Nothing is lost without it; the log is worked into
+    /// the file, and the next start has less to do.
     pub async fn close(&self) {
-        self.readers.close().await;
-        self.writer.close().await;
+        self.readers.close();
+        let open = self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        let Some(Open { writer, thread, checkpoints }) = open else {
+            return;
+        };
+        // The writer last: whoever closes the file last works the log into it.
+        let closing = tokio::task::spawn_blocking(move || {
+            checkpoints.end();
+            drop(writer);
+            thread.join()
+        });
+        // It only ends badly by a panic, which was printed when it happened.
+        let _ = closing.await;
+    }
+
+    /// Has this written, in the order of the calls.
+    fn write<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<'static, T> {
+        let open = self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        match &*open {
+            Some(open) => open.writer.write(work),
+            None => Box::pin(async { Err(StoreError::Closed) }),
+        }
+    }
+
+    fn read<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<'static, T> {
+        self.readers.read(work)
     }
 }
 
 impl Store for SqliteStore {
     fn insert(&self, new: NewExecution) -> Answer<'_, Inserted> {
-        Box::pin(executions::insert(&self.writer, new))
+        self.write(move |connection| executions::insert(connection, &new))
     }
 
     fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>> {
-        Box::pin(executions::get(&self.readers, id))
+        let id = id.to_owned();
+        self.read(move |connection| executions::get(connection, &id))
     }
 
     fn list(&self, filter: ExecutionFilter) -> Answer<'_, Page> {
-        Box::pin(executions::list(&self.readers, filter))
+        self.read(move |connection| listing::list(connection, &filter))
     }
 
     fn begin<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, ()> {
-        Box::pin(executions::begin(&self.writer, id, at))
+        let id = id.to_owned();
+        self.write(move |connection| executions::begin(connection, &id, at))
     }
 
     fn put_back<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
-        Box::pin(executions::put_back(&self.writer, id))
+        let id = id.to_owned();
+        self.write(move |connection| executions::put_back(connection, &id))
     }
 
-    fn finish<'a>(
-        &'a self,
-        id: &'a str,
-        status: Status,
-        report: Value,
-        events: Vec<StoredEvent>,
-        at: DateTime<Utc>,
-    ) -> Answer<'a, bool> {
-        Box::pin(executions::finish(&self.writer, id, status, report, events, at))
+    fn finish(&self, ending: Ending) -> Answer<'_, bool> {
+        self.write(move |connection| executions::finish(connection, &ending))
     }
 
     fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>> {
-        Box::pin(events::read(&self.readers, id, after, most))
+        let id = id.to_owned();
+        self.read(move |connection| events::read(connection, &id, after, most))
     }
 
     fn unfinished(&self) -> Answer<'_, Vec<ExecutionRecord>> {
-        Box::pin(executions::unfinished(&self.readers))
+        self.read(executions::unfinished)
     }
 
     fn add_key(&self, key: NewKey) -> Answer<'_, ()> {
-        Box::pin(keys::add(&self.writer, key))
+        self.write(move |connection| keys::add(connection, &key))
     }
 
     fn keys(&self) -> Answer<'_, Vec<KeyRecord>> {
-        Box::pin(keys::all(&self.readers))
+        self.read(keys::all)
     }
 
     fn revoke_key<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, bool> {
-        Box::pin(keys::revoke(&self.writer, id, at))
+        let id = id.to_owned();
+        self.write(move |connection| keys::revoke(connection, &id, at))
     }
 
     fn audit(&self, record: AuditRecord) -> Answer<'_, ()> {
-        Box::pin(audit::write(&self.writer, record))
+        self.write(move |connection| audit::write(connection, &record))
     }
 
     fn audit_log(&self, most: u32) -> Answer<'_, Vec<AuditRecord>> {
-        Box::pin(audit::newest(&self.readers, most))
+        self.read(move |connection| audit::newest(connection, most))
     }
 
     fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> Answer<'_, Swept> {
@@ -121,9 +163,9 @@ impl Store for SqliteStore {
     }
 
     fn ping(&self) -> Answer<'_, ()> {
-        Box::pin(async {
-            // A query on a table, not a constant: it reads the file.
-            sqlx::query("SELECT 1 FROM executions LIMIT 1").fetch_optional(&self.readers).await?;
+        // A query on a table, not a constant: it reads the file.
+        self.read(|connection| {
+            connection.prepare_cached("SELECT 1 FROM executions LIMIT 1")?.exists(())?;
             Ok(())
         })
     }

@@ -4,80 +4,80 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-use sqlx::SqlSafeStr;
-use sqlx::migrate::{Migration, MigrationType, Migrator};
-use sqlx::sqlite::{
-    SqliteAutoVacuum, SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
-};
+use rusqlite::{Connection, OpenFlags};
 
-use super::SqliteStore;
+use super::checkpoints::Checkpoints;
+use super::readers::Readers;
+use super::writer::Writer;
+use super::{Open, SqliteStore, migrations};
 use crate::StoreError;
-
-/// Reading is quick: more connections than this would wait for the processor, not for the disk.
-const READERS: u32 = 4;
 
 /// How long to wait for another process that writes, such as one that makes a key.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A log that grew beyond this under load is cut back at a checkpoint.
-const LONGEST_LOG: &str = "67108864";
+/// A log that grew beyond this under load is worked into the file by the writer itself, in pages.
+const LONG_LOG: u32 = 16 * 1024;
 
-/// All steps from an empty file to today's tables. One that was released is never edited: databases
-/// remember a hash of each that they took, and refuse to open if it changed. Each is a transaction.
-fn migrations() -> Migrator {
-    Migrator::with_migrations(vec![Migration::new(
-        1,
-        "executions, keys and audit".into(),
-        MigrationType::Simple,
-        include_str!("migrations/0001_executions_keys_audit.sql").into_sql_str(),
-        false,
-    )])
-}
+/// A log that grew beyond this is cut back then, in bytes.
+const LONGEST_LOG: u32 = 64 * 1024 * 1024;
+
+/// Statements that are kept prepared, on each connection: more than we have.
+const STATEMENTS: usize = 64;
 
 pub(super) async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
-    let _alone = alone(path).await.map_err(|cause| cannot_open(path, cause))?;
-    let options = SqliteConnectOptions::new()
-        .filename(path)
-        .foreign_keys(true)
-        .busy_timeout(PATIENCE)
-        .synchronous(SqliteSynchronous::Normal);
-    let writing = options
-        .clone()
-        // So that a sweep can give room back to the system. It must be said before the first table.
-        .auto_vacuum(SqliteAutoVacuum::Incremental)
-        .journal_mode(SqliteJournalMode::Wal)
-        .pragma("journal_size_limit", LONGEST_LOG);
-    let writer = pool(1).connect_with(writing).await.map_err(|cause| cannot_open(path, cause))?;
-    migrations().run(&writer).await.map_err(|cause| cannot_open(path, cause))?;
-    let readers = pool(READERS).connect_lazy_with(options.read_only(true));
-    Ok(SqliteStore { writer, readers })
+    let wanted = path.to_owned();
+    let opening = tokio::task::spawn_blocking(move || open_here(&wanted));
+    let opened = opening.await.map_err(|cause| cannot_open(path, cause))?;
+    opened.map_err(|cause| cannot_open(path, cause))
 }
 
-/// Connections to a file do not go stale: they are kept, and not asked before each use.
-fn pool(connections: u32) -> SqlitePoolOptions {
-    SqlitePoolOptions::new()
-        .max_connections(connections)
-        .idle_timeout(None)
-        .max_lifetime(None)
-        .test_before_acquire(false)
+fn open_here(path: &Path) -> Result<SqliteStore, Box<dyn std::error::Error + Send + Sync>> {
+    let _alone = alone(path)?;
+    let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    // So that a sweep can give room back to the system. It must be said before the first table.
+    connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "journal_size_limit", LONGEST_LOG)?;
+    connection.pragma_update(None, "wal_autocheckpoint", LONG_LOG)?;
+    migrations::run(&mut connection)?;
+    let (writer, thread) = Writer::start(connection)?;
+    let checkpoints = Checkpoints::start(path.to_owned())?;
+    let open = Open { writer, thread, checkpoints };
+    Ok(SqliteStore::new(open, Readers::new(path.to_owned())))
+}
+
+/// A connection that cannot write.
+pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+/// A connection that works the log into the file.
+pub(super) fn checkpointer(path: &Path) -> Result<Connection, StoreError> {
+    connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    // Each connection is used by one thread at a time, which Rust sees to.
+    let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    Ok(connection)
 }
 
 /// Makes the file if there is none, and waits until nobody else is opening it; others may have it
 /// open. SQLite does not wait for its own locks while a new file is given its write-ahead log: of
 /// two processes that open it at once, one would fail.
-async fn alone(path: &Path) -> io::Result<File> {
-    let path = path.to_owned();
-    let locked = tokio::task::spawn_blocking(move || {
-        make_directory(&path)?;
-        // A file of its own, never removed: a lock on a removed file keeps nobody out.
-        let mut name = path.clone().into_os_string();
-        name.push("-lock");
-        let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(name)?;
-        lock.lock()?;
-        make_file(&path)?;
-        Ok(lock)
-    });
-    locked.await?
+fn alone(path: &Path) -> io::Result<File> {
+    make_directory(path)?;
+    // A file of its own, never removed: a lock on a removed file keeps nobody out.
+    let mut name = path.to_owned().into_os_string();
+    name.push("-lock");
+    let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(name)?;
+    lock.lock()?;
+    make_file(path)?;
+    Ok(lock)
 }
 
 fn make_directory(path: &Path) -> io::Result<()> {
@@ -108,26 +108,4 @@ fn cannot_open(
     cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> StoreError {
     StoreError::Open { path: path.display().to_string(), cause: cause.into() }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fmt::Write;
-
-    use super::*;
-
-    /// If this fails, put the change into a migration of its own.
-    #[test]
-    fn released_migrations_are_as_they_were() {
-        let hashes: Vec<String> = migrations()
-            .iter()
-            .map(|migration| {
-                migration.checksum.iter().take(16).fold(String::new(), |mut hex, byte| {
-                    write!(hex, "{byte:02x}").expect("writing to a string succeeds");
-                    hex
-                })
-            })
-            .collect();
-        assert_eq!(hashes, ["02ee2ee630c96c3a2939af1a3afb2da8"]);
-    }
 }

@@ -1,8 +1,8 @@
 use chrono::{DateTime, TimeDelta, Utc};
-use sqlx::SqlitePool;
+use rusqlite::{Connection, OptionalExtension, params};
 
+use super::SqliteStore;
 use super::value::{integer, micros};
-use super::{SqliteStore, WRITE};
 use crate::{Retention, StoreError, Swept};
 
 /// So many executions go in one step: between two steps others may write.
@@ -28,27 +28,27 @@ pub(super) async fn sweep(
     now: DateTime<Utc>,
 ) -> Result<Swept, StoreError> {
     let mut swept = Swept::default();
-    let too_old = too_old(&store.readers, retention, now).await?;
-    let too_much = too_much(&store.readers, retention).await?;
-    // Nothing is less than any cut, so the larger one is what has to go for either reason.
-    if let Some(cut) = too_old.max(too_much) {
+    let cut = store.read(move |connection| {
+        // Nothing is less than any cut, so the larger one is what has to go for either reason.
+        Ok(too_old(connection, retention, now)?.max(too_much(connection, retention)?))
+    });
+    if let Some(cut) = cut.await? {
         loop {
-            let step = remove_some(&store.writer, &cut).await?;
+            let cut = cut.clone();
+            let step = store.write(move |connection| remove_some(connection, &cut)).await?;
             if step.executions == 0 {
                 break;
             }
             swept.executions += step.executions;
             swept.idempotency += step.idempotency;
-            // Gives the pages that became free back to the system.
-            sqlx::query("PRAGMA incremental_vacuum").execute(&store.writer).await?;
         }
     }
-    swept.idempotency += forget_names(&store.writer, now).await?;
+    swept.idempotency += store.write(move |connection| forget_names(connection, now)).await?;
     Ok(swept)
 }
 
-async fn too_old(
-    readers: &SqlitePool,
+fn too_old(
+    connection: &Connection,
     retention: Retention,
     now: DateTime<Utc>,
 ) -> Result<Option<Cut>, StoreError> {
@@ -58,55 +58,49 @@ async fn too_old(
     else {
         return Ok(None);
     };
-    let cut = sqlx::query_as(
+    let mut query = connection.prepare_cached(
         "SELECT finished_at, id FROM executions WHERE finished_at < ? \
          ORDER BY finished_at DESC, id DESC LIMIT 1",
-    )
-    .bind(micros(bound))
-    .fetch_optional(readers)
-    .await?;
-    Ok(cut)
+    )?;
+    let cut = query.query_row([micros(bound)], |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(cut.optional()?)
 }
 
 /// Adds up sizes from the newest on; the first with which it is too much is the cut.
-async fn too_much(readers: &SqlitePool, retention: Retention) -> Result<Option<Cut>, StoreError> {
-    let cut = sqlx::query_as(
+fn too_much(connection: &Connection, retention: Retention) -> Result<Option<Cut>, StoreError> {
+    let mut query = connection.prepare_cached(
         "SELECT finished_at, id FROM ( \
              SELECT finished_at, id, sum(bytes) OVER (ORDER BY finished_at DESC, id DESC) AS total \
              FROM executions WHERE finished_at IS NOT NULL \
          ) WHERE total > ? ORDER BY finished_at DESC, id DESC LIMIT 1",
-    )
-    .bind(integer(retention.bytes))
-    .fetch_optional(readers)
-    .await?;
-    Ok(cut)
+    )?;
+    let cut = query.query_row([integer(retention.bytes)], |row| Ok((row.get(0)?, row.get(1)?)));
+    Ok(cut.optional()?)
 }
 
 /// Removes the oldest up to the cut, with their events, labels and idempotency records.
-async fn remove_some(writer: &SqlitePool, cut: &Cut) -> Result<Swept, StoreError> {
-    let mut transaction = writer.begin_with(WRITE).await?;
+fn remove_some(connection: &Connection, cut: &Cut) -> Result<Swept, StoreError> {
     // The tables that refer to executions would lose these rows anyway; here they are counted.
-    let idempotency =
-        sqlx::query(concat!("DELETE FROM idempotency WHERE execution IN ", oldest!()))
-            .bind(cut.0)
-            .bind(&cut.1)
-            .bind(STEP)
-            .execute(&mut *transaction)
-            .await?;
-    let executions = sqlx::query(concat!("DELETE FROM executions WHERE id IN ", oldest!()))
-        .bind(cut.0)
-        .bind(&cut.1)
-        .bind(STEP)
-        .execute(&mut *transaction)
-        .await?;
-    transaction.commit().await?;
-    Ok(Swept { executions: executions.rows_affected(), idempotency: idempotency.rows_affected() })
+    let idempotency = connection
+        .prepare_cached(concat!("DELETE FROM idempotency WHERE execution IN ", oldest!()))?
+        .execute(params![cut.0, cut.1, STEP])?;
+    let executions = connection
+        .prepare_cached(concat!("DELETE FROM executions WHERE id IN ", oldest!()))?
+        .execute(params![cut.0, cut.1, STEP])?;
+    give_pages_back(connection)?;
+    Ok(Swept { executions: executions as u64, idempotency: idempotency as u64 })
 }
 
-async fn forget_names(writer: &SqlitePool, now: DateTime<Utc>) -> Result<u64, StoreError> {
-    let forgotten = sqlx::query("DELETE FROM idempotency WHERE created_at < ?")
-        .bind(micros(now - IDEMPOTENCY))
-        .execute(writer)
-        .await?;
-    Ok(forgotten.rows_affected())
+/// Gives the pages that became free back to the system: one with each row that is read.
+fn give_pages_back(connection: &Connection) -> Result<(), StoreError> {
+    let mut vacuum = connection.prepare_cached("PRAGMA incremental_vacuum")?;
+    let mut pages = vacuum.query(())?;
+    while pages.next()?.is_some() {}
+    Ok(())
+}
+
+fn forget_names(connection: &Connection, now: DateTime<Utc>) -> Result<u64, StoreError> {
+    let forgotten = connection
+        .execute("DELETE FROM idempotency WHERE created_at < ?", [micros(now - IDEMPOTENCY)])?;
+    Ok(forgotten as u64)
 }

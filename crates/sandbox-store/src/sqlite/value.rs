@@ -1,9 +1,8 @@
 //! Between what records hold and what columns hold.
 
 use chrono::{DateTime, Utc};
+use rusqlite::Row;
 use serde::de::DeserializeOwned;
-use sqlx::Row;
-use sqlx::sqlite::SqliteRow;
 
 use crate::StoreError;
 
@@ -18,26 +17,38 @@ pub(super) fn time(micros: i64) -> Result<DateTime<Utc>, StoreError> {
 }
 
 /// The time in this column, which must not be empty.
-pub(super) fn time_in(row: &SqliteRow, column: &str) -> Result<DateTime<Utc>, StoreError> {
-    time(row.try_get(column)?)
+pub(super) fn time_in(row: &Row<'_>, column: &str) -> Result<DateTime<Utc>, StoreError> {
+    time(row.get(column)?)
 }
 
 /// The time in this column, if there is one.
 pub(super) fn time_if_any(
-    row: &SqliteRow,
+    row: &Row<'_>,
     column: &str,
 ) -> Result<Option<DateTime<Utc>>, StoreError> {
-    row.try_get::<Option<i64>, _>(column)?.map(time).transpose()
+    row.get::<_, Option<i64>>(column)?.map(time).transpose()
 }
 
 /// What the JSON in this column says.
-pub(super) fn json_in<T: DeserializeOwned>(row: &SqliteRow, column: &str) -> Result<T, StoreError> {
-    json(column, row.try_get(column)?)
+pub(super) fn json_in<T: DeserializeOwned>(row: &Row<'_>, column: &str) -> Result<T, StoreError> {
+    json(column, row.get_ref(column)?.as_str().map_err(|_| not_text(column))?)
 }
 
-/// What this JSON, from this column, says.
-pub(super) fn json<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
+/// What the JSON in this column says, if there is any.
+pub(super) fn json_if_any<T: DeserializeOwned>(
+    row: &Row<'_>,
+    column: &str,
+) -> Result<Option<T>, StoreError> {
+    let text = row.get_ref(column)?.as_str_or_null().map_err(|_| not_text(column))?;
+    text.map(|text| json(column, text)).transpose()
+}
+
+fn json<T: DeserializeOwned>(column: &str, text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Damaged(format!("{column}: {error}")))
+}
+
+fn not_text(column: &str) -> StoreError {
+    StoreError::Damaged(format!("{column} is not text"))
 }
 
 /// A length or a number as columns have it. Those of ours are far below the bound.

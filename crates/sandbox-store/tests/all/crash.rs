@@ -8,9 +8,8 @@ use std::process::{Command, Stdio};
 use futures_util::future::join_all;
 use sandbox_core::Status;
 use sandbox_store::{SqliteStore, Store};
-use serde_json::json;
 
-use crate::conformance::{event, insert, moment, new};
+use crate::conformance::{ending, event, insert, moment, new};
 
 /// Tells the test below that it is the child, and where the database is.
 const DATABASE: &str = "SANDBOX_STORE_CRASH_TEST_DATABASE";
@@ -89,7 +88,7 @@ async fn write_until_killed(database: &Path) {
             say(&format!("inserted {id};"));
             store.begin(id, moment(1)).await.unwrap();
             let events = (1..=EVENTS).map(event).collect();
-            store.finish(id, Status::Completed, json!({}), events, moment(2)).await.unwrap();
+            store.finish(ending(id, Status::Completed, events, 2)).await.unwrap();
             say(&format!("finished {id};"));
         }
     }))

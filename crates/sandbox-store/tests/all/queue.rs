@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
-use sandbox_store::{Full, Job, LocalQueue};
+use futures_util::future::BoxFuture;
+use sandbox_store::{Job, LocalQueue, Queue, QueueError};
 
 fn job(id: &str, owner: &str, priority: i32) -> Job {
     Job { id: id.to_owned(), owner: Some(owner.to_owned()), priority, memory: 1 }
@@ -13,15 +14,20 @@ fn large(id: &str, owner: &str, memory: u64) -> Job {
     Job { memory, ..job(id, owner, 0) }
 }
 
+/// What a queue in memory answers at once.
+fn now<T>(answer: BoxFuture<'_, T>) -> T {
+    answer.now_or_never().expect("nothing is waited for")
+}
+
 fn push_all<const N: usize>(queue: &LocalQueue, jobs: [Job; N]) {
     for job in jobs {
-        queue.push(job).unwrap();
+        now(queue.push(job)).unwrap();
     }
 }
 
 /// The id of the next one that fits, if there is one now.
-fn next_if_any(queue: &LocalQueue, fits: impl Fn(&Job) -> bool) -> Option<String> {
-    queue.pop(fits).now_or_never().flatten().map(|job| job.id)
+fn next_if_any(queue: &LocalQueue, fits: impl Fn(&Job) -> bool + Send + Sync) -> Option<String> {
+    queue.take(&fits).now_or_never().flatten().map(|job| job.id)
 }
 
 /// All that are there now, in the order in which they are given out.
@@ -40,7 +46,7 @@ fn one_owner_is_served_in_order() {
 fn more_urgent_ones_go_first() {
     let queue = LocalQueue::new(10);
     push_all(&queue, [job("low", "a", -1), job("usual", "a", 0), job("high", "b", 5)]);
-    queue.push(job("usual too", "a", 0)).unwrap();
+    now(queue.push(job("usual too", "a", 0))).unwrap();
     assert_eq!(drain(&queue), ["high", "usual", "usual too", "low"]);
 }
 
@@ -48,13 +54,13 @@ fn more_urgent_ones_go_first() {
 fn owners_take_turns_however_much_they_have() {
     let queue = LocalQueue::new(100);
     for number in 0..4 {
-        queue.push(job(&format!("a{number}"), "a", 0)).unwrap();
+        now(queue.push(job(&format!("a{number}"), "a", 0))).unwrap();
     }
     push_all(&queue, [job("b0", "b", 0), job("b1", "b", 0)]);
-    queue.push(Job { owner: None, ..job("nobody", "", 0) }).unwrap();
+    now(queue.push(Job { owner: None, ..job("nobody", "", 0) })).unwrap();
     assert_eq!(next_if_any(&queue, |_| true).as_deref(), Some("a0"));
     // One who comes anew waits for one turn of each, not for all that they have.
-    queue.push(job("c0", "c", 0)).unwrap();
+    now(queue.push(job("c0", "c", 0))).unwrap();
     assert_eq!(drain(&queue), ["b0", "nobody", "a1", "c0", "b1", "a2", "a3"]);
 }
 
@@ -62,14 +68,14 @@ fn owners_take_turns_however_much_they_have() {
 fn no_more_wait_than_may() {
     let queue = LocalQueue::new(2);
     push_all(&queue, [job("1", "a", 0), job("2", "b", 0)]);
-    assert_eq!(queue.push(job("3", "c", 9)), Err(Full));
-    assert_eq!(queue.depth(), 2);
+    assert!(matches!(now(queue.push(job("3", "c", 9))), Err(QueueError::Full)));
+    assert_eq!(now(queue.depth()), 2);
     // What was accepted before a restart is not new.
-    queue.restore(job("0", "a", 0)).unwrap();
-    assert_eq!(queue.depth(), 3);
+    now(queue.restore(job("0", "a", 0))).unwrap();
+    assert_eq!(now(queue.depth()), 3);
     assert_eq!(drain(&queue), ["1", "2", "0"]);
-    assert_eq!(queue.depth(), 0);
-    queue.push(job("3", "c", 9)).unwrap();
+    assert_eq!(now(queue.depth()), 0);
+    now(queue.push(job("3", "c", 9))).unwrap();
 }
 
 #[test]
@@ -84,16 +90,16 @@ fn what_does_not_fit_lets_others_pass_but_not_its_owners() {
 #[test]
 fn what_does_not_fit_is_not_passed_over_for_ever() {
     let queue = LocalQueue::new(1000);
-    queue.push(large("large", "a", 8)).unwrap();
+    now(queue.push(large("large", "a", 8))).unwrap();
     for number in 0..200 {
-        queue.push(large(&format!("{number}"), "b", 1)).unwrap();
+        now(queue.push(large(&format!("{number}"), "b", 1))).unwrap();
     }
     // Seven of eight are always free: small ones fit each time, the large one never.
     let passed = std::iter::from_fn(|| next_if_any(&queue, |job| job.memory <= 7)).count();
     assert!((1..100).contains(&passed), "{passed} passed it");
-    assert_eq!(queue.depth(), 201 - passed);
+    assert_eq!(now(queue.depth()), 201 - passed);
     // A more urgent one does not stand behind it.
-    queue.push(job("urgent", "c", 1)).unwrap();
+    now(queue.push(job("urgent", "c", 1))).unwrap();
     assert_eq!(next_if_any(&queue, |job| job.memory <= 7).as_deref(), Some("urgent"));
     // Once there is room it is the first, and the others go on.
     assert_eq!(next_if_any(&queue, |job| job.memory <= 8).as_deref(), Some("large"));
@@ -103,12 +109,12 @@ fn what_does_not_fit_is_not_passed_over_for_ever() {
 #[test]
 fn without_the_one_they_waited_for_others_go_on() {
     let queue = LocalQueue::new(1000);
-    queue.push(large("large", "a", 8)).unwrap();
+    now(queue.push(large("large", "a", 8))).unwrap();
     for number in 0..200 {
-        queue.push(large(&format!("{number}"), "b", 1)).unwrap();
+        now(queue.push(large(&format!("{number}"), "b", 1))).unwrap();
     }
     while next_if_any(&queue, |job| job.memory <= 7).is_some() {}
-    assert!(queue.remove("large"));
+    assert!(now(queue.remove("large")));
     assert!(next_if_any(&queue, |job| job.memory <= 7).is_some());
 }
 
@@ -116,27 +122,27 @@ fn without_the_one_they_waited_for_others_go_on() {
 fn a_job_can_be_removed_from_anywhere() {
     let queue = LocalQueue::new(10);
     push_all(&queue, [job("1", "a", 0), job("2", "a", 0), job("3", "a", 0), job("4", "b", 7)]);
-    assert!(queue.remove("2"));
-    assert!(queue.remove("4"));
-    assert!(!queue.remove("4"));
-    assert!(!queue.remove("5"));
-    assert_eq!(queue.depth(), 2);
+    assert!(now(queue.remove("2")));
+    assert!(now(queue.remove("4")));
+    assert!(!now(queue.remove("4")));
+    assert!(!now(queue.remove("5")));
+    assert_eq!(now(queue.depth()), 2);
     assert_eq!(drain(&queue), ["1", "3"]);
-    assert_eq!(queue.oldest(), None);
+    assert_eq!(now(queue.oldest()), None);
 }
 
 #[test]
 fn the_oldest_tells_its_age() {
     let queue = LocalQueue::new(10);
-    assert_eq!(queue.oldest(), None);
-    queue.push(job("old", "a", 0)).unwrap();
+    assert_eq!(now(queue.oldest()), None);
+    now(queue.push(job("old", "a", 0))).unwrap();
     let gap = Duration::from_millis(20);
     std::thread::sleep(gap);
     let between = Instant::now();
-    queue.push(job("new", "b", 1)).unwrap();
-    assert!(queue.oldest().unwrap() >= gap);
-    queue.remove("old");
-    let age_of_new = queue.oldest().unwrap();
+    now(queue.push(job("new", "b", 1))).unwrap();
+    assert!(now(queue.oldest()).unwrap() >= gap);
+    now(queue.remove("old"));
+    let age_of_new = now(queue.oldest()).unwrap();
     assert!(age_of_new <= between.elapsed());
 }
 
@@ -149,19 +155,19 @@ async fn whoever_waits_is_given_what_comes() {
             tokio::spawn(async move {
                 let mut taken = Vec::new();
                 while taken.last().is_none_or(|id: &String| id != "end") {
-                    taken.push(queue.pop(|_| true).await.unwrap().id);
+                    taken.push(queue.take(&|_| true).await.unwrap().id);
                 }
                 taken
             })
         })
         .collect();
     for number in 0..500 {
-        queue.push(job(&format!("{number:03}"), &format!("{}", number % 7), 0)).unwrap();
+        now(queue.push(job(&format!("{number:03}"), &format!("{}", number % 7), 0))).unwrap();
         tokio::task::yield_now().await;
     }
     for _ in 0..takers.len() {
         // The least urgent, so that they are taken when all else is.
-        queue.push(job("end", "z", -1)).unwrap();
+        now(queue.push(job("end", "z", -1))).unwrap();
     }
     let mut taken = Vec::new();
     for taker in takers {
@@ -177,8 +183,9 @@ async fn whoever_waits_is_given_what_comes() {
 async fn room_that_became_free_is_noticed_when_told() {
     let free = AtomicU64::new(0);
     let queue = LocalQueue::new(10);
-    queue.push(large("large", "a", 8)).unwrap();
-    let mut waits = Box::pin(queue.pop(|job| job.memory <= free.load(Ordering::SeqCst)));
+    now(queue.push(large("large", "a", 8))).unwrap();
+    let fits = |job: &Job| job.memory <= free.load(Ordering::SeqCst);
+    let mut waits = queue.take(&fits);
     assert!(waits.as_mut().now_or_never().is_none());
     free.store(8, Ordering::SeqCst);
     queue.wake();
@@ -188,12 +195,12 @@ async fn room_that_became_free_is_noticed_when_told() {
 #[tokio::test]
 async fn a_closed_queue_takes_and_gives_nothing() {
     let queue = LocalQueue::new(10);
-    queue.push(job("left", "a", 0)).unwrap();
-    let mut waits = Box::pin(queue.pop(|_| false));
+    now(queue.push(job("left", "a", 0))).unwrap();
+    let mut waits = queue.take(&|_| false);
     assert!(waits.as_mut().now_or_never().is_none());
     queue.close();
     assert_eq!(waits.await, None);
-    assert_eq!(queue.pop(|_| true).await, None);
-    assert_eq!(queue.push(job("late", "a", 0)), Err(Full));
-    assert_eq!(queue.depth(), 1, "what is left can still be counted");
+    assert_eq!(queue.take(&|_| true).await, None);
+    assert!(matches!(now(queue.push(job("late", "a", 0))), Err(QueueError::Closed)));
+    assert_eq!(now(queue.depth()), 1, "what is left can still be counted");
 }

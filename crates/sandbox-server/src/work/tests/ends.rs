@@ -52,7 +52,8 @@ async fn what_waits_can_be_cancelled_and_never_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_execution_leaves_an_audit_record() {
     let bench = Bench::new(limits()).await;
-    let ticket = bench.work.accept(bash("true"), &client("key"), None).await.unwrap();
+    let ticket =
+        bench.work.accept(bash("true"), &client("key"), None, AnswerWith::Id).await.unwrap();
     let report = bench.work.wait(&ticket.id, &client("key"), PATIENCE).await.unwrap();
     assert_eq!(report["status"], "completed");
     // It is written after the client was told; a stop waits for it.
@@ -81,7 +82,7 @@ async fn memory_is_promised_only_once() {
 async fn what_the_library_refuses_late_is_an_end_too() {
     let bench = Bench::new(limits()).await;
     let request = ExecuteRequest { environment: Some("nowhere".into()), ..bash("true") };
-    let ticket = bench.work.accept(request, &nobody(), None).await.unwrap();
+    let ticket = bench.work.accept(request, &nobody(), None, AnswerWith::Id).await.unwrap();
     let report = bench.report(&ticket.id).await;
     assert_eq!(report["status"], "error");
     assert!(report["error"].as_str().unwrap().len() > 10, "{report}");

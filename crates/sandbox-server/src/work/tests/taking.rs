@@ -25,7 +25,7 @@ async fn as_many_wait_as_may_and_no_key_has_more_than_its_share() {
     let bench = Bench::new(few).await;
     let code = |client: Identity, code: &'static str| {
         let work = &bench.work;
-        async move { work.accept(bash(code), &client, None).await }
+        async move { work.accept(bash(code), &client, None, AnswerWith::Id).await }
     };
     let running = code(client("a"), "echo begun; sleep 50").await.unwrap();
     let mut stream = bench.work.events(&running.id, &client("a"), 2).await.unwrap();
@@ -45,7 +45,9 @@ async fn asking_twice_under_one_name_runs_once() {
     let bench = Bench::new(WorkLimits { quota_per_key: 1, ..limits() }).await;
     let ask = |client: Identity, name| {
         let work = &bench.work;
-        async move { work.accept(bash("echo begun; sleep 50"), &client, Some(name)).await }
+        async move {
+            work.accept(bash("echo begun; sleep 50"), &client, Some(name), AnswerWith::Id).await
+        }
     };
     let first = ask(client("a"), named("n", "x")).await.unwrap();
     // Also when there would be no room for another.
@@ -71,7 +73,11 @@ async fn asking_twice_under_one_name_runs_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_anothers_is_not_there() {
     let bench = Bench::new(limits()).await;
-    let ticket = bench.work.accept(bash("echo begun; sleep 50"), &client("a"), None).await.unwrap();
+    let ticket = bench
+        .work
+        .accept(bash("echo begun; sleep 50"), &client("a"), None, AnswerWith::Id)
+        .await
+        .unwrap();
     for is_over in [false, true] {
         for stranger in [client("b"), nobody()] {
             let work = &bench.work;
@@ -99,4 +105,30 @@ async fn what_is_anothers_is_not_there() {
     };
     assert_eq!(bench.work.list(of("a")).await.unwrap().executions.len(), 1);
     assert_eq!(bench.work.list(of("b")).await.unwrap().executions.len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_was_told_of_is_stored_when_it_begins_or_is_promised() {
+    let bench = Bench::new(WorkLimits { concurrency: 1, ..limits() }).await;
+    let client = nobody();
+    let accept = |code| bench.work.accept(bash(code), &client, None, AnswerWith::Report);
+    let running = accept("echo begun; sleep 50").await.unwrap();
+    bench.printed(&running.id, "begun").await;
+    let stored = bench.store.execution(&running.id).await.unwrap().unwrap();
+    assert_eq!((stored.status, stored.attempts), (sandbox::Status::Running, 1));
+
+    let [promised, cancelled, left] =
+        [accept("true").await, accept("true").await, accept("true").await].map(Result::unwrap);
+    for ticket in [&promised, &cancelled, &left] {
+        assert_eq!(bench.store.execution(&ticket.id).await.unwrap(), None);
+    }
+    bench.work.promise(&promised.id).await.unwrap();
+    assert!(bench.store.execution(&promised.id).await.unwrap().is_some());
+    bench.work.cancel(&cancelled.id, &nobody()).await.unwrap();
+    let over = bench.store.execution(&cancelled.id).await.unwrap().unwrap();
+    assert_eq!(over.status, sandbox::Status::Cancelled);
+    // Its client hears its id when the server stops.
+    bench.work.shut_down(Duration::ZERO).await;
+    let waits = bench.store.execution(&left.id).await.unwrap().unwrap();
+    assert_eq!((waits.status, waits.attempts), (sandbox::Status::Queued, 0));
 }

@@ -2,10 +2,10 @@ use std::future::Future;
 use std::sync::Arc;
 
 use sandbox_core::Status;
-use sandbox_store::{ExecutionFilter, Inserted, Store};
+use sandbox_store::{Ending, ExecutionFilter, Inserted, Store};
 use serde_json::json;
 
-use super::{all, end, event, ids, insert, moment, named, new};
+use super::{all, end, ending, event, ids, insert, moment, named, new};
 
 /// What fifty tasks made, which ran at once.
 async fn fifty<T, F>(store: &Arc<dyn Store>, task: impl Fn(Arc<dyn Store>, i64) -> F) -> Vec<T>
@@ -43,10 +43,8 @@ pub(crate) async fn one_of_fifty_ends_counts(store: &Arc<dyn Store>) {
     insert(&**store, new("exec_1", 0)).await;
     let ends = fifty(store, |store, task| async move {
         let report = json!({ "task": task });
-        let ended = store
-            .finish("exec_1", Status::Completed, report.clone(), vec![event(1)], moment(task))
-            .await
-            .unwrap();
+        let ending = ending("exec_1", Status::Completed, vec![event(1)], task);
+        let ended = store.finish(Ending { report: report.clone(), ..ending }).await.unwrap();
         ended.then_some(report)
     })
     .await;

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
 use sandbox_core::Status;
-use sandbox_store::{ExecutionRecord, Inserted, NewExecution, Store};
+use sandbox_store::{Ending, ExecutionRecord, Inserted, NewExecution, Store};
 use serde_json::json;
 
-use super::{end, event, insert, moment, named, new, owned};
+use super::{end, ending, event, insert, moment, named, new, owned};
 
 pub(crate) async fn what_is_inserted_is_read_back_whole(store: &dyn Store) {
     let request = json!({ "code": "print('é\u{0}')", "args": [1, 2.5, null, { "deep": [true] }] });
@@ -57,11 +57,8 @@ pub(crate) async fn an_execution_begins_waits_again_and_ends(store: &dyn Store) 
 
     store.begin("exec_1", moment(2)).await.unwrap();
     let report = json!({ "exit_code": 1 });
-    let ended = store
-        .finish("exec_1", Status::RuntimeError, report.clone(), vec![event(1)], moment(3))
-        .await
-        .unwrap();
-    assert!(ended);
+    let ending = ending("exec_1", Status::RuntimeError, vec![event(1)], 3);
+    assert!(store.finish(Ending { report: report.clone(), ..ending }).await.unwrap());
     let over = store.execution("exec_1").await.unwrap().unwrap();
     assert_eq!((over.status, over.attempts), (Status::RuntimeError, 2));
     assert_eq!((over.started_at, over.finished_at), (Some(moment(2)), Some(moment(3))));
@@ -69,18 +66,44 @@ pub(crate) async fn an_execution_begins_waits_again_and_ends(store: &dyn Store) 
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
 }
 
+pub(crate) async fn one_that_is_begun_at_once_is_running(store: &dyn Store) {
+    insert(store, NewExecution { begun_at: Some(moment(1)), ..new("exec_1", 0) }).await;
+    let begun = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!(
+        (begun.status, begun.attempts, begun.started_at),
+        (Status::Running, 1, Some(moment(1)))
+    );
+    assert_eq!(store.unfinished().await.unwrap(), [begun]);
+}
+
+pub(crate) async fn an_end_is_in_the_audit_log(store: &dyn Store) {
+    insert(store, new("exec_1", 0)).await;
+    let ending = ending("exec_1", Status::Completed, vec![], 1);
+    store.finish(ending.clone()).await.unwrap();
+    // The second end did not happen.
+    store.finish(ending.clone()).await.unwrap();
+    assert_eq!(store.audit_log(10).await.unwrap(), [ending.audit]);
+}
+
+pub(crate) async fn writes_nobody_waits_for_are_made_in_order(store: &dyn Store) {
+    drop(store.insert(new("exec_1", 0)));
+    drop(store.begin("exec_1", moment(1)));
+    drop(store.put_back("exec_1"));
+    drop(store.begin("exec_1", moment(2)));
+    end(store, "exec_1", 3).await;
+    let over = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((over.attempts, over.started_at), (2, Some(moment(2))));
+}
+
 pub(crate) async fn only_the_first_end_counts(store: &dyn Store) {
     insert(store, new("exec_1", 0)).await;
     end(store, "exec_1", 1).await;
     let before = store.execution("exec_1").await.unwrap();
-    let again = store
-        .finish("exec_1", Status::Cancelled, json!({}), vec![event(2)], moment(2))
-        .await
-        .unwrap();
-    assert!(!again);
+    let again = ending("exec_1", Status::Cancelled, vec![event(2)], 2);
+    assert!(!store.finish(again).await.unwrap());
     assert_eq!(store.execution("exec_1").await.unwrap(), before);
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
-    let unknown = store.finish("exec_2", Status::Error, json!({}), vec![], moment(2)).await;
+    let unknown = store.finish(ending("exec_2", Status::Error, vec![], 2)).await;
     assert!(!unknown.unwrap());
 }
 
@@ -98,12 +121,12 @@ pub(crate) async fn an_end_is_written_whole_or_not_at_all(store: &dyn Store) {
     let before = store.execution("exec_1").await.unwrap();
     // Two events with one number cannot be kept, so the last step of this end fails.
     let events = vec![event(1), event(2), event(2)];
-    let failed = store.finish("exec_1", Status::Completed, json!({}), events, moment(1)).await;
+    let failed = store.finish(ending("exec_1", Status::Completed, events, 1)).await;
     assert!(failed.is_err());
     assert_eq!(store.execution("exec_1").await.unwrap(), before);
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), []);
     // To be unfinished is not an end.
-    let unfinished = store.finish("exec_1", Status::Running, json!({}), vec![], moment(1)).await;
+    let unfinished = store.finish(ending("exec_1", Status::Running, vec![], 1)).await;
     assert!(unfinished.is_err());
     end(store, "exec_1", 2).await;
 }
@@ -113,7 +136,7 @@ pub(crate) async fn events_are_read_from_any_place(store: &dyn Store) {
         insert(store, new(id, 0)).await;
     }
     let events: Vec<_> = (1..=5).map(event).collect();
-    store.finish("exec_1", Status::Completed, json!({}), events.clone(), moment(1)).await.unwrap();
+    store.finish(ending("exec_1", Status::Completed, events.clone(), 1)).await.unwrap();
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), events);
     assert_eq!(store.events("exec_1", 3, 10).await.unwrap(), events[3..]);
     assert_eq!(store.events("exec_1", 1, 2).await.unwrap(), events[1..3]);
@@ -125,7 +148,7 @@ pub(crate) async fn events_are_read_from_any_place(store: &dyn Store) {
 pub(crate) async fn many_events_are_kept_in_order(store: &dyn Store) {
     insert(store, new("exec_1", 0)).await;
     let events: Vec<_> = (1..=2000).map(event).collect();
-    store.finish("exec_1", Status::Completed, json!({}), events.clone(), moment(1)).await.unwrap();
+    store.finish(ending("exec_1", Status::Completed, events.clone(), 1)).await.unwrap();
     assert_eq!(store.events("exec_1", 0, u32::MAX).await.unwrap(), events);
 }
 

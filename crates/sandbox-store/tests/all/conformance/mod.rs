@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use sandbox_core::Status;
-use sandbox_store::{ExecutionFilter, Idempotency, Inserted, NewExecution, Store, StoredEvent};
+use sandbox_store::{
+    AuditRecord, Ending, ExecutionFilter, Idempotency, Inserted, NewExecution, Store, StoredEvent,
+};
 use serde_json::json;
 
 macro_rules! conformance {
@@ -20,6 +22,8 @@ macro_rules! conformance {
             lifecycle::what_is_inserted_is_read_back_whole,
             lifecycle::an_id_is_taken_once,
             lifecycle::an_execution_begins_waits_again_and_ends,
+            lifecycle::one_that_is_begun_at_once_is_running,
+            lifecycle::an_end_is_in_the_audit_log,
             lifecycle::only_the_first_end_counts,
             lifecycle::what_is_over_does_not_begin_again,
             lifecycle::an_end_is_written_whole_or_not_at_all,
@@ -41,6 +45,7 @@ macro_rules! conformance {
             sweeping::a_name_goes_with_its_execution,
             sweeping::more_than_one_step_is_swept,
             keys_and_audit::keys_are_remembered_and_taken_back,
+            lifecycle::writes_nobody_waits_for_are_made_in_order,
             keys_and_audit::the_audit_log_is_told_newest_first,
         }
         conformance! { $fresh; shared
@@ -87,6 +92,7 @@ pub(crate) fn new(id: &str, at: i64) -> NewExecution {
         labels: BTreeMap::new(),
         priority: 0,
         created_at: moment(at),
+        begun_at: None,
         idempotency: None,
     }
 }
@@ -108,13 +114,23 @@ pub(crate) async fn insert(store: &dyn Store, new: NewExecution) {
     assert_eq!(store.insert(new).await.unwrap(), Inserted::New);
 }
 
+/// An end at this moment.
+pub(crate) fn ending(id: &str, status: Status, events: Vec<StoredEvent>, at: i64) -> Ending {
+    let audit = AuditRecord {
+        at: moment(at),
+        actor: None,
+        action: "execute".to_owned(),
+        subject: id.to_owned(),
+        detail: json!({}),
+    };
+    Ending { id: id.to_owned(), status, report: json!({}), events, at: moment(at), audit }
+}
+
 /// Ends it as completed, with one event.
 pub(crate) async fn end(store: &dyn Store, id: &str, at: i64) {
     let report = json!({ "id": id, "status": "completed" });
-    assert!(
-        store.finish(id, Status::Completed, report, vec![event(1)], moment(at)).await.unwrap(),
-        "{id} was not over"
-    );
+    let ending = Ending { report, ..ending(id, Status::Completed, vec![event(1)], at) };
+    assert!(store.finish(ending).await.unwrap(), "{id} was not over");
 }
 
 /// The ids of all that fit, page by page.

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use sandbox_core::Status;
-use sandbox_store::{Inserted, NewExecution, Retention, Store, StoredEvent, Swept};
+use sandbox_store::{Ending, Inserted, NewExecution, Retention, Store, StoredEvent, Swept};
 use serde_json::json;
 
-use super::{all, end, ids, insert, moment, named, new};
+use super::{all, end, ending, ids, insert, moment, named, new};
 
 const FOR_EVER: Retention = Retention { age: Duration::MAX, bytes: u64::MAX };
 
@@ -36,11 +36,12 @@ async fn insert_large(store: &dyn Store) {
 
     insert(store, new("in_report", 0)).await;
     let report = json!({ "stdout": large });
-    store.finish("in_report", Status::Completed, report, vec![], moment(11)).await.unwrap();
+    let ended = ending("in_report", Status::Completed, vec![], 11);
+    store.finish(Ending { report, ..ended }).await.unwrap();
 
     insert(store, new("in_event", 0)).await;
     let event = StoredEvent { seq: 1, json: json!({ "data": large }).to_string() };
-    store.finish("in_event", Status::Completed, json!({}), vec![event], moment(12)).await.unwrap();
+    store.finish(ending("in_event", Status::Completed, vec![event], 12)).await.unwrap();
 }
 
 pub(crate) async fn the_oldest_go_until_the_rest_fits(store: &dyn Store) {

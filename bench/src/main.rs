@@ -6,18 +6,26 @@
 //! a run, and by wall ([`walls`]). [`table`] is for people, [`record`] for machines.
 //!
 //! `sandbox-bench compile` asks what compiling costs ([`compile`]).
+//!
+//! `sandbox-bench load` asks what HTTP adds ([`load`]); it starts a `sandboxd` ([`daemon`]) and is its
+//! client ([`client`]).
 
 mod cases;
+mod client;
 mod cold;
 mod compile;
+mod daemon;
 mod host;
+mod load;
 mod measure;
 mod record;
 mod table;
 mod walls;
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -39,6 +47,36 @@ enum Benchmark {
     ///
     /// Ends with code 1 if a program that was compiled before takes longer than compiling it bare.
     Compile(CompileArguments),
+    /// What HTTP adds to a Python hello, against the library, with one client and with many.
+    ///
+    /// Starts the sandboxd that was built beside this program. Ends with code 1 if more than 0.5 ms is
+    /// added to the median, or if 64 clients get less than 0.9 of the library's executions in a second.
+    Load(LoadArguments),
+}
+
+#[derive(Args)]
+struct LoadArguments {
+    /// Requests of each kind with one client.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pairs: u32,
+    /// Rounds of each kind for each number of clients.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// How long a round is.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Numbers of clients at once.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
+    clients: Vec<usize>,
+    /// Programs that run at once, in the server and through the library; twice the cores if not given.
+    #[arg(long)]
+    concurrency: Option<NonZero<usize>>,
+    /// The sandboxd to start; the one beside this program if not given.
+    #[arg(long, value_name = "PROGRAM")]
+    server: Option<PathBuf>,
+    /// Where load.json and load.txt go.
+    #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
+    results: PathBuf,
 }
 
 #[derive(Args)]
@@ -64,6 +102,24 @@ struct ColdArguments {
     results: PathBuf,
 }
 
+impl LoadArguments {
+    fn plan(self) -> load::Plan {
+        load::Plan {
+            pairs: self.pairs as usize,
+            rounds: self.rounds as usize,
+            round: Duration::from_secs(self.seconds),
+            clients: self.clients,
+            concurrency: self.concurrency.map_or_else(twice_the_cores, NonZero::get),
+            server: self.server,
+        }
+    }
+}
+
+/// As many programs as a server runs at once by default.
+fn twice_the_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get) * 2
+}
+
 const QUICK_ROUNDS: u32 = 6;
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -74,6 +130,10 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Benchmark::Compile(arguments) => {
             compile::run(arguments.rounds as usize, &arguments.results)
+        }
+        Benchmark::Load(arguments) => {
+            let results = arguments.results.clone();
+            load::run(&arguments.plan(), &results)
         }
     }
 }

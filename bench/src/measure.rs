@@ -129,13 +129,7 @@ impl Series {
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        let times = self.times(|run| Some(run.total));
-        Summary {
-            count: times.len(),
-            median: percentile(&times, 50),
-            p95: percentile(&times, 95),
-            p99: percentile(&times, 99),
-        }
+        Summary::of(self.times(|run| Some(run.total)))
     }
 
     /// The median of some part of the runs, where they have that part.
@@ -175,6 +169,17 @@ impl Series {
 }
 
 impl Summary {
+    /// What is said about these times, in whatever order.
+    pub(crate) fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self {
+            count: times.len(),
+            median: percentile(&times, 50),
+            p95: percentile(&times, 95),
+            p99: percentile(&times, 99),
+        }
+    }
+
     /// Whether the times spread so far that differences of a few per cent mean nothing.
     pub(crate) fn is_noisy(&self) -> bool {
         self.p95 > self.median * 2
@@ -197,7 +202,7 @@ fn percentile(sorted: &[Duration], per_cent: usize) -> Duration {
     sorted.get(rank - 1).copied().unwrap_or_default()
 }
 
-fn median_number(mut numbers: Vec<f64>) -> f64 {
+pub(crate) fn median_number(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()
 }

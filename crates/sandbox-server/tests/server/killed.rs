@@ -1,6 +1,10 @@
 //! A server that is killed loses nothing that it had accepted.
 
+use std::io::Read as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use sandbox_tests::wait::{wait_for, wait_until_empty};
 use serde_json::{Value, json};
@@ -109,8 +113,7 @@ fn unfinished(server: &Server) -> Vec<Value> {
     [list("running"), list("queued")].concat()
 }
 
-/// What kills its server again and again must not do so for ever. It is killed as soon as the program
-/// has said something, so that only a server that remembers a start before it starts counts it.
+/// What kills its server again and again must not do so for ever.
 #[test]
 fn an_execution_that_was_interrupted_twice_is_not_begun_again() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
@@ -128,4 +131,57 @@ fn kill_when_begun(server: Server, id: &str) {
     let mut watcher = Watcher::open(&server, id, None).expect("it is not over");
     watcher.until(|event| event["type"] == "stdout");
     server.kill();
+}
+
+/// Otherwise a program could end its server before anybody knows that it was begun. While nothing can
+/// be written, an execution whose turn has come has to wait.
+#[test]
+fn no_program_starts_before_its_start_is_remembered() {
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let server = Server::start_with(data.path(), &[("SANDBOXD_CONCURRENCY", "1")]);
+    let first = server.accept_in("bash", "sleep 1");
+    server.wait_until_running(&first);
+    let second = server.accept_in("bash", "echo begun");
+    let lock = WriteLock::take(&data.path().join("sandboxd.db"));
+    server.wait_until_running(&second);
+    let watcher = Watcher::open(&server, &second, Some(QUEUED)).expect("it is not over");
+    // No program that had been started would be silent for so long.
+    assert_eq!(watcher.next_within(Duration::from_millis(500)), None);
+    drop(lock);
+    assert_eq!(server.final_report(&second)["stdout"], "begun\n");
+}
+
+/// The number of the event that says that an execution was accepted.
+const QUEUED: u64 = 1;
+
+/// As long as it is held, nobody else can write to a database.
+struct WriteLock(Child);
+
+impl WriteLock {
+    fn take(database: &Path) -> Self {
+        let code = "import sqlite3, sys\n\
+                    connection = sqlite3.connect(sys.argv[1], isolation_level=None)\n\
+                    connection.execute('BEGIN IMMEDIATE')\n\
+                    print('held', flush=True)\n\
+                    sys.stdin.read()\n";
+        let mut holder = Command::new("/usr/bin/python3")
+            .args(["-c", code])
+            .arg(database)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("Python can be started");
+        let mut said = [0; 4];
+        let stdout = holder.stdout.as_mut().expect("its output is a pipe");
+        stdout.read_exact(&mut said).expect("it gets the lock");
+        Self(holder)
+    }
+}
+
+impl Drop for WriteLock {
+    fn drop(&mut self) {
+        // One that has ended already needs no killing.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }

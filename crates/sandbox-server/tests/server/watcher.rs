@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::{Message, connect};
@@ -52,6 +53,12 @@ impl Watcher {
             }
             self.read_chunk()?;
         }
+    }
+
+    /// The next event, if one comes in this time. Nothing can be read afterwards.
+    pub(crate) fn next_within(mut self, time: Duration) -> Option<Value> {
+        self.stream.get_ref().set_read_timeout(Some(time)).expect("the time is not zero");
+        self.next()
     }
 
     /// Reads until an event fits; fails if none does.

@@ -8,17 +8,20 @@
 //! `sandbox-bench compile` asks what compiling costs ([`compile`]).
 //!
 //! `sandbox-bench load` asks what HTTP adds ([`load`]); it starts a `sandboxd` ([`daemon`]) and is its
-//! client ([`client`]).
+//! client ([`client`]). `sandbox-bench soak` asks whether a server stays right and small under many
+//! requests of all kinds ([`soak`]).
 
 mod cases;
 mod client;
 mod cold;
 mod compile;
 mod daemon;
+mod dice;
 mod host;
 mod load;
 mod measure;
 mod record;
+mod soak;
 mod table;
 mod walls;
 
@@ -52,6 +55,30 @@ enum Benchmark {
     /// Starts the sandboxd that was built beside this program. Ends with code 1 if more than 0.5 ms is
     /// added to the median, or if 64 clients get less than 0.9 of the library's executions in a second.
     Load(LoadArguments),
+    /// Many requests of all kinds against a real sandboxd, every answer checked.
+    ///
+    /// Ends with code 1 if an answer is wrong or missing, if the server's memory or descriptors grow, or
+    /// if anything is left on the host.
+    Soak(SoakArguments),
+}
+
+#[derive(Args)]
+struct SoakArguments {
+    /// How many.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    requests: u32,
+    /// Clients at once.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    clients: u32,
+    /// After so many minutes no more is asked, and what was not asked counts as not answered.
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    minutes: u64,
+    /// The sandboxd to start; the one beside this program if not given.
+    #[arg(long, value_name = "PROGRAM")]
+    server: Option<PathBuf>,
+    /// Where soak.json and soak.txt go; they are not written if it is not given.
+    #[arg(long, value_name = "DIRECTORY")]
+    results: Option<PathBuf>,
 }
 
 #[derive(Args)]
@@ -135,5 +162,12 @@ fn main() -> anyhow::Result<ExitCode> {
             let results = arguments.results.clone();
             load::run(&arguments.plan(), &results)
         }
+        Benchmark::Soak(arguments) => soak::run(&soak::Plan {
+            requests: arguments.requests as usize,
+            clients: arguments.clients as usize,
+            limit: Duration::from_mins(arguments.minutes),
+            server: arguments.server,
+            results: arguments.results,
+        }),
     }
 }

@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(SANDBOX_RUN_CACHE)/target)
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test lint coverage real bench-cold bench-compile install clean
+.PHONY: help run serve test lint coverage real bench-cold bench-compile bench-load soak install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -47,6 +47,16 @@ bench-compile: ## compiling hello: bare, new, and compiled before
 bench-cold: ## cold start against bare processes and bubblewrap
 	scripts/setup bench
 	cargo run --release -p sandbox-bench -- cold
+
+bench-load: ## a Python hello over HTTP against the library, with one client and with many
+	scripts/setup bench
+	cargo build --release -p sandbox-server
+	cargo run --release -p sandbox-bench -- load
+
+soak: ## 20,000 requests of all kinds to a sandboxd: every answer right, nothing grows, nothing is left
+	scripts/setup test
+	cargo build --release -p sandbox-server
+	cargo run --release -p sandbox-bench -- soak --results bench/results
 
 install: ## build sandbox-run and copy it to PREFIX/bin (/usr/local/bin)
 	cargo build --release -p sandbox-cli

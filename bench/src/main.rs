@@ -6,18 +6,29 @@
 //! a run, and by wall ([`walls`]). [`table`] is for people, [`record`] for machines.
 //!
 //! `sandbox-bench compile` asks what compiling costs ([`compile`]).
+//!
+//! `sandbox-bench load` asks what HTTP adds ([`load`]); it starts a `sandboxd` ([`daemon`]) and is its
+//! client ([`client`]). `sandbox-bench soak` asks whether a server stays right and small under many
+//! requests of all kinds ([`soak`]).
 
 mod cases;
+mod client;
 mod cold;
 mod compile;
+mod daemon;
+mod dice;
 mod host;
+mod load;
 mod measure;
 mod record;
+mod soak;
 mod table;
 mod walls;
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
@@ -39,6 +50,60 @@ enum Benchmark {
     ///
     /// Ends with code 1 if a program that was compiled before takes longer than compiling it bare.
     Compile(CompileArguments),
+    /// What HTTP adds to a Python hello, against the library, with one client and with many.
+    ///
+    /// Starts the sandboxd that was built beside this program. Ends with code 1 if more than 0.5 ms is
+    /// added to the median, or if 64 clients get less than 0.9 of the library's executions in a second.
+    Load(LoadArguments),
+    /// Many requests of all kinds against a real sandboxd, every answer checked.
+    ///
+    /// Ends with code 1 if an answer is wrong or missing, if the server's memory or descriptors grow, or
+    /// if anything is left on the host.
+    Soak(SoakArguments),
+}
+
+#[derive(Args)]
+struct SoakArguments {
+    /// How many.
+    #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    requests: u32,
+    /// Clients at once.
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    clients: u32,
+    /// After so many minutes no more is asked, and what was not asked counts as not answered.
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    minutes: u64,
+    /// The sandboxd to start; the one beside this program if not given.
+    #[arg(long, value_name = "PROGRAM")]
+    server: Option<PathBuf>,
+    /// Where soak.json and soak.txt go; they are not written if it is not given.
+    #[arg(long, value_name = "DIRECTORY")]
+    results: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct LoadArguments {
+    /// Requests of each kind with one client.
+    #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(2..=100_000))]
+    pairs: u32,
+    /// Rounds of each kind for each number of clients.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// How long a round is.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Numbers of clients at once.
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
+    clients: Vec<usize>,
+    /// Programs that run at once, in the server and through the library; twice the cores if not given.
+    #[arg(long)]
+    concurrency: Option<NonZero<usize>>,
+    /// The sandboxd to start; the one beside this program if not given.
+    #[arg(long, value_name = "PROGRAM")]
+    server: Option<PathBuf>,
+    /// Where load.json and load.txt go.
+    #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
+    results: PathBuf,
 }
 
 #[derive(Args)]
@@ -64,6 +129,24 @@ struct ColdArguments {
     results: PathBuf,
 }
 
+impl LoadArguments {
+    fn plan(self) -> load::Plan {
+        load::Plan {
+            pairs: self.pairs as usize,
+            rounds: self.rounds as usize,
+            round: Duration::from_secs(self.seconds),
+            clients: self.clients,
+            concurrency: self.concurrency.map_or_else(twice_the_cores, NonZero::get),
+            server: self.server,
+        }
+    }
+}
+
+/// As many programs as a server runs at once by default.
+fn twice_the_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get) * 2
+}
+
 const QUICK_ROUNDS: u32 = 6;
 
 fn main() -> anyhow::Result<ExitCode> {
@@ -75,5 +158,16 @@ fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Compile(arguments) => {
             compile::run(arguments.rounds as usize, &arguments.results)
         }
+        Benchmark::Load(arguments) => {
+            let results = arguments.results.clone();
+            load::run(&arguments.plan(), &results)
+        }
+        Benchmark::Soak(arguments) => soak::run(&soak::Plan {
+            requests: arguments.requests as usize,
+            clients: arguments.clients as usize,
+            limit: Duration::from_mins(arguments.minutes),
+            server: arguments.server,
+            results: arguments.results,
+        }),
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::cases::{Case, Payload, Run};
+use crate::dice::Dice;
 
 /// A pause after which the kernel has forgotten that anyone was in a hurry: joining a cgroup then
 /// waits for a grace period of several milliseconds, which a tight loop hides.
@@ -105,7 +106,7 @@ pub(crate) fn measure(
 ) -> anyhow::Result<Vec<Series>> {
     let mut series: Vec<Series> = cases.iter().map(|_| Series::default()).collect();
     let mut order: Vec<usize> = (0..cases.len()).collect();
-    let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
+    let mut dice = Dice::of(0);
     for round in 0..WARM_UP + rounds {
         dice.shuffle(&mut order);
         for place in &order {
@@ -129,13 +130,7 @@ impl Series {
     }
 
     pub(crate) fn summary(&self) -> Summary {
-        let times = self.times(|run| Some(run.total));
-        Summary {
-            count: times.len(),
-            median: percentile(&times, 50),
-            p95: percentile(&times, 95),
-            p99: percentile(&times, 99),
-        }
+        Summary::of(self.times(|run| Some(run.total)))
     }
 
     /// The median of some part of the runs, where they have that part.
@@ -175,6 +170,17 @@ impl Series {
 }
 
 impl Summary {
+    /// What is said about these times, in whatever order.
+    pub(crate) fn of(mut times: Vec<Duration>) -> Self {
+        times.sort_unstable();
+        Self {
+            count: times.len(),
+            median: percentile(&times, 50),
+            p95: percentile(&times, 95),
+            p99: percentile(&times, 99),
+        }
+    }
+
     /// Whether the times spread so far that differences of a few per cent mean nothing.
     pub(crate) fn is_noisy(&self) -> bool {
         self.p95 > self.median * 2
@@ -197,28 +203,9 @@ fn percentile(sorted: &[Duration], per_cent: usize) -> Duration {
     sorted.get(rank - 1).copied().unwrap_or_default()
 }
 
-fn median_number(mut numbers: Vec<f64>) -> f64 {
+pub(crate) fn median_number(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_unstable_by(f64::total_cmp);
     numbers.get(numbers.len() / 2).copied().unwrap_or_default()
-}
-
-/// A small generator of numbers that look random and are the same in every run.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        // The high bits are the better ones; the list is short enough for the bias not to matter.
-        (self.0 >> 33) as usize % end
-    }
-
-    fn shuffle(&mut self, list: &mut [usize]) {
-        for last in (1..list.len()).rev() {
-            list.swap(last, self.below(last + 1));
-        }
-    }
 }
 
 #[cfg(test)]
@@ -262,19 +249,5 @@ mod tests {
     fn a_wide_spread_is_called_noisy() {
         assert!(!series(&[10; 20]).summary().is_noisy());
         assert!(series(&[&[10; 18][..], &[30; 2]].concat()).summary().is_noisy());
-    }
-
-    #[test]
-    fn shuffling_keeps_every_case() {
-        let mut order: Vec<usize> = (0..8).collect();
-        let mut dice = Dice(1);
-        let mut seen_first = std::collections::BTreeSet::new();
-        for _ in 0..200 {
-            dice.shuffle(&mut order);
-            seen_first.insert(order[0]);
-        }
-        assert_eq!(seen_first.len(), 8);
-        order.sort_unstable();
-        assert_eq!(order, (0..8).collect::<Vec<_>>());
     }
 }

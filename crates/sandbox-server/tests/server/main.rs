@@ -2,9 +2,11 @@
 
 mod http;
 mod server;
+mod watcher;
 
 mod configuration;
 mod executions;
 mod keys;
 mod killed;
 mod stopped;
+mod watched;

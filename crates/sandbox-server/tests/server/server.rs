@@ -107,7 +107,12 @@ impl Server {
 
     /// Accepts Python code for later and gives its id.
     pub(crate) fn accept(&self, code: &str) -> String {
-        let body = json!({ "language": "python", "code": code }).to_string();
+        self.accept_in("python", code)
+    }
+
+    /// Accepts code for later and gives its id.
+    pub(crate) fn accept_in(&self, language: &str, code: &str) -> String {
+        let body = json!({ "language": language, "code": code }).to_string();
         let answer = self.send("POST", "/api/v1/execute?wait=false", &[], &body);
         assert_eq!(answer.status, 202, "{answer:?}");
         answer.json()["id"].as_str().expect("an id is text").to_owned()
@@ -179,13 +184,16 @@ impl Belongings {
         Self { server: server.id(), processes }
     }
 
-    /// Fails the test if a process or a cgroup of the server outlives it.
+    /// Fails the test if a process, a cgroup or a mount of the server outlives it.
     pub(crate) fn assert_gone(&self) {
         let alive = || self.processes.iter().copied().filter(|id| is_alive(*id)).collect();
         let left: Vec<i32> = wait_until_empty(SOON, alive);
         assert!(left.is_empty(), "processes {left:?} outlived their server");
+        // A cgroup can only go when no process is left in it.
         let left = wait_until_empty(SOON, || cgroups_of(self.server));
         assert!(left.is_empty(), "{left:#?} outlived their server");
+        let mounts = mounts_of_ours();
+        assert!(mounts.is_empty(), "{mounts:#?} can be seen outside of sandboxes");
     }
 }
 
@@ -196,4 +204,12 @@ fn is_alive(id: i32) -> bool {
     };
     let state = stat.rsplit_once(") ").and_then(|(_, behind)| behind.chars().next());
     !matches!(state, Some('Z' | 'X') | None)
+}
+
+/// Mounts that this process sees and that are of our making. There are none while all is well: sandboxes
+/// have theirs in namespaces of their own.
+fn mounts_of_ours() -> Vec<String> {
+    let table = std::fs::read_to_string("/proc/self/mountinfo").expect("a process sees its mounts");
+    let is_ours = |line: &&str| line.contains("sandbox-run");
+    table.lines().filter(is_ours).map(ToOwned::to_owned).collect()
 }

@@ -1,0 +1,128 @@
+//! A real `sandboxd`, started for one benchmark, with its data in a directory that goes when it does.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A server that has not started or stopped by then never does.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two looks at what nothing announces.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Every request counts, and none is refused for being one of many.
+const SETTINGS: &[(&str, &str)] = &[
+    ("SANDBOXD_LISTEN", "127.0.0.1:0"),
+    ("SANDBOXD_LOG", "json"),
+    ("SANDBOXD_REQUESTS_PER_MINUTE", "1000000000"),
+    ("SANDBOXD_BURST", "1000000000"),
+    ("SANDBOXD_QUEUE_BOUND", "100000"),
+    ("SANDBOXD_QUOTA_PER_KEY", "100000"),
+];
+
+/// A server that runs. It is killed if it is forgotten.
+pub(crate) struct Daemon {
+    process: Child,
+    address: SocketAddr,
+    place: TempDir,
+}
+
+impl Daemon {
+    /// Starts a server with further settings, and waits until it listens.
+    pub(crate) fn start(program: &Path, settings: &[(&str, String)]) -> anyhow::Result<Self> {
+        let place = tempfile::tempdir().context("make a directory for the server")?;
+        let log = File::create(log_in(&place)).context("make a file for the server's log")?;
+        let process = Command::new(program)
+            .arg("--data-dir")
+            .arg(place.path())
+            // No configuration file of whoever runs this is read.
+            .current_dir(place.path())
+            .env("XDG_CONFIG_HOME", place.path())
+            .envs(SETTINGS.iter().copied())
+            .envs(settings.iter().map(|(name, value)| (name, value)))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .with_context(|| format!("start {}", program.display()))?;
+        let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut daemon = Self { process, address: unknown, place };
+        daemon.address = daemon.wait_until_listening()?;
+        Ok(daemon)
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Asks it to stop, and waits until it has.
+    pub(crate) fn stop(mut self) -> anyhow::Result<()> {
+        let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("it has an id")?;
+        kill_process(id, Signal::TERM).context("ask the server to stop")?;
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if let Some(status) = self.process.try_wait()? {
+                ensure!(status.success(), "the server ended with {status}:\n{}", self.log());
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+        bail!("the server does not stop:\n{}", self.log());
+    }
+
+    /// What it has logged so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(log_in(&self.place)).unwrap_or_default()
+    }
+
+    fn wait_until_listening(&mut self) -> anyhow::Result<SocketAddr> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline && self.process.try_wait()?.is_none() {
+            if let Some(address) = self.log().lines().find_map(address_in) {
+                return Ok(address);
+            }
+            std::thread::sleep(PAUSE);
+        }
+        bail!("the server does not start:\n{}", self.log());
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // One that has ended already needs no killing.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The `sandboxd` that was built beside this program.
+pub(crate) fn beside_us() -> anyhow::Result<PathBuf> {
+    let program = std::env::current_exe().context("find this program")?.with_file_name("sandboxd");
+    ensure!(
+        program.exists(),
+        "{} is missing: cargo build --release -p sandbox-server makes it",
+        program.display()
+    );
+    Ok(program)
+}
+
+fn log_in(place: &TempDir) -> PathBuf {
+    place.path().join("log")
+}
+
+/// The address in a line of the log, if it is the one that names it.
+fn address_in(line: &str) -> Option<SocketAddr> {
+    let fields: Value = serde_json::from_str(line).ok()?;
+    fields["address"].as_str()?.parse().ok()
+}

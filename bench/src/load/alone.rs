@@ -1,0 +1,100 @@
+//! One client: the library and the server in turns, request by request.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use sandbox::{Report, Status, Timings};
+
+use super::{Contestants, STDOUT};
+use crate::cases::Run;
+use crate::client::Client;
+use crate::measure::{Difference, Series};
+
+/// Pairs at the start that are not counted: files are read for the first time, slots are prepared.
+const WARM_UP: usize = 20;
+
+/// What one client sees.
+pub(super) struct Alone {
+    pub(super) library: Way,
+    pub(super) server: Way,
+    /// The cheapest request: connection, client and the server's HTTP.
+    pub(super) health: Series,
+}
+
+/// The times of one way, and where its reports say that they went.
+#[derive(Default)]
+pub(super) struct Way {
+    pub(super) total: Series,
+    timings: Vec<Timings>,
+}
+
+impl Alone {
+    /// How much longer the median takes over HTTP; nothing if it takes less.
+    pub(super) fn added(&self) -> Duration {
+        let median = |way: &Way| way.total.summary().median;
+        median(&self.server).saturating_sub(median(&self.library))
+    }
+
+    /// The same, pair by pair, with its uncertainty.
+    pub(super) fn added_by_pair(&self) -> Difference {
+        self.server.total.difference_by_round(&self.library.total)
+    }
+}
+
+impl Way {
+    fn push(&mut self, total: Duration, report: &Report) {
+        self.total.push(Run { total, stages: None });
+        self.timings.push(report.timings_ms);
+    }
+
+    /// The median of one of the parts that reports tell apart, in milliseconds.
+    pub(super) fn median_of(&self, part: impl Fn(&Timings) -> f64) -> f64 {
+        let mut times: Vec<f64> = self.timings.iter().map(part).collect();
+        times.sort_unstable_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or_default()
+    }
+}
+
+pub(super) fn measure(contestants: &Contestants, pairs: usize) -> anyhow::Result<Alone> {
+    let mut client = Client::connect(contestants.daemon.address()).context("connect")?;
+    let mut found =
+        Alone { library: Way::default(), server: Way::default(), health: Series::default() };
+    for pair in 0..WARM_UP + pairs {
+        let (library, server);
+        // Each follows the other equally often: both leave something to be cleaned up behind them.
+        if pair % 2 == 0 {
+            library = through_library(contestants)?;
+            server = over_http(contestants, &mut client)?;
+        } else {
+            server = over_http(contestants, &mut client)?;
+            library = through_library(contestants)?;
+        }
+        let started = Instant::now();
+        let answer = client.exchange(&contestants.health)?;
+        let health = started.elapsed();
+        ensure!(answer.status == 200, "health: {answer:?}");
+        if pair >= WARM_UP {
+            found.library.push(library.0, &library.1);
+            found.server.push(server.0, &server.1);
+            found.health.push(Run { total: health, stages: None });
+        }
+    }
+    Ok(found)
+}
+
+fn through_library(contestants: &Contestants) -> anyhow::Result<(Duration, Report)> {
+    let started = Instant::now();
+    let report = contestants.library()?;
+    Ok((started.elapsed(), report))
+}
+
+fn over_http(contestants: &Contestants, client: &mut Client) -> anyhow::Result<(Duration, Report)> {
+    let started = Instant::now();
+    let answer = client.exchange(&contestants.execute)?;
+    let total = started.elapsed();
+    let body = String::from_utf8_lossy(&answer.body);
+    ensure!(answer.status == 200, "{}: {body}", answer.status);
+    let report: Report = serde_json::from_slice(&answer.body).with_context(|| body.to_string())?;
+    ensure!(report.status == Status::Completed && report.stdout == STDOUT, "{body}");
+    Ok((total, report))
+}

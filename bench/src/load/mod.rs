@@ -1,0 +1,123 @@
+//! What HTTP adds: a Python hello through the library and through a `sandboxd` of the same build.
+//!
+//! Both have as many spare slots and run as many programs at once. They take turns, one request each for
+//! the time that a request takes ([`alone`]), one round each for how many there are in a second
+//! ([`crowd`]), so that whatever else the machine does falls on both alike. The client's own cost is
+//! measured with the cheapest request that the server answers.
+
+mod alone;
+mod crowd;
+mod show;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use sandbox::{Report, Request, Sandbox, Status};
+use serde_json::json;
+
+use crate::client;
+use crate::daemon::{self, Daemon};
+use crate::host::HostFacts;
+
+use alone::Alone;
+use crowd::Crowd;
+
+/// The most that a request may take longer over HTTP, in the median.
+const MOST_ADDED: Duration = Duration::from_micros(500);
+/// The least share of the library's executions in a second, with [`PROMISED_CLIENTS`].
+const LEAST_SHARE: f64 = 0.9;
+const PROMISED_CLIENTS: usize = 64;
+
+const CODE: &str = "print('Hello, World!')";
+const STDOUT: &str = "Hello, World!\n";
+
+/// How much is measured.
+pub(crate) struct Plan {
+    /// Requests of each kind for the time that one takes.
+    pub(crate) pairs: usize,
+    /// Rounds of each kind for each number of clients.
+    pub(crate) rounds: usize,
+    /// How long a round goes on.
+    pub(crate) round: Duration,
+    /// Numbers of clients at once.
+    pub(crate) clients: Vec<usize>,
+    /// Programs that the server, and the library, run at once.
+    pub(crate) concurrency: usize,
+    /// The server's program, where it is not the one beside this one.
+    pub(crate) server: Option<PathBuf>,
+}
+
+/// Everything that was found out.
+struct Findings {
+    host: HostFacts,
+    concurrency: usize,
+    alone: Alone,
+    crowds: Vec<Crowd>,
+}
+
+impl Findings {
+    /// Whether a request takes little longer over HTTP.
+    fn holds_added(&self) -> bool {
+        self.alone.added() <= MOST_ADDED
+    }
+
+    /// Whether the server comes close to the library, if that was asked.
+    fn holds_share(&self) -> Option<bool> {
+        let crowd = self.crowds.iter().find(|crowd| crowd.clients == PROMISED_CLIENTS)?;
+        Some(crowd.share_by_round() >= LEAST_SHARE && crowd.errors() == 0)
+    }
+}
+
+/// The two that are compared.
+struct Contestants {
+    sandbox: Sandbox,
+    daemon: Daemon,
+    /// The request over HTTP, as it goes over the wire.
+    execute: Vec<u8>,
+    /// The cheapest request.
+    health: Vec<u8>,
+}
+
+impl Contestants {
+    fn start(plan: &Plan) -> anyhow::Result<Self> {
+        let program = plan.server.clone().map_or_else(daemon::beside_us, Ok)?;
+        let settings = [("SANDBOXD_CONCURRENCY", plan.concurrency.to_string())];
+        let body = json!({ "language": "python", "code": CODE }).to_string();
+        Ok(Self {
+            sandbox: Sandbox::new().context("start the library")?,
+            daemon: Daemon::start(&program, &settings)?,
+            execute: client::request("POST", "/api/v1/execute", &[], body.as_bytes()),
+            health: client::request("GET", "/api/v1/health", &[], b""),
+        })
+    }
+
+    /// Runs it once through the library.
+    fn library(&self) -> anyhow::Result<Report> {
+        let request = Request::builder("python").code(CODE).build()?;
+        let report = self.sandbox.execute(request)?;
+        ensure!(
+            report.status == Status::Completed && report.stdout == STDOUT,
+            "the library: {report:?}"
+        );
+        Ok(report)
+    }
+}
+
+/// Measures, prints, writes `load.json` and `load.txt`, and ends with 1 if a target is missed.
+pub(crate) fn run(plan: &Plan, results: &Path) -> anyhow::Result<ExitCode> {
+    let host = HostFacts::gather("");
+    let contestants = Contestants::start(plan)?;
+    let alone = alone::measure(&contestants, plan.pairs)?;
+    let crowds: anyhow::Result<Vec<_>> =
+        plan.clients.iter().map(|clients| crowd::measure(&contestants, plan, *clients)).collect();
+    let findings = Findings { host, concurrency: plan.concurrency, alone, crowds: crowds? };
+    contestants.daemon.stop()?;
+    let text = show::render(&findings);
+    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
+    show::record(&findings, &text, results)?;
+    let holds = findings.holds_added() && findings.holds_share() != Some(false);
+    Ok(ExitCode::from(u8::from(!holds)))
+}

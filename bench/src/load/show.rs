@@ -1,0 +1,194 @@
+//! The results: text for people, JSON for machines.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anyhow::Context;
+use serde_json::{Value, json};
+
+use super::alone::{Alone, Way};
+use super::crowd::{Crowd, Round};
+use super::{Findings, LEAST_SHARE, MOST_ADDED, PROMISED_CLIENTS};
+use crate::measure::{Summary, ratio};
+use crate::table::{grid, millis};
+
+pub(super) fn render(findings: &Findings) -> String {
+    let mut text = String::from("A Python hello through the library and over HTTP\n\n");
+    for line in findings.host.lines() {
+        let _ = writeln!(text, "{line}");
+    }
+    let _ = writeln!(text, "{} programs at once, in both", findings.concurrency);
+    text.push_str(&alone(&findings.alone));
+    text.push_str(&crowds(&findings.crowds));
+    text.push_str(
+        "\nWhat a row contains\n\
+         \x20 library: Sandbox::execute in this process, with its usual spare slots\n\
+         \x20 HTTP: POST /api/v1/execute on a connection that is kept, to a sandboxd of the same build with its\n\
+         \x20   store on disk; every answer is checked\n\
+         \x20 health: GET /api/v1/health by the same client, which is the client's own cost and more\n\
+         \x20 library/s has as many threads as the server has workers, and no more than there are clients\n",
+    );
+    text.push_str(&verdict(findings));
+    text
+}
+
+fn alone(alone: &Alone) -> String {
+    let heads =
+        ["ms", "runs", "median", "p95", "p99", "queue", "prepare", "run", "collect", "the rest"];
+    let row = |name: &str, way: &Way| {
+        let summary = way.total.summary();
+        let parts = [
+            way.median_of(|timings| timings.queue),
+            way.median_of(|timings| timings.prepare),
+            way.median_of(|timings| timings.run),
+            way.median_of(|timings| timings.collect),
+        ];
+        let rest = summary.median.as_secs_f64() * 1e3 - parts.iter().sum::<f64>();
+        let mut row = vec![name.to_owned()];
+        row.extend(figures(summary));
+        row.extend(parts.iter().chain([&rest]).map(|part| format!("{part:.3}")));
+        row
+    };
+    let mut health = vec!["health".to_owned()];
+    health.extend(figures(alone.health.summary()));
+    let rows = [row("library", &alone.library), row("HTTP", &alone.server), health];
+    let pair = alone.added_by_pair();
+    format!(
+        "\nOne client, in turns{}\n{}\n\
+         \x20 HTTP adds {} ms to the median, which is {:.3} times the library's\n\
+         \x20 pair by pair it adds {:.3} ± {:.3} ms (median, with its standard error)\n",
+        if alone.library.total.summary().is_noisy() { " (noisy)" } else { "" },
+        grid(&heads, rows),
+        millis(alone.added()),
+        times(alone),
+        pair.micros / 1e3,
+        pair.uncertainty / 1e3,
+    )
+}
+
+fn times(alone: &Alone) -> f64 {
+    ratio(alone.server.total.summary().median, alone.library.total.summary().median)
+}
+
+fn figures(summary: Summary) -> [String; 4] {
+    let Summary { count, median, p95, p99 } = summary;
+    [count.to_string(), millis(median), millis(p95), millis(p99)]
+}
+
+fn crowds(crowds: &[Crowd]) -> String {
+    let heads = [
+        "clients",
+        "answers",
+        "median ms",
+        "p95 ms",
+        "p99 ms",
+        "errors",
+        "HTTP/s",
+        "library/s",
+        "share",
+        "by round",
+        "health/s",
+    ];
+    let rows = crowds.iter().map(|crowd| {
+        let mut row = vec![crowd.clients.to_string()];
+        row.extend(figures(Round::summary_of(&crowd.server)));
+        row.push(crowd.errors().to_string());
+        let (server, library) =
+            (Round::per_second_of(&crowd.server), Round::per_second_of(&crowd.library));
+        row.extend([
+            format!("{server:.1}"),
+            format!("{library:.1} ({} threads)", crowd.threads),
+            format!("{:.3}", server / library),
+            format!("{:.3}", crowd.share_by_round()),
+            format!("{:.0}", crowd.health.per_second()),
+        ]);
+        row
+    });
+    let mut text = format!("\nMany clients, rounds in turns\n{}\n", grid(&heads, rows));
+    for crowd in crowds {
+        if let Some(error) = crowd.error() {
+            let _ = writeln!(text, "  with {} clients, one of the errors: {error}", crowd.clients);
+        }
+    }
+    text
+}
+
+fn verdict(findings: &Findings) -> String {
+    let word = |holds: bool| if holds { "holds" } else { "does NOT hold" };
+    let mut text = format!(
+        "\nAt most {} ms added to the median: {}\n",
+        millis(MOST_ADDED),
+        word(findings.holds_added())
+    );
+    if let Some(holds) = findings.holds_share() {
+        let _ = writeln!(
+            text,
+            "At least {LEAST_SHARE} of the library's executions in a second with {PROMISED_CLIENTS} clients \
+             (by round): {}",
+            word(holds)
+        );
+    }
+    text
+}
+
+/// Writes `load.json` and `load.txt`.
+pub(super) fn record(findings: &Findings, text: &str, directory: &Path) -> anyhow::Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("make the directory {}", directory.display()))?;
+    let json = serde_json::to_string_pretty(&to_json(findings))? + "\n";
+    for (name, contents) in [("load.json", &*json), ("load.txt", text)] {
+        let path = directory.join(name);
+        std::fs::write(&path, contents).with_context(|| format!("write {}", path.display()))?;
+    }
+    Ok(())
+}
+
+fn to_json(findings: &Findings) -> Value {
+    let alone = &findings.alone;
+    let pair = alone.added_by_pair();
+    json!({
+        "benchmark": "load",
+        "host": findings.host.to_json(),
+        "concurrency": findings.concurrency,
+        "alone": {
+            "library": summary(alone.library.total.summary()),
+            "http": summary(alone.server.total.summary()),
+            "health": summary(alone.health.summary()),
+            "added_us": rounded(alone.added().as_secs_f64() * 1e6),
+            "added_by_pair_us": rounded(pair.micros),
+            "added_by_pair_uncertainty_us": rounded(pair.uncertainty),
+            "ratio": rounded(times(alone)),
+            "holds": findings.holds_added(),
+        },
+        "crowds": findings.crowds.iter().map(crowd).collect::<Vec<_>>(),
+        "share_holds": findings.holds_share(),
+    })
+}
+
+fn crowd(crowd: &Crowd) -> Value {
+    json!({
+        "clients": crowd.clients,
+        "library_threads": crowd.threads,
+        "http": summary(Round::summary_of(&crowd.server)),
+        "errors": crowd.errors(),
+        "http_per_second": rounded(Round::per_second_of(&crowd.server)),
+        "library_per_second": rounded(Round::per_second_of(&crowd.library)),
+        "share_by_round": rounded(crowd.share_by_round()),
+        "health_per_second": rounded(crowd.health.per_second()),
+    })
+}
+
+fn summary(summary: Summary) -> Value {
+    let micros = |time: std::time::Duration| rounded(time.as_secs_f64() * 1e6);
+    json!({
+        "runs": summary.count,
+        "median_us": micros(summary.median),
+        "p95_us": micros(summary.p95),
+        "p99_us": micros(summary.p99),
+    })
+}
+
+/// More digits than three would only be noise.
+fn rounded(number: f64) -> f64 {
+    (number * 1000.0).round() / 1000.0
+}

@@ -1,0 +1,299 @@
+//! Many requests of all kinds against a real `sandboxd`: is each answered rightly, does the server stay
+//! as small as it was, and is nothing left on the host?
+//!
+//! The number of a request decides what it asks ([`question`]), so that every run asks the same,
+//! whichever client comes first. [`ask`] checks each answer to the letter; [`vital`] looks at the server
+//! from outside.
+
+mod ask;
+mod programs;
+mod question;
+mod vital;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use sandbox_tests::process::{adopt_orphans, wait_for_no_descendants};
+use sandbox_tests::residue::{Residue, cgroups_of};
+use sandbox_tests::skip::skip;
+use sandbox_tests::wait::wait_until_empty;
+use serde_json::{Value, json};
+
+use crate::client::{Client, request};
+use crate::daemon::{self, Daemon};
+use crate::host::HostFacts;
+use crate::table::grid;
+
+use programs::PROGRAMS;
+use question::{Kind, Question};
+use vital::{Comparison, Sample};
+
+/// Between two looks at the server.
+const BETWEEN_SAMPLES: Duration = Duration::from_millis(200);
+/// What a server that was stopped still needs to be gone.
+const SOON: Duration = Duration::from_secs(15);
+/// Wrong answers that are printed; all are counted.
+const SHOWN: usize = 10;
+/// Characters that are printed of each.
+const LONGEST_SHOWN: usize = 1500;
+
+/// How much is asked.
+pub(crate) struct Plan {
+    pub(crate) requests: usize,
+    pub(crate) clients: usize,
+    /// After this time no more is asked, and the rest counts as not answered.
+    pub(crate) limit: Duration,
+    /// The server's program, where it is not the one beside this one.
+    pub(crate) server: Option<PathBuf>,
+    /// Where `soak.json` and `soak.txt` go, if anywhere.
+    pub(crate) results: Option<PathBuf>,
+}
+
+/// What the clients have found out so far.
+#[derive(Default)]
+struct Tally {
+    /// Right and wrong answers of each kind.
+    kinds: BTreeMap<Kind, (usize, usize)>,
+    wrong: Vec<String>,
+}
+
+struct Findings {
+    host: HostFacts,
+    requests: usize,
+    elapsed: Duration,
+    tally: Tally,
+    comparison: Option<Comparison>,
+    /// What is still there after the server has stopped, in words.
+    left: Vec<String>,
+}
+
+/// Asks, prints what came of it, and ends with 1 if anything was not as it should be.
+pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
+    let host = HostFacts::gather("");
+    // Whatever the server leaves becomes ours, and is seen.
+    adopt_orphans();
+    let before = Residue::count();
+    let program = plan.server.clone().map_or_else(daemon::beside_us, Ok)?;
+    let daemon = Daemon::start(&program, &[])?;
+    let languages = languages(&daemon)?;
+    let started = Instant::now();
+    let (tally, samples) = ask_everything(plan, &daemon, &languages)?;
+    let elapsed = started.elapsed();
+    let id = daemon.id();
+    daemon.stop()?;
+    let comparison = Comparison::of(&samples, plan.requests);
+    let left = left_behind(id, &before);
+    let findings = Findings { host, requests: plan.requests, elapsed, tally, comparison, left };
+    let text = render(&findings);
+    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
+    if let Some(results) = &plan.results {
+        record(&findings, &text, results)?;
+    }
+    Ok(ExitCode::from(u8::from(!findings.is_good())))
+}
+
+/// The languages of our programs that this host has; others are skipped aloud.
+fn languages(daemon: &Daemon) -> anyhow::Result<Vec<&'static str>> {
+    let mut client = Client::connect(daemon.address())?;
+    let mut found = Vec::new();
+    for program in PROGRAMS {
+        let body = json!({
+            "language": program.language, "code": program.text(0, None), "stdin": "x\n",
+        });
+        let body = body.to_string();
+        let answer = client.exchange(&request("POST", "/api/v1/execute", &[], body.as_bytes()))?;
+        let said: Value = serde_json::from_slice(&answer.body)?;
+        if said["code"] == "language_unavailable" {
+            skip(&format!("soak: {}", program.language), &said["detail"].to_string());
+        } else {
+            ensure!(answer.status == 200, "{}: {said}", program.language);
+            found.push(program.language);
+        }
+    }
+    Ok(found)
+}
+
+/// Lets the clients ask, and looks at the server meanwhile.
+fn ask_everything(
+    plan: &Plan,
+    daemon: &Daemon,
+    languages: &[&str],
+) -> anyhow::Result<(Tally, Vec<Sample>)> {
+    let address = daemon.address();
+    let nonce = u64::from(daemon.id()) ^ host_time();
+    let deadline = Instant::now() + plan.limit;
+    let (next, answered) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let is_over = AtomicBool::new(false);
+    let tally = Mutex::new(Tally::default());
+    let work = || {
+        let mut client = None;
+        while Instant::now() < deadline {
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            if number >= plan.requests {
+                break;
+            }
+            let question = Question::draw(number, languages, nonce);
+            let answer = ask::ask(address, &mut client, &question);
+            answered.fetch_add(1, Ordering::Relaxed);
+            let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
+            tally.add(question.kind, number, answer);
+        }
+    };
+    let samples = std::thread::scope(|scope| {
+        let watching = scope.spawn(|| {
+            let mut samples = Vec::new();
+            while !is_over.load(Ordering::Relaxed) {
+                let answered = answered.load(Ordering::Relaxed);
+                samples.push(Sample::take(daemon.id(), answered)?);
+                show_progress(answered, plan.requests);
+                std::thread::sleep(BETWEEN_SAMPLES);
+            }
+            anyhow::Ok(samples)
+        });
+        let clients: Vec<_> = (0..plan.clients).map(|_| scope.spawn(work)).collect();
+        let joined: Vec<_> = clients.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        is_over.store(true, Ordering::Relaxed);
+        ensure!(joined.iter().all(Result::is_ok), "a client broke off");
+        watching.join().map_err(|_| anyhow::anyhow!("whoever watched broke off"))?
+    })?;
+    Ok((tally.into_inner().unwrap_or_else(PoisonError::into_inner), samples))
+}
+
+fn host_time() -> u64 {
+    chrono::Utc::now().timestamp_micros().unsigned_abs()
+}
+
+/// A line that is written over, for somebody who looks on.
+fn show_progress(answered: usize, requests: usize) {
+    let mut screen = std::io::stderr();
+    if screen.is_terminal() {
+        // Who cannot be told can still wait for the end.
+        let _ = write!(screen, "\r{answered} of {requests} ");
+        let _ = screen.flush();
+    }
+}
+
+/// Looks for what outlived the server, and gives it a moment to go.
+fn left_behind(server: u32, before: &Residue) -> Vec<String> {
+    let mut left = Vec::new();
+    let processes = wait_for_no_descendants(SOON);
+    if !processes.is_empty() {
+        left.push(format!("processes: {processes:?}"));
+    }
+    let cgroups = wait_until_empty(SOON, || cgroups_of(server));
+    if !cgroups.is_empty() {
+        left.push(format!("cgroups: {cgroups:?}"));
+    }
+    left.extend(before.wait_for_return().err());
+    left
+}
+
+impl Tally {
+    fn add(&mut self, kind: Kind, number: usize, answer: anyhow::Result<()>) {
+        let (right, wrong) = self.kinds.entry(kind).or_default();
+        match answer {
+            Ok(()) => *right += 1,
+            Err(error) => {
+                *wrong += 1;
+                if self.wrong.len() < SHOWN {
+                    let error = format!("{error:#}");
+                    let words: String = error.chars().take(LONGEST_SHOWN).collect();
+                    self.wrong.push(format!("request {number}: {words}"));
+                }
+            }
+        }
+    }
+
+    fn right(&self) -> usize {
+        self.kinds.values().map(|(right, _)| right).sum()
+    }
+}
+
+impl Findings {
+    fn is_good(&self) -> bool {
+        let is_flat = self.comparison.as_ref().is_some_and(Comparison::is_flat);
+        self.tally.right() == self.requests && is_flat && self.left.is_empty()
+    }
+}
+
+fn render(findings: &Findings) -> String {
+    let mut text = String::from("\nMany requests of all kinds against a real sandboxd\n\n");
+    for line in findings.host.lines() {
+        let _ = writeln!(text, "{line}");
+    }
+    let kinds = findings.tally.kinds.iter();
+    let rows = kinds.map(|(kind, (right, wrong))| {
+        vec![kind.name().to_owned(), right.to_string(), wrong.to_string()]
+    });
+    let _ = writeln!(text, "\n{}", grid(&["requests", "right", "wrong"], rows));
+    for wrong in &findings.tally.wrong {
+        let _ = writeln!(text, "  {wrong}");
+    }
+    let (right, requests) = (findings.tally.right(), findings.requests);
+    let seconds = findings.elapsed.as_secs_f64();
+    let _ = writeln!(text, "\n{right} of {requests} answered rightly in {seconds:.0} s");
+    match &findings.comparison {
+        None => text.push_str("too few looks at the server to say whether it is flat\n"),
+        Some(comparison) => {
+            let row = |name: &str, sample: &Sample| {
+                vec![
+                    name.to_owned(),
+                    sample.memory_kib.to_string(),
+                    sample.descriptors.to_string(),
+                    sample.threads.to_string(),
+                ]
+            };
+            let rows = [row("warm", &comparison.warm), row("at the end", &comparison.end)];
+            let heads = ["the server", "resident KiB", "descriptors", "threads"];
+            let verdict = if comparison.is_flat() { "flat" } else { "NOT flat" };
+            let _ = writeln!(text, "\n{}\n{verdict}: {}", grid(&heads, rows), vital::RULE);
+        }
+    }
+    if findings.left.is_empty() {
+        text.push_str("nothing left on the host\n");
+    }
+    for left in &findings.left {
+        let _ = writeln!(text, "left on the host: {left}");
+    }
+    text
+}
+
+fn record(findings: &Findings, text: &str, directory: &std::path::Path) -> anyhow::Result<()> {
+    let kinds = findings.tally.kinds.iter();
+    let kinds = kinds.map(|(kind, (right, wrong))| {
+        (kind.name().to_owned(), json!({ "right": right, "wrong": wrong }))
+    });
+    let sample = |sample: &Sample| {
+        json!({
+            "resident_kib": sample.memory_kib,
+            "descriptors": sample.descriptors,
+            "threads": sample.threads,
+        })
+    };
+    let json = json!({
+        "benchmark": "soak",
+        "host": findings.host.to_json(),
+        "requests": findings.requests,
+        "seconds": findings.elapsed.as_secs(),
+        "kinds": kinds.collect::<serde_json::Map<_, _>>(),
+        "warm": findings.comparison.as_ref().map(|comparison| sample(&comparison.warm)),
+        "end": findings.comparison.as_ref().map(|comparison| sample(&comparison.end)),
+        "flat": findings.comparison.as_ref().map(Comparison::is_flat),
+        "left": findings.left,
+    });
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("make the directory {}", directory.display()))?;
+    let json = serde_json::to_string_pretty(&json)? + "\n";
+    for (name, contents) in [("soak.json", &*json), ("soak.txt", text)] {
+        let path = directory.join(name);
+        std::fs::write(&path, contents).with_context(|| format!("write {}", path.display()))?;
+    }
+    Ok(())
+}

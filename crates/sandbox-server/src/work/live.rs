@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use sandbox::{CancelToken, Event, EventKind, Request, Requirements, Status};
 use sandbox_store::{Idempotency, NewExecution, StoredEvent};
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::{SetOnce, watch};
 
 use super::events::{Journal, Reading};
@@ -33,6 +34,8 @@ pub(super) struct Live {
     unstored: Mutex<Option<NewExecution>>,
     /// Set when the store has it.
     stored: SetOnce<()>,
+    /// Set when the store has that this attempt was begun.
+    begin_stored: SetOnce<()>,
     /// Changes with every event; the value says nothing.
     news: watch::Sender<()>,
     outcome: watch::Sender<Option<Outcome>>,
@@ -70,6 +73,7 @@ impl Live {
             journal: Mutex::new(Journal::after(attempts)),
             unstored: Mutex::new(None),
             stored: SetOnce::new(),
+            begin_stored: SetOnce::new(),
             news: watch::Sender::new(()),
             outcome: watch::Sender::new(None),
         };
@@ -93,9 +97,17 @@ impl Live {
         let _ = self.stored.set(());
     }
 
-    /// Whether the store has it.
-    pub(super) fn is_in_store(&self) -> bool {
-        self.stored.initialized()
+    /// The store has it, and that it was begun.
+    pub(super) fn set_begin_stored(&self) {
+        self.set_stored();
+        let _ = self.begin_stored.set(());
+    }
+
+    /// Waits on this thread until the store has that it was begun.
+    pub(super) fn wait_for_begin(&self, runtime: &Handle) {
+        if !self.begin_stored.initialized() {
+            runtime.block_on(self.begin_stored.wait());
+        }
     }
 
     /// Waits until the store has it.

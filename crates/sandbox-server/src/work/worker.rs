@@ -106,7 +106,7 @@ fn store_begin(shared: &Arc<Shared>, live: &Arc<Live>, started_at: DateTime<Utc>
         if let Err(error) = begun {
             tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
         }
-        live.set_stored();
+        live.set_begin_stored();
     });
 }
 
@@ -123,9 +123,8 @@ fn execute(
     let waited = live.accepted.elapsed();
     let mut tell_end = Some(tell_end);
     let mut listener = |event: &Event| {
-        let shows_something = matches!(event.kind, EventKind::Output(..) | EventKind::Report(_));
-        if shows_something && !live.is_in_store() {
-            runtime.block_on(live.stored());
+        if matches!(event.kind, EventKind::Output(..) | EventKind::Report(_)) {
+            live.wait_for_begin(runtime);
         }
         if let EventKind::Report(ended) = &event.kind
             && let Some(tell_end) = tell_end.take()

@@ -137,7 +137,7 @@ fn kill_when_begun(server: Server, id: &str) {
 /// Otherwise a program could end its server before anybody knows that it was begun. While nothing can
 /// be written, an execution whose turn has come has to wait.
 #[test]
-fn no_program_starts_before_its_start_is_remembered() {
+fn nothing_of_a_program_is_told_before_its_start_is_remembered() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start_with(data.path(), &[("SANDBOXD_CONCURRENCY", "1")]);
     // On a busy machine the first may be over before the lock is held; then another has to take longer.
@@ -154,9 +154,11 @@ fn no_program_starts_before_its_start_is_remembered() {
         })
         .expect("the lock is held before the first is over");
     server.wait_until_running(&second);
-    let watcher = Watcher::open(&server, &second, Some(QUEUED)).expect("it is not over");
+    let mut watcher = Watcher::open(&server, &second, Some(QUEUED)).expect("it is not over");
     // No program that had been started would be silent for so long.
-    assert_eq!(watcher.next_within(Duration::from_millis(500)), None);
+    let told = std::iter::from_fn(|| watcher.next_within(Duration::from_millis(500)));
+    let told: Vec<_> = told.map(|event| event["type"].clone()).collect();
+    assert_eq!(told, ["stage"], "that it begins, and nothing of what it does");
     drop(lock);
     assert_eq!(server.final_report(&second)["stdout"], "begun\n");
 }

@@ -8,5 +8,6 @@ mod configuration;
 mod executions;
 mod keys;
 mod killed;
+mod resumed;
 mod stopped;
 mod watched;

@@ -55,8 +55,8 @@ impl Watcher {
         }
     }
 
-    /// The next event, if one comes in this time. Nothing can be read afterwards.
-    pub(crate) fn next_within(mut self, time: Duration) -> Option<Value> {
+    /// The next event, if one comes in this time. After none, nothing more can be read.
+    pub(crate) fn next_within(&mut self, time: Duration) -> Option<Value> {
         self.stream.get_ref().set_read_timeout(Some(time)).expect("the time is not zero");
         self.next()
     }

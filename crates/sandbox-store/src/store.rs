@@ -4,8 +4,8 @@ use sandbox_core::Status;
 use serde_json::Value;
 
 use crate::{
-    AuditRecord, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord, NewExecution, NewKey, Page,
-    Retention, StoreError, StoredEvent, Swept,
+    AuditRecord, Busy, CallbackEnd, DueCallback, ExecutionFilter, ExecutionRecord, Inserted,
+    KeyRecord, NewExecution, NewKey, Page, Retention, StoreError, StoredEvent, Swept,
 };
 
 /// The answer of a store, later.
@@ -44,6 +44,18 @@ pub trait Store: Send + Sync {
 
     /// Those that are `queued` or `running`, the oldest first: what a start finds after a crash.
     fn unfinished(&self) -> Answer<'_, Vec<ExecutionRecord>>;
+
+    /// Callbacks of finished executions that are to be sent now, those that are due longest first, at
+    /// most so many.
+    fn due_callbacks(
+        &self,
+        now: DateTime<Utc>,
+        busy: Busy,
+        most: u32,
+    ) -> Answer<'_, Vec<DueCallback>>;
+
+    /// A callback was tried.
+    fn callback_tried<'a>(&'a self, id: &'a str, end: CallbackEnd) -> Answer<'a, ()>;
 
     /// Remembers a key.
     fn add_key(&self, key: NewKey) -> Answer<'_, ()>;

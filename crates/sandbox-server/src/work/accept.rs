@@ -57,6 +57,7 @@ pub(super) async fn accept(
         priority: PRIORITY,
         created_at,
         idempotency,
+        callback: None,
     };
     // In a task of its own: a client that goes away in the middle must not leave an execution that is
     // stored and in no queue.

@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{QueryBuilder, Row, Sqlite, SqliteConnection, SqlitePool};
 
 use super::value::{json, json_in, micros, size, time_if_any, time_in};
-use super::{WRITE, events};
+use super::{WRITE, callbacks, events};
 use crate::cursor::Cursor;
 use crate::{
     ExecutionFilter, ExecutionRecord, Idempotency, Inserted, NewExecution, Page, StoreError,
@@ -27,7 +27,7 @@ macro_rules! select {
 const LONGEST_PAGE: u32 = 1000;
 
 pub(super) async fn insert(writer: &SqlitePool, new: NewExecution) -> Result<Inserted, StoreError> {
-    if new.labels.is_empty() && new.idempotency.is_none() {
+    if new.labels.is_empty() && new.idempotency.is_none() && new.callback.is_none() {
         // The common case is one statement, and needs no transaction around it.
         insert_row(&mut *writer.acquire().await?, &new).await?;
         return Ok(Inserted::New);
@@ -40,6 +40,7 @@ pub(super) async fn insert(writer: &SqlitePool, new: NewExecution) -> Result<Ins
     }
     insert_row(&mut transaction, &new).await?;
     insert_labels(&mut transaction, &new).await?;
+    callbacks::insert(&mut transaction, &new).await?;
     if let Some(idempotency) = &new.idempotency {
         sqlx::query(
             "INSERT INTO idempotency (owner, key, body_hash, execution, created_at) \

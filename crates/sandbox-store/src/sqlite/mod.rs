@@ -9,6 +9,7 @@
 //! power failure may take the last moments with it, but never damages the file.
 
 mod audit;
+mod callbacks;
 mod events;
 mod executions;
 mod keys;
@@ -24,8 +25,9 @@ use serde_json::Value;
 use sqlx::SqlitePool;
 
 use crate::{
-    Answer, AuditRecord, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord, NewExecution,
-    NewKey, Page, Retention, Store, StoreError, StoredEvent, Swept,
+    Answer, AuditRecord, Busy, CallbackEnd, DueCallback, ExecutionFilter, ExecutionRecord,
+    Inserted, KeyRecord, NewExecution, NewKey, Page, Retention, Store, StoreError, StoredEvent,
+    Swept,
 };
 
 /// How a transaction that writes begins: it takes the lock at once, since one that read first could
@@ -94,6 +96,19 @@ impl Store for SqliteStore {
 
     fn unfinished(&self) -> Answer<'_, Vec<ExecutionRecord>> {
         Box::pin(executions::unfinished(&self.readers))
+    }
+
+    fn due_callbacks(
+        &self,
+        now: DateTime<Utc>,
+        busy: Busy,
+        most: u32,
+    ) -> Answer<'_, Vec<DueCallback>> {
+        Box::pin(callbacks::due(&self.readers, now, busy, most))
+    }
+
+    fn callback_tried<'a>(&'a self, id: &'a str, end: CallbackEnd) -> Answer<'a, ()> {
+        Box::pin(callbacks::tried(&self.writer, id, end))
     }
 
     fn add_key(&self, key: NewKey) -> Answer<'_, ()> {

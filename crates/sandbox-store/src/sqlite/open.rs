@@ -25,13 +25,18 @@ const LONGEST_LOG: &str = "67108864";
 /// All steps from an empty file to today's tables. One that was released is never edited: databases
 /// remember a hash of each that they took, and refuse to open if it changed. Each is a transaction.
 fn migrations() -> Migrator {
-    Migrator::with_migrations(vec![Migration::new(
-        1,
-        "executions, keys and audit".into(),
-        MigrationType::Simple,
-        include_str!("migrations/0001_executions_keys_audit.sql").into_sql_str(),
-        false,
-    )])
+    Migrator::with_migrations(vec![
+        migration(
+            1,
+            "executions, keys and audit",
+            include_str!("migrations/0001_executions_keys_audit.sql"),
+        ),
+        migration(2, "callbacks", include_str!("migrations/0002_callbacks.sql")),
+    ])
+}
+
+fn migration(number: i64, about: &'static str, statements: &'static str) -> Migration {
+    Migration::new(number, about.into(), MigrationType::Simple, statements.into_sql_str(), false)
 }
 
 pub(super) async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
@@ -128,6 +133,9 @@ mod tests {
                 })
             })
             .collect();
-        assert_eq!(hashes, ["02ee2ee630c96c3a2939af1a3afb2da8"]);
+        assert_eq!(
+            hashes,
+            ["02ee2ee630c96c3a2939af1a3afb2da8", "50e674ab050158ace3a0a7349cab38e4"]
+        );
     }
 }

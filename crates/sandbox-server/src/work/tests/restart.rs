@@ -15,6 +15,7 @@ async fn left_behind(store: &dyn Store, request: ExecuteRequest, begun: u32) -> 
         priority: 0,
         created_at: Utc::now(),
         idempotency: None,
+        callback: None,
     };
     store.insert(new).await.unwrap();
     for _ in 0..begun {

@@ -78,15 +78,14 @@ pub(crate) async fn busy_hosts_and_owners_are_left_out(store: &dyn Store) {
     insert_and_end(store, promised("b", owned("key_b", new("b_of_b", 0))), 1).await;
     insert_and_end(store, promised("c", new("c_of_nobody", 0)), 1).await;
     let key = |key: &str| Some(key.to_owned());
-    let cases: [(&[&str], Vec<Option<String>>, &[&str]); 4] = [
-        (&["a"], vec![], &["b_of_a", "b_of_b", "c_of_nobody"]),
-        (&["a", "c"], vec![], &["b_of_a", "b_of_b"]),
-        (&[], vec![key("key_a"), None], &["b_of_b"]),
-        (&["b"], vec![None], &["a_of_a"]),
-    ];
-    for (hosts, owners, expected) in cases {
-        let hosts = hosts.iter().map(|&host| host.to_owned()).collect();
-        assert_eq!(due_besides(store, 2, Busy { hosts, owners }).await, expected);
+    for (hosts, owners, expected) in [
+        ("a", vec![], "b_of_a b_of_b c_of_nobody"),
+        ("a c", vec![], "b_of_a b_of_b"),
+        ("", vec![key("key_a"), None], "b_of_b"),
+        ("b", vec![None], "a_of_a"),
+    ] {
+        let hosts = hosts.split_whitespace().map(str::to_owned).collect();
+        assert_eq!(due_besides(store, 2, Busy { hosts, owners }).await.join(" "), expected);
     }
 }
 

@@ -15,7 +15,7 @@ use super::address::{AddressPolicy, RefusedAddress};
 use super::resolve::Resolver;
 
 /// From the first question about its name to the head of the answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
@@ -47,7 +47,11 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(policy: Arc<AddressPolicy>, roots: RootCertStore) -> Result<Self> {
+    pub(super) fn new(
+        policy: Arc<AddressPolicy>,
+        roots: RootCertStore,
+        patience: Duration,
+    ) -> Result<Self> {
         let client = Client::builder()
             .tls_backend_preconfigured(tls(roots)?)
             .dns_resolver(Resolver::new(policy))
@@ -57,7 +61,7 @@ impl Sender {
             .no_proxy()
             // A connection that is kept was checked when its name meant something else.
             .pool_max_idle_per_host(0)
-            .timeout(PATIENCE)
+            .timeout(patience)
             .user_agent(concat!("sandboxd/", env!("CARGO_PKG_VERSION")))
             .build();
         Ok(Self { client: client.context("no client for callbacks can be made")? })

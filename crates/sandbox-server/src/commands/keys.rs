@@ -56,7 +56,7 @@ async fn callback_secret(store: &dyn Store, config: &Config, id: Option<&str>) -
         // One that was taken back still has callbacks of executions from before.
         ensure!(keys.knows(id), "there is no key '{id}': see 'sandboxd keys list'");
     }
-    audit(store, "key.callback_secret", id.unwrap_or_default(), json!({})).await?;
+    audit(store, "key.callback_secret", id.unwrap_or("no key"), json!({})).await?;
     Ok(format!("{}\n", keys.callback_secret(id).reveal()))
 }
 

@@ -46,6 +46,8 @@ struct Bench {
 struct Setup {
     allow: &'static str,
     roots: RootCertStore,
+    /// How long a receiver may take.
+    patience: Duration,
     /// So many tries after the first, at once.
     retries: usize,
     bounds: Bounds,
@@ -54,7 +56,7 @@ struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let roots = RootCertStore::empty();
-        Self { allow: HERE, roots, retries: 3, bounds: Bounds::default() }
+        Self { allow: HERE, roots, patience: PATIENCE, retries: 3, bounds: Bounds::default() }
     }
 }
 
@@ -75,7 +77,7 @@ impl Bench {
             store: Arc::clone(&store),
             keys: Arc::new(Keys::load(&*store, directory.path()).await.unwrap()),
             metrics: Arc::clone(&metrics),
-            sender: Sender::new(Arc::clone(&policy), setup.roots).unwrap(),
+            sender: Sender::new(Arc::clone(&policy), setup.roots, setup.patience).unwrap(),
             policy,
             schedule: Schedule::new(vec![Duration::ZERO; setup.retries]),
             under_way: UnderWay::new(setup.bounds),

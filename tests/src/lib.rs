@@ -1,6 +1,7 @@
 //! Helpers that several suites share.
 
 pub mod backend;
+pub mod cache;
 pub mod process;
 pub mod residue;
 pub mod skip;

@@ -76,7 +76,11 @@ pub struct ExecuteRequest {
     /// A named directory that outlives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Where the report is sent when it is there.
+    /// Where the report is sent when it is there: an `http` or `https` URL at a public address, or one that
+    /// the server is set up to permit. It is sent by POST as `{"type": "execution.finished", "timestamp": …,
+    /// "data": REPORT}`, signed as Standard Webhooks has it, and again for some hours until a receiver
+    /// answers with a status from 200 to 299. `webhook-id` is the execution's id: what comes twice can be
+    /// told by it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
     /// Words of the client's own, to find it again by.

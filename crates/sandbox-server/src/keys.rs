@@ -19,6 +19,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use sandbox_store::{KeyRecord, NewKey, Scope, Store};
 use subtle::ConstantTimeEq as _;
 
+use crate::callbacks::CallbackSecret;
 use secret::{Hash, ServerSecret};
 
 /// How every key begins, so that people and scanners for leaked secrets know one when they see it.
@@ -93,6 +94,11 @@ impl Keys {
         self.known.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
+    /// Whether there is or was a key of this id.
+    pub(crate) fn knows(&self, id: &str) -> bool {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+    }
+
     /// Whose key this is, if it is one that counts.
     pub(crate) fn check(&self, presented: &str) -> Option<Identity> {
         let id = id_of(presented)?;
@@ -105,6 +111,17 @@ impl Keys {
         let is_same = bool::from(hash.ct_eq(&expected));
         let known = found.filter(|known| is_same && known.is_valid)?;
         Some(Identity { key: Some(id.to_owned()), scopes: known.scopes.clone() })
+    }
+
+    /// The secret with which the callbacks of this key are signed, or those of clients without a key. It
+    /// follows from the server's own, so that it need not be stored.
+    pub(crate) fn callback_secret(&self, key: Option<&str>) -> CallbackSecret {
+        // No key begins like this: what is hashed as one is never hashed as the other.
+        let label = match key {
+            Some(id) => format!("callback secret 1 of key {id}"),
+            None => "callback secret 1 of clients without a key".to_owned(),
+        };
+        CallbackSecret::new(self.secret.hash(&label))
     }
 
     /// Makes a key and remembers its hash.

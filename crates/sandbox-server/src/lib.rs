@@ -1,12 +1,13 @@
 //! `sandboxd`: the sandbox library behind HTTP.
 //!
 //! A request travels from `api` (what clients see) through `work` (admission, queue, workers,
-//! events) into the library, and its report back. `state` is what all handlers share, `serve` puts
-//! the parts together.
+//! events) into the library, and its report back; `callbacks` sends it on. `state` is what all handlers
+//! share, `serve` puts the parts together.
 
 mod commands;
 
 pub(crate) mod api;
+pub(crate) mod callbacks;
 pub(crate) mod config;
 pub(crate) mod keys;
 pub(crate) mod logging;

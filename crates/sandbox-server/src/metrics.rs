@@ -3,6 +3,7 @@
 //! Labels have few values: languages are those of the recipes, statuses and system calls are closed
 //! sets. Nothing that a client chooses freely becomes a label.
 
+mod callbacks;
 mod text;
 
 use std::sync::atomic::AtomicU64;
@@ -15,6 +16,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use sandbox::Report;
+
+pub(crate) use callbacks::CallbackOutcome;
+use callbacks::Callbacks;
 
 /// Bounds of all histograms, in seconds: a warm hello takes about a millisecond, a large build minutes.
 const BOUNDS: [f64; 15] =
@@ -62,6 +66,7 @@ pub(crate) struct Metrics {
     cache_misses: Family<OfLanguage, Counter>,
     denied_syscalls: Family<OfSyscall, Counter>,
     rate_limited: Counter,
+    callbacks: Callbacks,
 }
 
 impl Metrics {
@@ -83,6 +88,7 @@ impl Metrics {
             cache_misses: Family::default(),
             denied_syscalls: Family::default(),
             rate_limited: Counter::default(),
+            callbacks: Callbacks::default(),
         };
         metrics.register();
         metrics
@@ -121,6 +127,7 @@ impl Metrics {
         registry.register("denied_syscalls", help, self.denied_syscalls.clone());
         let help = "Requests refused because their client sent too many";
         registry.register("rate_limited", help, self.rate_limited.clone());
+        self.callbacks.register(registry);
     }
 
     /// An execution was accepted.
@@ -163,6 +170,11 @@ impl Metrics {
     /// A request was refused because its client sent too many.
     pub(crate) fn rate_limited(&self) {
         self.rate_limited.inc();
+    }
+
+    /// A callback was tried.
+    pub(crate) fn callback(&self, outcome: CallbackOutcome) {
+        self.callbacks.count(outcome);
     }
 
     /// So many wait now, the oldest for so long.

@@ -40,7 +40,7 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     let listener = bind(&state).await?;
     // What was accepted before a crash runs before what is asked for now.
     state.work.recover().await.context("cannot take up what the last run left")?;
-    let tasks = tasks::start(&state);
+    let tasks = tasks::start(&state)?;
     announce::started(&state, listener.local_addr()?, file);
 
     let (stop, stopped) = oneshot::channel::<()>();

@@ -5,6 +5,8 @@ use chrono::{DateTime, Utc};
 use sandbox_core::Status;
 use serde_json::Value;
 
+use crate::NewCallback;
+
 /// An execution as it is remembered.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutionRecord {
@@ -55,6 +57,8 @@ pub struct NewExecution {
     pub begun_at: Option<DateTime<Utc>>,
     /// Under which name the client may ask again without starting it twice.
     pub idempotency: Option<Idempotency>,
+    /// Where its report is promised to.
+    pub callback: Option<NewCallback>,
 }
 
 /// The end of an execution.

@@ -2,8 +2,8 @@ use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
 use crate::{
-    AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord, NewExecution,
-    NewKey, Page, Retention, StoreError, StoredEvent, Swept,
+    AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord,
+    Inserted, KeyRecord, NewExecution, NewKey, Page, Retention, StoreError, StoredEvent, Swept,
 };
 
 /// The answer of a store, later.
@@ -37,6 +37,18 @@ pub trait Store: Send + Sync {
 
     /// Those that are `queued` or `running`, the oldest first: what a start finds after a crash.
     fn unfinished(&self) -> Answer<'_, Vec<ExecutionRecord>>;
+
+    /// Callbacks of finished executions that are to be sent now, those that are due longest first, at
+    /// most so many.
+    fn due_callbacks(
+        &self,
+        now: DateTime<Utc>,
+        busy: Busy,
+        most: u32,
+    ) -> Answer<'_, Vec<DueCallback>>;
+
+    /// A callback was tried.
+    fn callback_tried<'a>(&'a self, id: &'a str, end: CallbackEnd) -> Answer<'a, ()>;
 
     /// Remembers a key.
     fn add_key(&self, key: NewKey) -> Answer<'_, ()>;

@@ -98,6 +98,15 @@ pub(super) enum KeysCommand {
     },
     /// List the keys; the keys themselves are not kept and cannot be shown
     List,
+    /// Print the secret that callbacks are signed with, for their receiver; it is not the key itself
+    ///
+    /// A request with a callback_url has its report sent there, signed as Standard Webhooks has it. Each key
+    /// has a secret of its own, with which its callbacks are signed.
+    CallbackSecret {
+        /// The key's id, as `keys list` prints it; none for clients without a key
+        #[arg(value_name = "KEY-ID")]
+        id: Option<String>,
+    },
     /// Take a key back, at once and for good
     Revoke {
         /// Its id, as `keys list` prints it

@@ -1,4 +1,5 @@
 use std::fmt::Write as _;
+use std::io::{self, Write as _};
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::{SecondsFormat, Utc};
@@ -24,6 +25,7 @@ pub(super) async fn carry_out(command: &KeysCommand, config: &Config) -> Result<
             let keys = store.keys().await.context("cannot read the keys")?;
             Ok(table(&keys))
         }
+        KeysCommand::CallbackSecret { id } => callback_secret(&*store, config, id.as_deref()).await,
         KeysCommand::Revoke { id } => revoke(&*store, id).await,
     }
 }
@@ -38,8 +40,24 @@ async fn create(
     let (record, plain) = keys.create(store, name, scopes).await?;
     let detail = json!({ "name": record.name, "scopes": scope_names(&record.scopes) });
     audit(store, "key.create", &record.id, detail).await?;
+    // Whoever does not read it loses nothing.
+    let _ = writeln!(
+        io::stderr().lock(),
+        "The secret that its callbacks are signed with: sandboxd keys callback-secret {}",
+        record.id
+    );
     // Alone on standard output, so that it can be piped to where it belongs.
     Ok(format!("{}\n", plain.reveal()))
+}
+
+async fn callback_secret(store: &dyn Store, config: &Config, id: Option<&str>) -> Result<String> {
+    let keys = Keys::load(store, &config.data_dir).await?;
+    if let Some(id) = id {
+        // One that was taken back still has callbacks of executions from before.
+        ensure!(keys.knows(id), "there is no key '{id}': see 'sandboxd keys list'");
+    }
+    audit(store, "key.callback_secret", id.unwrap_or("no key"), json!({})).await?;
+    Ok(format!("{}\n", keys.callback_secret(id).reveal()))
 }
 
 async fn revoke(store: &dyn Store, id: &str) -> Result<String> {

@@ -19,6 +19,8 @@ use std::time::Duration;
 use sandbox::ByteSize;
 use sandbox_store::Retention;
 
+use crate::callbacks::AddressPolicy;
+
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Layer;
 pub(crate) use origin::Origin;
@@ -55,6 +57,8 @@ pub(crate) struct Config {
     pub(crate) retention: Retention,
     /// Web pages from here may call the server.
     pub(crate) cors_origins: Vec<String>,
+    /// Where callbacks may go beside public addresses.
+    pub(crate) callback_allow: AddressPolicy,
     /// The form of the log.
     pub(crate) log: LogFormat,
     /// Which lines the log has, as `info` or `sandboxd=debug,info`.

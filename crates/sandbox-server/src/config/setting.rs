@@ -45,6 +45,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("retention_age", "168h"),
     text("retention_size", "1G"),
     text("cors_origins", ""),
+    text("callback_allow", ""),
     text("log", "pretty"),
     text("log_filter", "info"),
     text("shutdown_deadline", "10s"),

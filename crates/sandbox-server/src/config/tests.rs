@@ -92,6 +92,7 @@ fn values_that_no_server_can_have_are_refused() {
         ("SANDBOXD_WAIT_LIMIT", "0s"),
         ("SANDBOXD_MEMORY_BUDGET", "0"),
         ("SANDBOXD_CORS_ORIGINS", "example.org"),
+        ("SANDBOXD_CALLBACK_ALLOW", "localhost"),
         ("SANDBOXD_LOG", "xml"),
         ("SANDBOXD_ROLE", "api"),
         ("SANDBOXD_QUEUE", "redis://localhost"),

@@ -33,6 +33,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
             bytes: settled.read("retention_size", size)?.as_u64(),
         },
         cors_origins: settled.read("cors_origins", origins)?,
+        callback_allow: settled.read("callback_allow", str::parse)?,
         log: settled.read("log", log_format)?,
         log_filter: settled.read("log_filter", log_filter)?,
         shutdown_deadline: settled.read("shutdown_deadline", duration)?,

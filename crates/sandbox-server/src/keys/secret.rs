@@ -1,4 +1,4 @@
-//! The server's own secret, with which keys are hashed.
+//! The server's own secret, with which keys are hashed and from which those of callbacks follow.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -52,7 +52,7 @@ impl ServerSecret {
         Ok(Self(secret))
     }
 
-    /// The hash of a whole key.
+    /// The hash of a whole key, or of a text that cannot be one.
     pub(super) fn hash(&self, key: &str) -> Hash {
         let mac = Hmac::<Sha256>::new_from_slice(&self.0);
         let mut mac = mac.expect("this construction takes secrets of any length");

@@ -61,6 +61,8 @@ fn busy() -> Metrics {
     metrics.finished(&report(vec![compiled(true)]), Duration::from_millis(2));
     metrics.finished(&report(Vec::new()), Duration::ZERO);
     metrics.rate_limited();
+    metrics.callback(CallbackOutcome::Delivered);
+    metrics.callback(CallbackOutcome::GivenUp);
     metrics.queue(7, Duration::from_millis(1500));
     metrics.running(2);
     metrics
@@ -78,6 +80,8 @@ fn what_happened_is_counted() {
         r#"sandboxd_compile_cache_misses_total{language="c"} 1"#,
         r#"sandboxd_denied_syscalls_total{syscall="ptrace"} 9"#,
         "sandboxd_rate_limited_total 1",
+        r#"sandboxd_callbacks_total{outcome="delivered"} 1"#,
+        r#"sandboxd_callbacks_total{outcome="given_up"} 1"#,
         "sandboxd_queue_depth 7",
         "sandboxd_queue_age_seconds 1.5",
         "sandboxd_running 2",

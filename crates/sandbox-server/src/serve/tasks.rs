@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Result;
 use chrono::Utc;
 use sandbox::with_causes;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::callbacks;
 use crate::keys::Keys;
 use crate::state::AppState;
 
@@ -17,11 +19,12 @@ const BETWEEN_LOOKS_AT_KEYS: Duration = Duration::from_secs(1);
 const BETWEEN_SWEEPS: Duration = Duration::from_mins(1);
 
 /// Starts them; they end when what is given back is dropped.
-pub(super) fn start(state: &AppState) -> JoinSet<()> {
+pub(super) fn start(state: &AppState) -> Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
+    tasks.spawn(callbacks::start(state)?);
     tasks.spawn(follow_keys(state.clone()));
     tasks.spawn(sweep(state.clone()));
-    tasks
+    Ok(tasks)
 }
 
 async fn follow_keys(state: AppState) {

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use chrono::Utc;
 use sandbox::{ByteSize, Request, Requirements};
 use sandbox_api::{Code, ExecuteRequest, Problem};
-use sandbox_store::{Idempotency, Inserted, Job, NewExecution};
+use sandbox_store::{Idempotency, Inserted, Job, NewCallback, NewExecution};
 use serde_json::Value;
 
 use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
 use super::shared::{Shared, store_failed};
+use crate::callbacks::promise;
 
 /// What a client gets for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +54,7 @@ pub(super) async fn accept(
         let reason = format!("the code and files are larger than {most}");
         return Err(Problem::new(Code::CodeTooLarge, reason));
     }
+    let callback = callback(shared, &asked)?;
     let labels = asked.labels.clone();
     let Checked { request, needs, json } = check(shared, asked).await?;
     refuse_too_much_memory(shared, &request, &needs)?;
@@ -68,12 +70,21 @@ pub(super) async fn accept(
         created_at,
         begun_at: None,
         idempotency,
+        callback,
     };
     // In a task of its own: a client that goes away in the middle must not leave an execution that is
     // stored and in no queue.
     let shared = Arc::clone(shared);
     let task = tokio::spawn(async move { admit(&shared, Arc::new(live), new, answer).await });
     task.await.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "accepting it failed")))
+}
+
+fn callback(shared: &Shared, asked: &ExecuteRequest) -> Result<Option<NewCallback>, Problem> {
+    let Some(url) = &asked.callback_url else {
+        return Ok(None);
+    };
+    let callback = promise(url, &shared.limits.callback_allow);
+    callback.map(Some).map_err(|error| invalid("callback_url", error))
 }
 
 /// Checks the request where it holds nobody up: large ones take time, and a language that is asked for

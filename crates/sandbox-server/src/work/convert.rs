@@ -85,9 +85,6 @@ fn refuse_unavailable(asked: &ExecuteRequest) -> Result<(), Problem> {
     if asked.workspace.is_some() {
         return Err(invalid("workspace", "not available yet"));
     }
-    if asked.callback_url.is_some() {
-        return Err(invalid("callback_url", "not available yet"));
-    }
     match asked.isolation.as_deref() {
         None | Some("native" | "auto") => Ok(()),
         Some(other) => Err(invalid(
@@ -287,7 +284,6 @@ mod tests {
             (json!({"network": {"mode": "allowlist"}}), "network"),
             (json!({"network": {"mode": "none", "allow": ["a"]}}), "network"),
             (json!({"workspace": "w"}), "workspace"),
-            (json!({"callback_url": "http://a"}), "callback_url"),
             (json!({"labels": {"a": "x".repeat(300)}}), "labels"),
             (json!({"language": "a b"}), "language"),
             (json!({"language": "python@3", "version": "3"}), "version"),

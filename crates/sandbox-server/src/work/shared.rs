@@ -10,12 +10,13 @@ use tokio::sync::{Semaphore, watch};
 
 use super::budget::Budget;
 use super::hub::{Bounds, Hub};
+use crate::callbacks::AddressPolicy;
 use crate::config::Config;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
 
 /// How much work is taken and done at once.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct WorkLimits {
     /// The most code and files in one execution.
     pub(super) max_code: ByteSize,
@@ -27,6 +28,8 @@ pub(super) struct WorkLimits {
     pub(super) queue_bound: usize,
     /// Executions of one key that wait or run at once.
     pub(super) quota_per_key: usize,
+    /// Where callbacks may go.
+    pub(super) callback_allow: AddressPolicy,
 }
 
 /// What accepting and carrying out share.
@@ -52,6 +55,7 @@ impl From<&Config> for WorkLimits {
             memory_budget: config.memory_budget,
             queue_bound: config.queue_bound,
             quota_per_key: config.quota_per_key,
+            callback_allow: config.callback_allow.clone(),
         }
     }
 }

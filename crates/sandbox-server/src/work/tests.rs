@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::{AnswerWith, EventStream, Ticket, Work, WorkLimits};
+use crate::callbacks::AddressPolicy;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
 
@@ -34,6 +35,7 @@ fn limits() -> WorkLimits {
         memory_budget: ByteSize::mib(1024),
         queue_bound: 100,
         quota_per_key: 50,
+        callback_allow: AddressPolicy::default(),
     }
 }
 

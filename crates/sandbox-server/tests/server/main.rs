@@ -1,9 +1,11 @@
 //! `sandboxd` as its users have it: a real process, real sockets, real signals.
 
 mod http;
+mod receiver;
 mod server;
 mod watcher;
 
+mod callbacks;
 mod configuration;
 mod executions;
 mod keys;

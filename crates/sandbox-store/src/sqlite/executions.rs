@@ -3,7 +3,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use sandbox_core::Status;
 
 use super::value::{json_if_any, json_in, micros, size, time_if_any, time_in};
-use super::{audit, events};
+use super::{audit, callbacks, events};
 use crate::{Ending, ExecutionRecord, Idempotency, Inserted, NewExecution, StoreError};
 
 /// A query for whole executions, which ends in these words.
@@ -26,6 +26,7 @@ pub(super) fn insert(connection: &Connection, new: &NewExecution) -> Result<Inse
     }
     insert_row(connection, new)?;
     insert_labels(connection, new)?;
+    callbacks::insert(connection, new)?;
     if let Some(idempotency) = &new.idempotency {
         let mut statement = connection.prepare_cached(
             "INSERT INTO idempotency (owner, key, body_hash, execution, created_at) \

@@ -1,19 +1,13 @@
-use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::executions::{record, select};
+use super::query::Query;
 use super::value::micros;
 use crate::cursor::Cursor;
 use crate::{ExecutionFilter, ExecutionRecord, Page, StoreError};
 
 /// No page is longer, whatever was asked for: a page is held in memory whole.
 const LONGEST_PAGE: u32 = 1000;
-
-/// A query in the making. What clients chose is only ever bound, never part of the text.
-struct Query {
-    text: String,
-    values: Vec<Value>,
-}
 
 pub(super) fn list(connection: &Connection, filter: &ExecutionFilter) -> Result<Page, StoreError> {
     let limit = filter.limit.clamp(1, LONGEST_PAGE);
@@ -29,7 +23,7 @@ pub(super) fn list(connection: &Connection, filter: &ExecutionFilter) -> Result<
 }
 
 fn matching(filter: &ExecutionFilter, most: u32) -> Result<Query, StoreError> {
-    let mut query = Query { text: select!("WHERE TRUE").to_owned(), values: Vec::new() };
+    let mut query = Query::new(select!("WHERE TRUE"));
     if let Some(owner) = &filter.owner {
         // `IS`, since nobody is an owner too.
         query.and("owner IS ?", [owner.clone().into()]);
@@ -56,15 +50,6 @@ fn matching(filter: &ExecutionFilter, most: u32) -> Result<Query, StoreError> {
         let cursor: Cursor = cursor.parse()?;
         query.and("(created_at, id) < (?, ?)", [cursor.created_at.into(), cursor.id.into()]);
     }
-    query.text.push_str(" ORDER BY created_at DESC, id DESC LIMIT ?");
-    query.values.push(most.into());
+    query.then(" ORDER BY created_at DESC, id DESC LIMIT ?", [most.into()]);
     Ok(query)
-}
-
-impl Query {
-    fn and(&mut self, condition: &'static str, values: impl IntoIterator<Item = Value>) {
-        self.text.push_str(" AND ");
-        self.text.push_str(condition);
-        self.values.extend(values);
-    }
 }

@@ -5,7 +5,10 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::StoreError;
 
-const STEPS: &[&str] = &[include_str!("migrations/0001_executions_keys_audit.sql")];
+const STEPS: &[&str] = &[
+    include_str!("migrations/0001_executions_keys_audit.sql"),
+    include_str!("migrations/0002_callbacks.sql"),
+];
 
 /// Brings the tables up to date. Each step is a transaction.
 pub(super) fn run(connection: &mut Connection) -> Result<(), StoreError> {
@@ -45,7 +48,7 @@ mod tests {
             digest.iter().take(8).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
         };
         let hashes: Vec<_> = STEPS.iter().map(hash).collect();
-        assert_eq!(hashes, ["0c964d03667e669d"]);
+        assert_eq!(hashes, ["0c964d03667e669d", "5e4b832509f9006b"]);
     }
 
     #[test]

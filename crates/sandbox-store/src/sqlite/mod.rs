@@ -8,6 +8,7 @@
 //! power failure may take the last moments with it, but never damages the file.
 
 mod audit;
+mod callbacks;
 mod checkpoints;
 mod events;
 mod executions;
@@ -15,6 +16,7 @@ mod keys;
 mod listing;
 mod migrations;
 mod open;
+mod query;
 mod readers;
 mod sweep;
 mod value;
@@ -31,8 +33,9 @@ use self::checkpoints::Checkpoints;
 use self::readers::Readers;
 use self::writer::Writer;
 use crate::{
-    Answer, AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Inserted, KeyRecord,
-    NewExecution, NewKey, Page, Retention, Store, StoreError, StoredEvent, Swept,
+    Answer, AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord,
+    Inserted, KeyRecord, NewExecution, NewKey, Page, Retention, Store, StoreError, StoredEvent,
+    Swept,
 };
 
 /// A store in one SQLite file. Several processes may have it open at once.
@@ -135,6 +138,20 @@ impl Store for SqliteStore {
 
     fn unfinished(&self) -> Answer<'_, Vec<ExecutionRecord>> {
         self.read(executions::unfinished)
+    }
+
+    fn due_callbacks(
+        &self,
+        now: DateTime<Utc>,
+        busy: Busy,
+        most: u32,
+    ) -> Answer<'_, Vec<DueCallback>> {
+        self.read(move |connection| callbacks::due(connection, now, busy, most))
+    }
+
+    fn callback_tried<'a>(&'a self, id: &'a str, end: CallbackEnd) -> Answer<'a, ()> {
+        let id = id.to_owned();
+        self.write(move |connection| callbacks::tried(connection, &id, end))
     }
 
     fn add_key(&self, key: NewKey) -> Answer<'_, ()> {

@@ -2,6 +2,7 @@
 //! sandboxes behind it.
 
 mod batch;
+mod callbacks;
 mod documents;
 mod execute;
 mod history;

@@ -16,6 +16,7 @@ async fn left_behind(store: &dyn Store, request: ExecuteRequest, begun: u32) -> 
         created_at: Utc::now(),
         begun_at: None,
         idempotency: None,
+        callback: None,
     };
     store.insert(new).await.unwrap();
     for _ in 0..begun {

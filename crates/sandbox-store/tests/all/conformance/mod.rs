@@ -1,6 +1,7 @@
 //! What every store promises, written against the trait alone. A store is held to it by one line,
 //! `conformance!(fresh)`, where `fresh` makes an empty store and something that keeps it alive.
 
+pub(crate) mod callbacks;
 pub(crate) mod concurrency;
 pub(crate) mod keys_and_audit;
 pub(crate) mod lifecycle;
@@ -44,6 +45,12 @@ macro_rules! conformance {
             sweeping::names_are_forgotten_after_a_day,
             sweeping::a_name_goes_with_its_execution,
             sweeping::more_than_one_step_is_swept,
+            callbacks::a_callback_is_due_once_its_execution_is_over,
+            callbacks::what_was_tried_in_vain_waits_for_its_time,
+            callbacks::those_that_are_due_longest_come_first,
+            callbacks::busy_hosts_and_owners_are_left_out,
+            callbacks::the_same_request_again_promises_nothing_more,
+            callbacks::a_callback_goes_with_its_execution,
             keys_and_audit::keys_are_remembered_and_taken_back,
             lifecycle::writes_nobody_waits_for_are_made_in_order,
             keys_and_audit::the_audit_log_is_told_newest_first,
@@ -94,6 +101,7 @@ pub(crate) fn new(id: &str, at: i64) -> NewExecution {
         created_at: moment(at),
         begun_at: None,
         idempotency: None,
+        callback: None,
     }
 }
 

@@ -1,0 +1,13 @@
+"""Verifies a callback with the published package; the exit code tells."""
+
+import json
+import sys
+
+from standardwebhooks import Webhook, WebhookVerificationError
+
+callback = json.load(sys.stdin)
+try:
+    event = Webhook(callback["secret"]).verify(callback["body"], callback["headers"])
+except WebhookVerificationError as error:
+    sys.exit(f"not verified: {error}")
+print(event["type"])

@@ -1,3 +1,4 @@
+use chrono::{DateTime, Utc};
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, SqlitePool};
 
@@ -28,6 +29,30 @@ pub(super) async fn newest(
     .fetch_all(readers)
     .await?;
     rows.iter().map(entry).collect()
+}
+
+/// So many of the first entries are looked at in one step: between two steps others may write.
+const STEP: u32 = 1000;
+
+/// Removes what was written before this, and tells how much. The log is in the order of time but for
+/// clocks that were set, so that its beginning is all there is to look at, and needs no index, which
+/// every execution would pay for.
+pub(super) async fn forget(writer: &SqlitePool, bound: DateTime<Utc>) -> Result<u64, StoreError> {
+    let mut forgotten = 0;
+    loop {
+        let step = sqlx::query(
+            "DELETE FROM audit WHERE at < ? AND number IN \
+             (SELECT number FROM audit ORDER BY number LIMIT ?)",
+        )
+        .bind(micros(bound))
+        .bind(STEP)
+        .execute(writer)
+        .await?;
+        if step.rows_affected() == 0 {
+            return Ok(forgotten);
+        }
+        forgotten += step.rows_affected();
+    }
 }
 
 fn entry(row: &SqliteRow) -> Result<AuditRecord, StoreError> {

@@ -13,6 +13,7 @@ mod events;
 mod executions;
 mod keys;
 mod open;
+mod size;
 mod sweep;
 mod value;
 
@@ -118,6 +119,10 @@ impl Store for SqliteStore {
 
     fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> Answer<'_, Swept> {
         Box::pin(sweep::sweep(self, retention, now))
+    }
+
+    fn size(&self) -> Answer<'_, u64> {
+        Box::pin(size::of(&self.readers))
     }
 
     fn ping(&self) -> Answer<'_, ()> {

@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use sqlx::SqlitePool;
 
 use super::value::{integer, micros};
-use super::{SqliteStore, WRITE};
+use super::{SqliteStore, WRITE, audit};
 use crate::{Retention, StoreError, Swept};
 
 /// So many executions go in one step: between two steps others may write.
@@ -44,7 +46,15 @@ pub(super) async fn sweep(
         }
     }
     swept.idempotency += forget_names(&store.writer, now).await?;
+    if let Some(bound) = before(now, retention.audit) {
+        swept.audit = audit::forget(&store.writer, bound).await?;
+    }
     Ok(swept)
+}
+
+/// What happened earlier is older than this; none if the age is beyond the calendar, which is no bound.
+fn before(now: DateTime<Utc>, age: Duration) -> Option<DateTime<Utc>> {
+    now.checked_sub_signed(TimeDelta::from_std(age).ok()?)
 }
 
 async fn too_old(
@@ -52,10 +62,7 @@ async fn too_old(
     retention: Retention,
     now: DateTime<Utc>,
 ) -> Result<Option<Cut>, StoreError> {
-    // An age beyond the calendar is no bound.
-    let Some(bound) =
-        TimeDelta::from_std(retention.age).ok().and_then(|age| now.checked_sub_signed(age))
-    else {
+    let Some(bound) = before(now, retention.age) else {
         return Ok(None);
     };
     let cut = sqlx::query_as(
@@ -100,7 +107,11 @@ async fn remove_some(writer: &SqlitePool, cut: &Cut) -> Result<Swept, StoreError
         .execute(&mut *transaction)
         .await?;
     transaction.commit().await?;
-    Ok(Swept { executions: executions.rows_affected(), idempotency: idempotency.rows_affected() })
+    Ok(Swept {
+        executions: executions.rows_affected(),
+        idempotency: idempotency.rows_affected(),
+        audit: 0,
+    })
 }
 
 async fn forget_names(writer: &SqlitePool, now: DateTime<Utc>) -> Result<u64, StoreError> {

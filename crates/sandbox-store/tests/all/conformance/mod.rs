@@ -40,6 +40,8 @@ macro_rules! conformance {
             sweeping::names_are_forgotten_after_a_day,
             sweeping::a_name_goes_with_its_execution,
             sweeping::more_than_one_step_is_swept,
+            sweeping::old_audit_entries_go_and_nothing_else_does,
+            sweeping::its_size_grows_with_what_is_kept,
             keys_and_audit::keys_are_remembered_and_taken_back,
             keys_and_audit::the_audit_log_is_told_newest_first,
         }

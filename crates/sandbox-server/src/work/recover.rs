@@ -14,8 +14,8 @@ use sandbox_store::{ExecutionRecord, StoreError};
 use super::accept::job;
 use super::convert::{convert, refusal};
 use super::live::Live;
-use super::report;
 use super::shared::Shared;
+use super::{observe, report};
 
 /// An execution that was begun this often is not begun again.
 const MOST_ATTEMPTS: u32 = 2;
@@ -81,6 +81,7 @@ async fn give_up(
     let events = report::only_event();
     let value = report::to_value(&ended);
     shared.store.finish(&record.id, Status::Error, value, events, Utc::now()).await?;
+    observe::given_up(shared, record.owner.as_deref(), &ended);
     let detail = serde_json::json!({ "language": record.language, "status": Status::Error });
     shared.audit(record.owner, "execute", &record.id, detail).await;
     Ok(())

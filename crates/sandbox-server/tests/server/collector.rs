@@ -21,6 +21,15 @@ pub(crate) struct Collector {
 
 impl Collector {
     pub(crate) fn start() -> Self {
+        Self::answering("200 OK")
+    }
+
+    /// One that takes nothing.
+    pub(crate) fn start_failing() -> Self {
+        Self::answering("500 Internal Server Error")
+    }
+
+    fn answering(status: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
         let received = Arc::new(Mutex::new(Vec::new()));
@@ -28,7 +37,7 @@ impl Collector {
         // It ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let body = take(stream.expect("a connection can be accepted"));
+                let body = take(stream.expect("a connection can be accepted"), status);
                 bodies.lock().expect("nobody panics with it").extend(body);
             }
         });
@@ -37,6 +46,11 @@ impl Collector {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// How often something was sent.
+    pub(crate) fn batches(&self) -> usize {
+        self.received.lock().expect("nobody panics with it").len()
     }
 
     /// Everything that was sent, as it was sent.
@@ -72,7 +86,7 @@ impl Collector {
 }
 
 /// The body of one request, which is answered.
-fn take(stream: TcpStream) -> Option<Vec<u8>> {
+fn take(stream: TcpStream, status: &str) -> Option<Vec<u8>> {
     stream.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
@@ -89,8 +103,10 @@ fn take(stream: TcpStream) -> Option<Vec<u8>> {
     let length = length.split("\r\n").next().expect("a split has a first part");
     let mut body = vec![0; length.parse().expect("a length is a number")];
     reader.read_exact(&mut body).expect("what was announced comes");
-    let answer = "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\n\
-                  Content-Length: 0\r\nConnection: close\r\n\r\n";
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: application/x-protobuf\r\n\
+         Content-Length: 0\r\nConnection: close\r\n\r\n"
+    );
     reader.get_mut().write_all(answer.as_bytes()).expect("the client waits for it");
     Some(body)
 }

@@ -1,6 +1,8 @@
 use std::net::TcpListener;
+use std::time::Duration;
 
 use opentelemetry_proto::tonic::trace::v1::Span;
+use sandbox_tests::wait::wait_for;
 use serde_json::json;
 
 use crate::collector::{Collector, attribute};
@@ -169,15 +171,40 @@ fn nothing_that_is_a_clients_own_is_in_a_trace() {
 }
 
 #[test]
-fn a_collector_that_is_not_there_harms_nothing_and_is_complained_of_once() {
+fn a_collector_that_is_not_there_harms_nothing() {
     let data = data();
     // A port that was free a moment ago refuses.
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let url = format!("http://{}", free.expect("there is a free port"));
     let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &url)]);
-    for _ in 0..3 {
-        execute(&server, &[], &json!({ "language": "python", "code": "" }));
-    }
+    execute(&server, &[], &json!({ "language": "python", "code": "" }));
+    let (status, log) = server.stop();
+    assert!(status.success(), "{log}");
+    assert!(log.contains("traces cannot be sent"), "{log}");
+}
+
+#[test]
+fn a_collector_that_never_answers_holds_up_no_answer_and_no_stop() {
+    let data = data();
+    // The kernel takes connections for it, and nobody reads them.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let url = format!("http://{}", silent.local_addr().expect("it is bound"));
+    let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &url)]);
+    execute(&server, &[], &json!({ "language": "python", "code": "" }));
+    let (status, log) = server.stop();
+    assert!(status.success(), "{log}");
+}
+
+#[test]
+fn a_collector_that_fails_is_complained_of_once_and_not_with_every_batch() {
+    let data = data();
+    let collector = Collector::start_failing();
+    let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &collector.url())]);
+    let batches = wait_for(Duration::from_mins(1), || {
+        server.get("/api/v1/health");
+        (collector.batches() >= 3).then_some(())
+    });
+    assert!(batches.is_some(), "only {} batches were sent", collector.batches());
     let (status, log) = server.stop();
     assert!(status.success(), "{log}");
     assert_eq!(log.matches("traces cannot be sent").count(), 1, "{log}");

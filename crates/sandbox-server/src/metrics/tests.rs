@@ -130,6 +130,23 @@ fn clients_are_not_told_of_each_other() {
 }
 
 #[test]
+fn the_page_about_metrics_has_every_one_and_no_other() {
+    let page = include_str!("../../../../docs/observability.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows = rows.filter_map(|row| row.split_once("` | "));
+    let is_metric = |name: &str| name.starts_with("sandboxd_") || name.starts_with("process_");
+    let mut described: Vec<_> = rows
+        .filter(|(name, _)| is_metric(name))
+        .map(|(name, rest)| format!("{name} {}", rest.split(' ').next().unwrap_or_default()))
+        .collect();
+    let text = busy().encode(Reader::Operator);
+    let mut told: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    described.sort_unstable();
+    told.sort_unstable();
+    assert_eq!(told, described);
+}
+
+#[test]
 fn prometheus_own_checker_has_nothing_to_say() {
     let checker = Command::new("promtool")
         .args(["check", "metrics"])

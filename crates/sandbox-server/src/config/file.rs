@@ -69,13 +69,18 @@ mod tests {
 
     #[test]
     fn values_are_read_with_their_lines() {
-        let text =
-            "# comment\nlisten = \"[::1]:1\"\nconcurrency = 3\ncors_origins = [\"a\", \"b\"]\n";
+        let text = "# comment\nlisten = \"[::1]:1\"\nconcurrency = 3\ncors_origins = [\"a\", \"b\"]\n\
+             otlp_sample = 0.25\n";
         let layer = parse(Path::new("x.toml"), text).expect("it is right");
         let found: Vec<_> = layer.values().map(ToString::to_string).collect();
         assert_eq!(
             found,
-            ["3 (x.toml, line 3)", "a,b (x.toml, line 4)", "[::1]:1 (x.toml, line 2)"]
+            [
+                "3 (x.toml, line 3)",
+                "a,b (x.toml, line 4)",
+                "[::1]:1 (x.toml, line 2)",
+                "0.25 (x.toml, line 5)"
+            ]
         );
     }
 

@@ -144,11 +144,16 @@ fn otlp_endpoint(text: &str) -> Result<Option<String>, String> {
             && url.has_host()
             && url.query().is_none()
             && url.fragment().is_none()
+            // The address is printed and logged, which a password should not be.
+            && url.username().is_empty()
+            && url.password().is_none()
     });
     if is_sound {
         return Ok(Some(format!("{base}{TRACES}")));
     }
-    Err(format!("'{text}' is not the address of a collector, such as http://localhost:4318"))
+    Err("takes the address of a collector, such as http://localhost:4318, without a name, a \
+         password or a query; a token goes into OTEL_EXPORTER_OTLP_HEADERS"
+        .to_owned())
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -169,8 +174,16 @@ mod tests {
         assert_eq!(otlp_endpoint("http://localhost:4318"), traces("http://localhost:4318"));
         assert_eq!(otlp_endpoint("http://localhost:4318/"), traces("http://localhost:4318"));
         assert_eq!(otlp_endpoint("https://c.example/o/v1/traces"), traces("https://c.example/o"));
-        for wrong in ["localhost:4318", "grpc://localhost", "http://", "http://c/?a=b", "x"] {
-            assert!(otlp_endpoint(wrong).is_err(), "{wrong}");
+        for wrong in [
+            "localhost:4318",
+            "grpc://localhost",
+            "http://",
+            "http://c/?a=b",
+            "x",
+            "http://n:secret@c",
+        ] {
+            let reason = otlp_endpoint(wrong).expect_err(wrong);
+            assert!(!reason.contains("secret"), "{reason}");
         }
     }
 

@@ -84,9 +84,8 @@ impl Telemetry {
             return;
         };
         let provider = provider.clone();
-        // It blocks, and the thread that sends may need this runtime's other threads meanwhile.
+        // It waits for the thread that sends, which a task must not.
         let sent = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(patience));
-        // Also where the collector takes its time: the client below has a patience of its own.
         match tokio::time::timeout(patience, sent).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => {

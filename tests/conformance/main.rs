@@ -19,6 +19,7 @@ mod metrics;
 mod network;
 mod ordinary_user;
 mod output;
+mod pool;
 mod processes;
 mod resources;
 mod terminals;

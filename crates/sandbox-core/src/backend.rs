@@ -53,6 +53,19 @@ pub struct Capabilities {
     pub missing: Vec<MissingProtection>,
 }
 
+/// Sandboxes that a backend prepares before they are asked for, and how often that was soon enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PoolFigures {
+    /// How many it tries to keep ready.
+    pub wanted: usize,
+    /// How many are ready now.
+    pub ready: usize,
+    /// Stages that got one prepared ahead, since the start.
+    pub prepared_claims: u64,
+    /// Stages that one had to be built for, since the start.
+    pub built_claims: u64,
+}
+
 /// Hears what happens while a stage runs. Called on the thread that supervises it: a slow observer
 /// slows the program down by filling its pipes, and loses nothing.
 pub trait Observer {
@@ -70,6 +83,11 @@ pub trait Backend: Send + Sync {
 
     /// What it can enforce on this host.
     fn capabilities(&self) -> &Capabilities;
+
+    /// What it has ready; none if it prepares nothing ahead.
+    fn pool(&self) -> Option<PoolFigures> {
+        None
+    }
 
     /// Carries out one stage and destroys its sandbox. Blocks until both are done.
     fn run(

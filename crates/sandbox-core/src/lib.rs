@@ -32,7 +32,9 @@ mod cancel;
 mod causes;
 mod plan;
 
-pub use backend::{Backend, BackendError, Capabilities, Isolation, MissingProtection, Observer};
+pub use backend::{
+    Backend, BackendError, Capabilities, Isolation, MissingProtection, Observer, PoolFigures,
+};
 pub use cancel::{CancelRegistration, CancelToken};
 pub use causes::with_causes;
 pub use event::{Event, EventKind, UsageSample};

@@ -92,6 +92,12 @@ pub struct StageReport {
     pub figures: StageFigures,
     /// Whether the result came from the compile cache.
     pub cached: bool,
+    /// Our own time before the program started. Programs outside read the sum over all stages.
+    #[serde(skip)]
+    pub prepare_time: Duration,
+    /// Our own time after it ended.
+    #[serde(skip)]
+    pub collect_time: Duration,
     /// What a compiler printed, warnings included. The run stage's output stands in the report itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,

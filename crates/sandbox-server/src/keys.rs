@@ -99,6 +99,12 @@ impl Keys {
         self.known.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
     }
 
+    /// Whether there is a key of this id that counts.
+    pub(crate) fn is_valid(&self, id: &str) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(id).is_some_and(|known| known.is_valid)
+    }
+
     /// Whose key this is, if it is one that counts.
     pub(crate) fn check(&self, presented: &str) -> Option<Identity> {
         let id = id_of(presented)?;

@@ -14,6 +14,7 @@ pub(crate) mod logging;
 pub(crate) mod metrics;
 pub(crate) mod serve;
 pub(crate) mod state;
+pub(crate) mod telemetry;
 pub(crate) mod work;
 
 pub use commands::run;

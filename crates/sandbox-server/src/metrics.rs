@@ -1,7 +1,14 @@
 //! What is counted, for Prometheus.
 //!
-//! Labels have few values: languages are those of the recipes, statuses and system calls are closed
-//! sets. Nothing that a client chooses freely becomes a label.
+//! Labels have few values: languages are those of the recipes, routes those of the router, statuses and
+//! system calls are closed sets, and keys lose their series when they are taken back. Nothing that a
+//! client chooses freely becomes a label.
+
+mod http;
+mod pool;
+mod process;
+mod store;
+mod usage;
 
 mod callbacks;
 mod text;
@@ -15,7 +22,14 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use sandbox::Report;
+use sandbox::{PoolFigures, Report};
+use sandbox_store::Swept;
+
+use http::Http;
+use pool::Pool;
+use process::Process;
+use store::Kept;
+use usage::Usage;
 
 pub(crate) use callbacks::CallbackOutcome;
 use callbacks::Callbacks;
@@ -48,6 +62,15 @@ struct OfBuild {
 
 type Seconds = Family<OfLanguage, Histogram, fn() -> Histogram>;
 
+/// Who reads metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reader {
+    /// Whoever runs the server, and may know what each of its clients does.
+    Operator,
+    /// One client among others.
+    Client,
+}
+
 /// All counters of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -67,13 +90,24 @@ pub(crate) struct Metrics {
     denied_syscalls: Family<OfSyscall, Counter>,
     rate_limited: Counter,
     callbacks: Callbacks,
+    http: Http,
+    usage: Usage,
+    pool: Pool,
+    kept: Kept,
+    process: Process,
 }
 
 impl Metrics {
     pub(crate) fn new() -> Self {
         let seconds = || Seconds::new_with_constructor(|| Histogram::new(BOUNDS));
+        let mut registry = Registry::with_prefix("sandboxd");
         let mut metrics = Self {
-            registry: Registry::with_prefix("sandboxd"),
+            http: Http::register(&mut registry),
+            usage: Usage::new(),
+            pool: Pool::register(&mut registry),
+            kept: Kept::register(&mut registry),
+            process: Process::new(),
+            registry,
             accepted: Family::default(),
             executions: Family::default(),
             queue_time: seconds(),
@@ -135,8 +169,9 @@ impl Metrics {
         self.accepted.get_or_create(&OfLanguage { language: language.to_owned() }).inc();
     }
 
-    /// An execution ended, after it had waited so long for its turn.
-    pub(crate) fn finished(&self, report: &Report, queued: Duration) {
+    /// An execution of this key ended, after it had waited so long for its turn.
+    pub(crate) fn finished(&self, report: &Report, key: Option<&str>, queued: Duration) {
+        self.usage.add(key, report);
         let language = OfLanguage { language: report.language.clone() };
         let execution = OfExecution {
             language: report.language.clone(),
@@ -177,6 +212,31 @@ impl Metrics {
         self.callbacks.count(outcome);
     }
 
+    /// A request was answered. Its route is the router's, not the client's.
+    pub(crate) fn answered(&self, method: &'static str, route: &str, status: u16, took: Duration) {
+        self.http.answered(method, route, status, took);
+    }
+
+    /// What a sweep removed.
+    pub(crate) fn swept(&self, swept: Swept) {
+        self.kept.swept(swept);
+    }
+
+    /// So large is the store now.
+    pub(crate) fn store_size(&self, bytes: u64) {
+        self.kept.size(bytes);
+    }
+
+    /// So many sandboxes are prepared now.
+    pub(crate) fn pool(&self, figures: PoolFigures) {
+        self.pool.set(figures);
+    }
+
+    /// Keys that are not valid any more are no longer told of.
+    pub(crate) fn keep_keys(&self, is_valid: impl Fn(&str) -> bool) {
+        self.usage.keep(is_valid);
+    }
+
     /// So many wait now, the oldest for so long.
     pub(crate) fn queue(&self, depth: usize, oldest: Duration) {
         self.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
@@ -188,9 +248,14 @@ impl Metrics {
         self.running.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Everything in Prometheus' text format, version 0.0.4.
-    pub(crate) fn encode(&self) -> String {
-        text::encode(&self.registry)
+    /// Everything that this reader may know in Prometheus' text format, version 0.0.4.
+    pub(crate) fn encode(&self, reader: Reader) -> String {
+        self.process.measure();
+        let mut text = text::encode(&self.registry);
+        if reader == Reader::Operator {
+            text += &text::encode(&self.usage.registry);
+        }
+        text + &text::encode(&self.process.registry)
     }
 }
 

@@ -24,6 +24,7 @@ use crate::keys::Keys;
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::state::AppState;
+use crate::telemetry::{Origin, Telemetry};
 use crate::work::Work;
 
 use signals::Signals;
@@ -31,15 +32,20 @@ use signals::Signals;
 /// After the last execution has ended, answers may take this long to reach their clients.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
 
+/// And after those, traces may take this long to reach their collector.
+const LAST_TRACES: Duration = Duration::from_secs(3);
+
 /// Serves until a signal asks it to stop.
 pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     logging::start(&config)?;
     // From here on a signal is an orderly end, however far the start has come.
     let mut signals = Signals::listen()?;
-    let state = build(config).await?;
+    let telemetry = Telemetry::start(&config)?;
+    let state = build(config, telemetry).await?;
     let listener = bind(&state).await?;
     // What was accepted before a crash runs before what is asked for now.
-    state.work.recover().await.context("cannot take up what the last run left")?;
+    let recovered = Origin::server(&state.telemetry).scope(state.work.recover()).await;
+    recovered.context("cannot take up what the last run left")?;
     let tasks = tasks::start(&state)?;
     announce::started(&state, listener.local_addr()?, file);
 
@@ -69,7 +75,7 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
 }
 
 /// Everything but the socket.
-async fn build(config: Config) -> Result<AppState> {
+async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     let store = open_store(&config).await?;
     let keys = Arc::new(Keys::load(&*store, &config.data_dir).await?);
     if keys.is_empty() && !config.listen.ip().is_loopback() {
@@ -85,7 +91,7 @@ async fn build(config: Config) -> Result<AppState> {
     let config = Arc::new(config);
     let metrics = Arc::new(Metrics::new());
     let work = Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
-    Ok(AppState { work, sandbox, store, keys, config, metrics })
+    Ok(AppState { work, sandbox, store, keys, config, metrics, telemetry })
 }
 
 /// Opens the database, making the data directory if it is not there: for this user alone, since what
@@ -110,4 +116,5 @@ async fn finish(state: &AppState, server: &mut tokio::task::JoinHandle<std::io::
     state.work.shut_down(state.config.shutdown_deadline).await;
     // Clients that never read their answer are not waited for.
     let _ = tokio::time::timeout(LAST_ANSWERS, server).await;
+    state.telemetry.shut_down(LAST_TRACES).await;
 }

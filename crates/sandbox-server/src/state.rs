@@ -6,6 +6,7 @@ use sandbox_store::Store;
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
+use crate::telemetry::Telemetry;
 use crate::work::Work;
 
 /// What every handler shares. Cloned for each request, so all of it is behind counters.
@@ -23,4 +24,6 @@ pub(crate) struct AppState {
     pub(crate) config: Arc<Config>,
     /// What is counted.
     pub(crate) metrics: Arc<Metrics>,
+    /// What is traced.
+    pub(crate) telemetry: Telemetry,
 }

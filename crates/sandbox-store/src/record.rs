@@ -214,13 +214,15 @@ pub struct AuditRecord {
     pub detail: Value,
 }
 
-/// How long finished executions are kept.
+/// How long what is over is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Not longer than this.
+    /// Finished executions, not longer than this.
     pub age: Duration,
     /// Not more than this together, the oldest going first.
     pub bytes: u64,
+    /// Entries of the audit log, not longer than this.
+    pub audit: Duration,
 }
 
 /// What a sweep removed.
@@ -230,4 +232,6 @@ pub struct Swept {
     pub executions: u64,
     /// So many idempotency records.
     pub idempotency: u64,
+    /// So many entries of the audit log.
+    pub audit: u64,
 }

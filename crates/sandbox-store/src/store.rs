@@ -68,6 +68,9 @@ pub trait Store: Send + Sync {
     /// Removes what is older than it should be, or too much. Idempotency records go after a day.
     fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> Answer<'_, Swept>;
 
+    /// How many bytes it takes on the disk.
+    fn size(&self) -> Answer<'_, u64>;
+
     /// Whether it answers.
     fn ping(&self) -> Answer<'_, ()>;
 }

@@ -131,6 +131,8 @@ impl StageResult {
             signal: signal(self.outcome.ending),
             figures: self.outcome.figures,
             cached: self.cached,
+            prepare_time: self.outcome.prepare_time,
+            collect_time: self.outcome.collect_time,
             output: match self.stage {
                 Stage::Compile => String::from_utf8_lossy(&self.outcome.output).into_owned(),
                 Stage::Run => String::new(),

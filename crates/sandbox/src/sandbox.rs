@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 use sandbox_core::{
-    Backend, ByteSize, CancelToken, Capabilities, Event, Protection, Report, Request, with_causes,
+    Backend, ByteSize, CancelToken, Capabilities, Event, PoolFigures, Protection, Report, Request,
+    with_causes,
 };
 
 use crate::engine::Engine;
@@ -73,6 +74,11 @@ impl Sandbox {
     /// What can be enforced on this host.
     pub fn capabilities(&self) -> &Capabilities {
         self.engine.backend.capabilities()
+    }
+
+    /// The sandboxes that are prepared ahead of requests; none if the backend prepares none.
+    pub fn pool(&self) -> Option<PoolFigures> {
+        self.engine.backend.pool()
     }
 
     /// What a request takes, or why it would not be taken. Nothing is done for it, and hooks are not

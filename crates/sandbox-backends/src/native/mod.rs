@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, Protection,
+    Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, PoolFigures, Protection,
     StageOutcome, StagePlan,
 };
 
@@ -75,6 +75,10 @@ impl Backend for NativeBackend {
 
     fn capabilities(&self) -> &Capabilities {
         &self.host.capabilities
+    }
+
+    fn pool(&self) -> Option<PoolFigures> {
+        Some(self.slots.figures())
     }
 
     fn run(

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
-use sandbox_core::{BackendError, Limits};
+use sandbox_core::{BackendError, Limits, PoolFigures};
 use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
 use sandbox_linux::{Config, LaunchError, Launcher, Slot, StepError, VolumeOwner};
 
@@ -55,6 +56,8 @@ pub(crate) struct Slots {
     preparing: Option<JoinHandle<()>>,
     retiring: Option<JoinHandle<()>>,
     retire: Option<SyncSender<Slot>>,
+    prepared_claims: AtomicU64,
+    built_claims: AtomicU64,
 }
 
 struct Shared {
@@ -114,25 +117,39 @@ impl Slots {
             preparing: preparing.transpose()?,
             retiring: Some(retiring?),
             retire: Some(retire),
+            prepared_claims: AtomicU64::new(0),
+            built_claims: AtomicU64::new(0),
         })
     }
 
     /// A slot for one execution: a spare one, the one that is nearly there, or one made for it.
     pub(crate) fn claim(&self) -> Result<Lease<'_>, BackendError> {
         loop {
-            let ready = match self.shared.take_ready() {
+            let (ready, claims) = match self.shared.take_ready() {
                 // Its processes may have been killed while it waited.
                 Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
                     self.retire(ready.slot);
                     continue;
                 }
-                Some(ready) => ready,
-                None => self
-                    .shared
-                    .prepare()
-                    .map_err(|error| launch_failed("prepare a sandbox", error))?,
+                Some(ready) => (ready, &self.prepared_claims),
+                None => {
+                    let built = self.shared.prepare();
+                    let failed = |error| launch_failed("prepare a sandbox", error);
+                    (built.map_err(failed)?, &self.built_claims)
+                }
             };
+            claims.fetch_add(1, Ordering::Relaxed);
             return Ok(Lease { ready: Some(ready), slots: self });
+        }
+    }
+
+    pub(crate) fn figures(&self) -> PoolFigures {
+        let (Spare::Keep(wanted) | Spare::Once(wanted)) = self.shared.spare;
+        PoolFigures {
+            wanted,
+            ready: self.shared.lock().ready.len(),
+            prepared_claims: self.prepared_claims.load(Ordering::Relaxed),
+            built_claims: self.built_claims.load(Ordering::Relaxed),
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) fn report() -> Report {
                 ..StageFigures::default()
             },
             cached: false,
+            prepare_time: Duration::ZERO,
+            collect_time: Duration::ZERO,
             output: String::new(),
         }],
         output_files: Vec::new(),

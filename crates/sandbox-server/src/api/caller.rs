@@ -69,10 +69,16 @@ impl<M> Caller<M> {
         &self.visitor.identity
     }
 
+    /// Whether the server is theirs: an admin's key, or the one client of a server without keys.
+    pub(super) fn is_operator(&self) -> bool {
+        let identity = self.identity();
+        identity.key.is_none() || identity.scopes.contains(&Scope::Admin)
+    }
+
     /// Finds the executions that a listing may show: one's own, or with an admin's key everyone's.
     pub(super) fn visible(&self) -> ExecutionFilter {
         let identity = self.identity();
-        let sees_all = identity.key.is_some() && identity.scopes.contains(&Scope::Admin);
+        let sees_all = identity.key.is_some() && self.is_operator();
         let owner = if sees_all { None } else { Some(identity.key.clone()) };
         ExecutionFilter { owner, ..ExecutionFilter::default() }
     }

@@ -1,6 +1,7 @@
+use std::sync::Arc;
 use std::time::Instant;
 
-use axum::extract::Request;
+use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
@@ -9,7 +10,11 @@ use sandbox_api::Problem;
 use tracing::Instrument as _;
 use uuid::Uuid;
 
+use super::asked::Asked;
 use super::refusal::body_of;
+use crate::metrics::Metrics;
+use crate::state::AppState;
+use crate::telemetry::{RequestSpan, Telemetry};
 
 /// The header that names a request, in both directions.
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -17,21 +22,44 @@ pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id"
 /// Longer names are not a client's own, but somebody's attempt to fill our log.
 const LONGEST_ID: usize = 128;
 
+/// What is told of requests, and to whom.
+#[derive(Clone)]
+pub(super) struct Finish {
+    metrics: Arc<Metrics>,
+    telemetry: Telemetry,
+}
+
+impl Finish {
+    pub(super) fn new(state: &AppState) -> Self {
+        Self { metrics: Arc::clone(&state.metrics), telemetry: state.telemetry.clone() }
+    }
+}
+
 /// Gives a request its id, writes it into the log and into the answer, and into the problem if the
-/// answer is one.
-pub(super) async fn finish(request: Request, next: Next) -> Response {
+/// answer is one. Counts and traces it.
+pub(super) async fn finish(
+    State(Finish { metrics, telemetry }): State<Finish>,
+    request: Request,
+    next: Next,
+) -> Response {
     let id = request_id(request.headers());
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let span = tracing::info_span!("request", %id, %method, path);
+    let Asked { method, route } = Asked::of(&request);
+    let path = request.uri().path().to_owned();
+    let span = tracing::info_span!("request", request_id = id, method, path);
+    let trace = RequestSpan::begin(&telemetry, request.headers(), method, &route, &id);
+    let origin = trace.origin(&telemetry, &id);
     let begun = Instant::now();
-    let mut response = next.run(request).instrument(span.clone()).await;
+    let mut response = origin.scope(next.run(request)).instrument(span.clone()).await;
     if let Some(problem) = response.extensions_mut().remove::<Problem>() {
         let problem = Problem { request_id: Some(id.clone()), ..problem };
         response.headers_mut().remove(CONTENT_LENGTH);
         *response.body_mut() = body_of(&problem);
     }
-    let milliseconds = begun.elapsed().as_secs_f64() * 1000.0;
-    span.in_scope(|| tracing::info!(status = response.status().as_u16(), milliseconds, "answered"));
+    let (took, status) = (begun.elapsed(), response.status());
+    metrics.answered(method, &route, status.as_u16(), took);
+    trace.end(status);
+    let milliseconds = took.as_secs_f64() * 1000.0;
+    span.in_scope(|| tracing::info!(status = status.as_u16(), milliseconds, "answered"));
     let headers = response.headers_mut();
     if let Ok(id) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, id);

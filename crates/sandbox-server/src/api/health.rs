@@ -2,10 +2,12 @@ use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
+use sandbox::with_causes;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::caller::{Caller, Read};
+use crate::metrics::Reader;
 use crate::state::AppState;
 
 /// That the server is there.
@@ -30,7 +32,10 @@ pub(super) async fn health() -> Answer<Health> {
     Answer(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
 }
 
-/// Figures for Prometheus: of the server as a whole, of no client by itself.
+/// Figures for Prometheus.
+///
+/// Of the server as a whole; what each key used is told only to a key with the scope `admin`, and where
+/// there are no keys.
 #[utoipa::path(
     get,
     path = "/metrics",
@@ -40,9 +45,23 @@ pub(super) async fn health() -> Answer<Health> {
 )]
 pub(super) async fn metrics(
     State(state): State<AppState>,
-    _caller: Caller<Read>,
+    caller: Caller<Read>,
 ) -> impl IntoResponse {
-    state.work.measure().await;
+    measure(&state).await;
+    let reader = if caller.is_operator() { Reader::Operator } else { Reader::Client };
     let media_type = "text/plain; version=0.0.4; charset=utf-8";
-    ([(CONTENT_TYPE, media_type)], state.metrics.encode())
+    ([(CONTENT_TYPE, media_type)], state.metrics.encode(reader))
+}
+
+/// Looks at what is not counted as it happens.
+async fn measure(state: &AppState) {
+    state.work.measure().await;
+    state.metrics.keep_keys(|key| state.keys.is_valid(key));
+    if let Some(figures) = state.sandbox.pool() {
+        state.metrics.pool(figures);
+    }
+    match state.store.size().await {
+        Ok(bytes) => state.metrics.store_size(bytes),
+        Err(error) => tracing::warn!(error = with_causes(&error), "the store's size is not known"),
+    }
 }

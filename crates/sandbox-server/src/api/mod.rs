@@ -20,6 +20,7 @@ mod docs;
 mod openapi;
 mod schema;
 
+mod asked;
 mod body;
 mod caller;
 mod cors;
@@ -35,13 +36,14 @@ mod tests;
 use std::sync::Arc;
 
 use axum::http::{Method, Uri};
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use sandbox_api::{Code, Problem};
 use tower_http::catch_panic::CatchPanicLayer;
 
 use self::door::Door;
+use self::finish::Finish;
 use self::ready::Trial;
 use self::refusal::Refusal;
 use crate::state::AppState;
@@ -73,7 +75,8 @@ pub(crate) fn router(state: AppState) -> Router {
         Some(cors) => router.layer(cors),
         None => router,
     };
-    router.layer(from_fn(finish::finish)).with_state(state)
+    let finish = from_fn_with_state(Finish::new(&state), finish::finish);
+    router.layer(finish).with_state(state)
 }
 
 async fn no_such_path(uri: Uri) -> Refusal {

@@ -1,6 +1,7 @@
 //! The command line: what can be typed, and what each word does.
 
 mod args;
+mod audit;
 mod config;
 mod keys;
 
@@ -48,6 +49,9 @@ fn carry_out(cli: &Cli) -> Result<()> {
     match &cli.command {
         None => runtime.block_on(serve::serve(config, sources.file.as_deref())),
         Some(Command::Config(args::ConfigCommand::Check)) => print(&config::check(&sources)),
+        Some(Command::Audit { limit, json }) => {
+            print(&runtime.block_on(audit::carry_out(*limit, *json, &config))?)
+        }
         Some(Command::Keys(command)) => {
             print(&runtime.block_on(keys::carry_out(command, &config))?)
         }

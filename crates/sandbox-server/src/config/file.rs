@@ -32,7 +32,7 @@ fn parse(path: &Path, text: &str) -> Result<Layer, ConfigError> {
             return Err(ConfigError::Unknown { origin, name: key.into_inner() });
         };
         let Some(text) = as_text(value.get_ref()) else {
-            let reason = "takes a text, a whole number, or a list of texts".to_owned();
+            let reason = "takes a text, a number, or a list of texts".to_owned();
             return Err(ConfigError::Invalid { origin, name: setting.name, reason });
         };
         layer.set(setting.name, text, origin);
@@ -45,6 +45,7 @@ fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
+        Value::Float(number) => Some(number.to_string()),
         Value::Array(values) => {
             let texts: Option<Vec<_>> = values.iter().map(Value::as_str).collect();
             Some(texts?.join(","))
@@ -68,13 +69,18 @@ mod tests {
 
     #[test]
     fn values_are_read_with_their_lines() {
-        let text =
-            "# comment\nlisten = \"[::1]:1\"\nconcurrency = 3\ncors_origins = [\"a\", \"b\"]\n";
+        let text = "# comment\nlisten = \"[::1]:1\"\nconcurrency = 3\ncors_origins = [\"a\", \"b\"]\n\
+             otlp_sample = 0.25\n";
         let layer = parse(Path::new("x.toml"), text).expect("it is right");
         let found: Vec<_> = layer.values().map(ToString::to_string).collect();
         assert_eq!(
             found,
-            ["3 (x.toml, line 3)", "a,b (x.toml, line 4)", "[::1]:1 (x.toml, line 2)"]
+            [
+                "3 (x.toml, line 3)",
+                "a,b (x.toml, line 4)",
+                "[::1]:1 (x.toml, line 2)",
+                "0.25 (x.toml, line 5)"
+            ]
         );
     }
 

@@ -53,7 +53,7 @@ pub(crate) struct Config {
     pub(crate) burst: u32,
     /// The longest that a request waits for its report.
     pub(crate) wait_limit: Duration,
-    /// How long finished executions are kept.
+    /// How long finished executions and the audit log are kept.
     pub(crate) retention: Retention,
     /// Web pages from here may call the server.
     pub(crate) cors_origins: Vec<String>,
@@ -63,6 +63,10 @@ pub(crate) struct Config {
     pub(crate) log: LogFormat,
     /// Which lines the log has, as `info` or `sandboxd=debug,info`.
     pub(crate) log_filter: String,
+    /// Where traces are sent; nowhere if there is none.
+    pub(crate) otlp_endpoint: Option<String>,
+    /// Which part of traces is sent, from 0 to 1, where a client did not decide that already.
+    pub(crate) otlp_sample: f64,
     /// How long executions may go on after the server was asked to stop.
     pub(crate) shutdown_deadline: Duration,
 }

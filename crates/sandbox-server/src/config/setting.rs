@@ -44,10 +44,13 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("wait_limit", "60s"),
     text("retention_age", "168h"),
     text("retention_size", "1G"),
+    text("audit_retention", "2160h"),
     text("cors_origins", ""),
     text("callback_allow", ""),
     text("log", "pretty"),
     text("log_filter", "info"),
+    text("otlp_endpoint", ""),
+    text("otlp_sample", "1"),
     text("shutdown_deadline", "10s"),
 ];
 

@@ -31,11 +31,14 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         retention: Retention {
             age: settled.read("retention_age", duration)?,
             bytes: settled.read("retention_size", size)?.as_u64(),
+            audit: settled.read("audit_retention", duration)?,
         },
         cors_origins: settled.read("cors_origins", origins)?,
         callback_allow: settled.read("callback_allow", str::parse)?,
         log: settled.read("log", log_format)?,
         log_filter: settled.read("log_filter", log_filter)?,
+        otlp_endpoint: settled.read("otlp_endpoint", otlp_endpoint)?,
+        otlp_sample: settled.read("otlp_sample", share)?,
         shutdown_deadline: settled.read("shutdown_deadline", duration)?,
     })
 }
@@ -124,5 +127,72 @@ fn log_filter(text: &str) -> Result<String, String> {
     match tracing_subscriber::EnvFilter::builder().parse(text) {
         Ok(_) => Ok(text.to_owned()),
         Err(error) => Err(format!("'{text}' is not a filter, such as info or debug: {error}")),
+    }
+}
+
+/// The path of traces below the address of a collector.
+const TRACES: &str = "/v1/traces";
+
+/// The whole address that traces are sent to. Collectors are named by where they listen, as in
+/// `http://localhost:4318`; the path is always the same, and may be there already.
+fn otlp_endpoint(text: &str) -> Result<Option<String>, String> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let base = text.strip_suffix(TRACES).unwrap_or(text).trim_end_matches('/');
+    let is_sound = reqwest::Url::parse(base).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.query().is_none()
+            && url.fragment().is_none()
+            // The address is printed and logged, which a password should not be.
+            && url.username().is_empty()
+            && url.password().is_none()
+    });
+    if is_sound {
+        return Ok(Some(format!("{base}{TRACES}")));
+    }
+    Err("takes the address of a collector, such as http://localhost:4318, without a name, a \
+         password or a query; a token goes into OTEL_EXPORTER_OTLP_HEADERS"
+        .to_owned())
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("'{text}' is not a number from 0 to 1, such as 1 for all or 0.1")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_is_named_with_or_without_the_path_of_traces() {
+        let traces = |base: &str| Ok(Some(format!("{base}/v1/traces")));
+        assert_eq!(otlp_endpoint(""), Ok(None));
+        assert_eq!(otlp_endpoint("http://localhost:4318"), traces("http://localhost:4318"));
+        assert_eq!(otlp_endpoint("http://localhost:4318/"), traces("http://localhost:4318"));
+        assert_eq!(otlp_endpoint("https://c.example/o/v1/traces"), traces("https://c.example/o"));
+        for wrong in [
+            "localhost:4318",
+            "grpc://localhost",
+            "http://",
+            "http://c/?a=b",
+            "x",
+            "http://n:secret@c",
+        ] {
+            let reason = otlp_endpoint(wrong).expect_err(wrong);
+            assert!(!reason.contains("secret"), "{reason}");
+        }
+    }
+
+    #[test]
+    fn a_share_is_a_number_from_0_to_1() {
+        assert_eq!([share("0"), share("1"), share("0.25")], [Ok(0.0), Ok(1.0), Ok(0.25)]);
+        for wrong in ["-0.1", "1.1", "NaN", "10%", ""] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
     }
 }

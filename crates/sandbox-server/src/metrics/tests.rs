@@ -47,8 +47,15 @@ fn compiled(cached: bool) -> StageReport {
         status: Status::Completed,
         exit_code: 0,
         signal: None,
-        figures: StageFigures::default(),
+        figures: StageFigures {
+            wall_time: Duration::from_millis(1500),
+            cpu_user: Duration::from_millis(500),
+            cpu_system: Duration::from_millis(250),
+            ..StageFigures::default()
+        },
         cached,
+        prepare_time: Duration::ZERO,
+        collect_time: Duration::ZERO,
         output: String::new(),
     }
 }
@@ -57,20 +64,25 @@ fn compiled(cached: bool) -> StageReport {
 fn busy() -> Metrics {
     let metrics = Metrics::new();
     metrics.accepted("c");
-    metrics.finished(&report(vec![compiled(false)]), Duration::from_millis(2));
-    metrics.finished(&report(vec![compiled(true)]), Duration::from_millis(2));
-    metrics.finished(&report(Vec::new()), Duration::ZERO);
+    metrics.finished(&report(vec![compiled(false)]), Some("key_1"), Duration::from_millis(2));
+    metrics.finished(&report(vec![compiled(true)]), Some("key_2"), Duration::from_millis(2));
+    metrics.finished(&report(Vec::new()), None, Duration::ZERO);
     metrics.rate_limited();
     metrics.callback(CallbackOutcome::Delivered);
     metrics.callback(CallbackOutcome::GivenUp);
     metrics.queue(7, Duration::from_millis(1500));
     metrics.running(2);
+    metrics.answered("GET", "/api/v1/execute/{id}", 200, Duration::from_millis(1));
+    metrics.answered("POST", "unknown", 404, Duration::from_millis(1));
+    metrics.pool(PoolFigures { wanted: 4, ready: 3, prepared_claims: 10, built_claims: 2 });
+    metrics.store_size(4096);
+    metrics.swept(Swept { executions: 3, idempotency: 2, audit: 1 });
     metrics
 }
 
 #[test]
 fn what_happened_is_counted() {
-    let text = busy().encode();
+    let text = busy().encode(Reader::Operator);
     for line in [
         r#"sandboxd_accepted_total{language="c"} 1"#,
         r#"sandboxd_executions_total{language="c",isolation="native",status="completed"} 3"#,
@@ -85,9 +97,57 @@ fn what_happened_is_counted() {
         "sandboxd_queue_depth 7",
         "sandboxd_queue_age_seconds 1.5",
         "sandboxd_running 2",
+        r#"sandboxd_key_executions_total{key="key_1"} 1"#,
+        r#"sandboxd_key_executions_total{key="none"} 1"#,
+        r#"sandboxd_key_cpu_seconds_total{key="key_1"} 0.75"#,
+        r#"sandboxd_key_wall_seconds_total{key="key_1"} 1.5"#,
+        r#"sandboxd_http_requests_total{method="POST",route="unknown",status="4xx"} 1"#,
+        r#"sandboxd_http_request_seconds_count{route="/api/v1/execute/{id}"} 1"#,
+        "sandboxd_pool_wanted 4",
+        "sandboxd_pool_ready 3",
+        "sandboxd_pool_hits_total 10",
+        "sandboxd_pool_misses_total 2",
+        "sandboxd_store_bytes 4096",
+        r#"sandboxd_swept_total{kind="execution"} 3"#,
+        r#"sandboxd_swept_total{kind="audit"} 1"#,
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
     }
+}
+
+#[test]
+fn a_key_that_was_taken_back_is_no_longer_told_of() {
+    let metrics = busy();
+    metrics.keep_keys(|key| key == "key_2");
+    let text = metrics.encode(Reader::Operator);
+    assert!(!text.contains("key_1"), "{text}");
+    assert!(text.contains(r#"sandboxd_key_executions_total{key="key_2"} 1"#), "{text}");
+    assert!(text.contains(r#"sandboxd_key_executions_total{key="none"} 1"#), "{text}");
+}
+
+#[test]
+fn clients_are_not_told_of_each_other() {
+    let text = busy().encode(Reader::Client);
+    assert!(!text.contains("key_"), "{text}");
+    assert!(text.contains("sandboxd_executions_total"), "{text}");
+    assert!(text.contains("process_open_fds"), "{text}");
+}
+
+#[test]
+fn the_page_about_metrics_has_every_one_and_no_other() {
+    let page = include_str!("../../../../docs/observability.md");
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows = rows.filter_map(|row| row.split_once("` | "));
+    let is_metric = |name: &str| name.starts_with("sandboxd_") || name.starts_with("process_");
+    let mut described: Vec<_> = rows
+        .filter(|(name, _)| is_metric(name))
+        .map(|(name, rest)| format!("{name} {}", rest.split(' ').next().unwrap_or_default()))
+        .collect();
+    let text = busy().encode(Reader::Operator);
+    let mut told: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    described.sort_unstable();
+    told.sort_unstable();
+    assert_eq!(told, described);
 }
 
 #[test]
@@ -107,7 +167,7 @@ fn prometheus_own_checker_has_nothing_to_say() {
         Err(error) => panic!("promtool cannot be started: {error}"),
     };
     let mut input = checker.stdin.take().expect("its input is a pipe");
-    input.write_all(busy().encode().as_bytes()).expect("it reads what it is given");
+    input.write_all(busy().encode(Reader::Operator).as_bytes()).expect("it reads what it is given");
     drop(input);
     let output = checker.wait_with_output().expect("it ends");
     let said = [output.stdout, output.stderr].concat();

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::Utc;
 use sandbox::with_causes;
+use sandbox_store::Swept;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -54,11 +55,13 @@ async fn sweep(state: AppState) {
     loop {
         ticks.tick().await;
         match state.store.sweep(state.config.retention, Utc::now()).await {
-            Ok(swept) if swept.executions + swept.idempotency > 0 => {
-                let (executions, idempotency) = (swept.executions, swept.idempotency);
-                tracing::info!(executions, idempotency, "removed what is past its retention");
+            Ok(swept) => {
+                state.metrics.swept(swept);
+                let Swept { executions, idempotency, audit } = swept;
+                if executions + idempotency + audit > 0 {
+                    tracing::info!(executions, idempotency, audit, "removed what is past its time");
+                }
             }
-            Ok(_) => {}
             Err(error) => tracing::error!(error = with_causes(&error), "the sweep failed"),
         }
     }

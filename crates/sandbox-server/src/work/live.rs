@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{SetOnce, watch};
 
 use super::events::{Journal, Reading};
+use crate::telemetry::{Origin, StageStarts};
 
 /// An execution from acceptance to its end.
 pub(super) struct Live {
@@ -22,6 +23,10 @@ pub(super) struct Live {
     pub(super) created_at: DateTime<Utc>,
     /// The same on a clock that is never set.
     pub(super) accepted: Instant,
+    /// The request that asked for it.
+    pub(super) origin: Origin,
+    /// When its stages began.
+    pub(super) stages: StageStarts,
     /// Ends the program, whoever asks.
     pub(super) cancel: CancelToken,
     /// Whether it was the client who asked, and not the server that stops.
@@ -66,6 +71,8 @@ impl Live {
             idempotency,
             created_at,
             accepted: Instant::now(),
+            origin: Origin::current(),
+            stages: StageStarts::default(),
             cancel: CancelToken::new(),
             cancelled_by_client: AtomicBool::new(false),
             request: Mutex::new(Some(request)),
@@ -138,6 +145,7 @@ impl Live {
 
     /// Writes down what the library tells.
     pub(super) fn tell(&self, event: &Event) {
+        self.stages.hear(&event.kind);
         let mut journal = lock(&self.journal);
         match &event.kind {
             // The one was told at acceptance, when it happened; the other is told when it is stored.

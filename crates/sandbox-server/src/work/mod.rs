@@ -16,6 +16,7 @@ mod hub;
 mod shared;
 
 mod accept;
+mod observe;
 mod recover;
 mod report;
 mod worker;

@@ -14,8 +14,8 @@ use sandbox_store::{Ending, ExecutionRecord, StoreError};
 use super::accept::job;
 use super::convert::{convert, refusal};
 use super::live::Live;
-use super::report;
 use super::shared::{Shared, audit_of_end};
+use super::{observe, report};
 
 /// An execution that was begun this often is not begun again.
 const MOST_ATTEMPTS: u32 = 2;
@@ -86,9 +86,10 @@ async fn give_up(
         report: report::to_value(&ended),
         events: report::only_event(record.attempts),
         at: Utc::now(),
-        audit: audit_of_end(record.owner, &record.id, &record.language, Status::Error),
+        audit: audit_of_end(record.owner.clone(), &record.id, &record.language, Status::Error),
         id: record.id,
     };
     shared.store.finish(ending).await?;
+    observe::given_up(shared, record.owner.as_deref(), &ended);
     Ok(())
 }

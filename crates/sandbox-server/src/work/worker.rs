@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 
 use super::budget::Place;
 use super::live::{Live, Outcome};
-use super::report;
 use super::shared::{Shared, audit_of_end};
+use super::{observe, report};
 
 /// How long to wait before each further attempt to store an end.
 const STORE_AGAIN: [Duration; 4] = [
@@ -204,7 +204,7 @@ async fn put_back(shared: &Shared, live: &Live) {
 impl End {
     fn reported(shared: &Shared, live: &Live, ended: &Report, waited: Duration) -> Self {
         if ended.status != Status::Cancelled || live.is_cancelled_by_client() {
-            shared.metrics.finished(ended, waited);
+            observe::ended(shared, live, ended, waited);
         }
         let report = report::after_waiting(ended, live, waited);
         Self { status: ended.status, report }

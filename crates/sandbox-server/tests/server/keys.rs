@@ -1,15 +1,7 @@
-use std::path::Path;
-
 use sandbox_tests::wait::wait_for;
 use serde_json::json;
 
-use crate::server::{SOON, Server, output};
-
-fn create(data: &Path, name: &str) -> String {
-    let created = output(data, &["keys", "create", "--name", name]);
-    assert!(created.status.success(), "{created:?}");
-    String::from_utf8(created.stdout).expect("a key is text").trim_end().to_owned()
-}
+use crate::server::{SOON, Server, create_key, output};
 
 fn status(server: &Server, key: &str) -> u16 {
     server.send("GET", "/api/v1/executions", &[("X-API-Key", key)], "").status
@@ -24,12 +16,12 @@ fn assert_becomes(server: &Server, key: &str, expected: u16) {
 #[test]
 fn a_running_server_hears_of_keys_that_are_made_and_revoked() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
-    let first = create(data.path(), "first");
+    let first = create_key(data.path(), "first");
     let server = Server::start(data.path());
     assert_eq!(server.get("/api/v1/executions").status, 401);
     assert_eq!(status(&server, &first), 200);
 
-    let second = create(data.path(), "second");
+    let second = create_key(data.path(), "second");
     assert_becomes(&server, &second, 200);
     let id = first.split('_').nth(1).expect("a key has an id");
     let revoked = output(data.path(), &["keys", "revoke", id]);
@@ -51,7 +43,7 @@ fn a_running_server_hears_of_keys_that_are_made_and_revoked() {
 #[test]
 fn a_server_that_had_keys_is_closed_when_the_last_is_revoked() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
-    let key = create(data.path(), "only");
+    let key = create_key(data.path(), "only");
     let id = key.split('_').nth(1).expect("a key has an id");
     assert!(output(data.path(), &["keys", "revoke", id]).status.success());
     let server = Server::start(data.path());
@@ -62,7 +54,7 @@ fn a_server_that_had_keys_is_closed_when_the_last_is_revoked() {
 #[test]
 fn one_client_does_not_find_what_is_another_s() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
-    let [ours, theirs] = ["ours", "theirs"].map(|name| create(data.path(), name));
+    let [ours, theirs] = ["ours", "theirs"].map(|name| create_key(data.path(), name));
     let server = Server::start(data.path());
     let body = json!({ "language": "python", "code": "print('secret')" }).to_string();
     let ours = [("X-API-Key", ours.as_str())];

@@ -40,6 +40,13 @@ pub(crate) fn output(data: &Path, arguments: &[&str]) -> Output {
     command(data, arguments).output().expect("sandboxd can be started")
 }
 
+/// Makes a key and gives it back.
+pub(crate) fn create_key(data: &Path, name: &str) -> String {
+    let created = output(data, &["keys", "create", "--name", name]);
+    assert!(created.status.success(), "{created:?}");
+    String::from_utf8(created.stdout).expect("a key is text").trim_end().to_owned()
+}
+
 /// A server that runs. It is killed if a test forgets it.
 pub(crate) struct Server {
     process: Child,

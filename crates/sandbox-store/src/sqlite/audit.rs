@@ -1,3 +1,4 @@
+use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, params};
 
 use super::value::{json_in, micros, time_in};
@@ -23,6 +24,25 @@ pub(super) fn newest(connection: &Connection, most: u32) -> Result<Vec<AuditReco
         "SELECT at, actor, action, subject, detail FROM audit ORDER BY number DESC LIMIT ?",
     )?;
     query.query_and_then([most], entry)?.collect()
+}
+
+/// So many of the first entries are looked at in one step: between two steps others may write.
+const STEP: u32 = 1000;
+
+/// Removes some of what was written before this, and tells how much. The log is in the order of time but
+/// for clocks that were set, so that its beginning is all there is to look at, and needs no index, which
+/// every execution would pay for.
+pub(super) fn forget_some(
+    connection: &Connection,
+    bound: DateTime<Utc>,
+) -> Result<u64, StoreError> {
+    let forgotten = connection
+        .prepare_cached(
+            "DELETE FROM audit WHERE at < ? AND number IN \
+             (SELECT number FROM audit ORDER BY number LIMIT ?)",
+        )?
+        .execute(params![micros(bound), STEP])?;
+    Ok(forgotten as u64)
 }
 
 fn entry(row: &Row<'_>) -> Result<AuditRecord, StoreError> {

@@ -18,6 +18,7 @@ mod migrations;
 mod open;
 mod query;
 mod readers;
+mod size;
 mod sweep;
 mod value;
 mod writer;
@@ -177,6 +178,10 @@ impl Store for SqliteStore {
 
     fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> Answer<'_, Swept> {
         Box::pin(sweep::sweep(self, retention, now))
+    }
+
+    fn size(&self) -> Answer<'_, u64> {
+        self.read(size::of)
     }
 
     fn ping(&self) -> Answer<'_, ()> {

@@ -1,8 +1,10 @@
+use std::time::Duration;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::SqliteStore;
 use super::value::{integer, micros};
+use super::{SqliteStore, audit};
 use crate::{Retention, StoreError, Swept};
 
 /// So many executions go in one step: between two steps others may write.
@@ -44,7 +46,21 @@ pub(super) async fn sweep(
         }
     }
     swept.idempotency += store.write(move |connection| forget_names(connection, now)).await?;
+    if let Some(bound) = before(now, retention.audit) {
+        loop {
+            let step = store.write(move |connection| audit::forget_some(connection, bound)).await?;
+            if step == 0 {
+                break;
+            }
+            swept.audit += step;
+        }
+    }
     Ok(swept)
+}
+
+/// What happened earlier is older than this; none if the age is beyond the calendar, which is no bound.
+fn before(now: DateTime<Utc>, age: Duration) -> Option<DateTime<Utc>> {
+    now.checked_sub_signed(TimeDelta::from_std(age).ok()?)
 }
 
 fn too_old(
@@ -52,10 +68,7 @@ fn too_old(
     retention: Retention,
     now: DateTime<Utc>,
 ) -> Result<Option<Cut>, StoreError> {
-    // An age beyond the calendar is no bound.
-    let Some(bound) =
-        TimeDelta::from_std(retention.age).ok().and_then(|age| now.checked_sub_signed(age))
-    else {
+    let Some(bound) = before(now, retention.age) else {
         return Ok(None);
     };
     let mut query = connection.prepare_cached(
@@ -88,7 +101,7 @@ fn remove_some(connection: &Connection, cut: &Cut) -> Result<Swept, StoreError> 
         .prepare_cached(concat!("DELETE FROM executions WHERE id IN ", oldest!()))?
         .execute(params![cut.0, cut.1, STEP])?;
     give_pages_back(connection)?;
-    Ok(Swept { executions: executions as u64, idempotency: idempotency as u64 })
+    Ok(Swept { executions: executions as u64, idempotency: idempotency as u64, audit: 0 })
 }
 
 /// Gives the pages that became free back to the system: one with each row that is read.

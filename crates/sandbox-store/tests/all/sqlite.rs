@@ -107,7 +107,10 @@ async fn a_sweep_gives_room_back_to_the_system() {
         end(&store, &id, 1).await;
     }
     let path = directory.path().join("state.db");
-    store.sweep(Retention { age: Duration::MAX, bytes: 0 }, moment(2)).await.unwrap();
+    store
+        .sweep(Retention { age: Duration::MAX, bytes: 0, audit: Duration::MAX }, moment(2))
+        .await
+        .unwrap();
     drop(store);
     // The file is cut when the log is worked into it, at the latest by whoever opens it next and is
     // the last to close it.

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 use axum::extract::ConnectInfo;
 
 use super::*;
+use crate::metrics::Reader;
 
 async fn limited(burst: u32) -> Server {
     Server::with(|config| {
@@ -37,7 +38,7 @@ async fn each_address_has_tokens_of_its_own() {
     let wait: u64 = third.header("retry-after").parse().unwrap();
     assert!((1..=60).contains(&wait), "{wait}");
     get_from(&server, "192.0.2.2:1000").await.expect(200);
-    let metrics = server.state.metrics.encode();
+    let metrics = server.state.metrics.encode(Reader::Client);
     assert!(metrics.lines().any(|line| line.contains("rate_limited") && line.ends_with(" 1")));
 }
 

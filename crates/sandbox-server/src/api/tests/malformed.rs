@@ -104,15 +104,17 @@ async fn every_answer_names_its_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_is_a_problem_that_tells_nothing_of_the_inside() {
-    use axum::middleware::from_fn;
+    use crate::api::finish::{Finish, finish};
+    use axum::middleware::from_fn_with_state;
     use tower_http::catch_panic::CatchPanicLayer;
     async fn panics() -> &'static str {
         panic!("a secret");
     }
+    let finish = from_fn_with_state(Finish::new(&Server::start().await.state), finish);
     let router = Router::new()
         .route("/", axum::routing::get(panics))
         .layer(CatchPanicLayer::custom(crate::api::refusal::of_panic))
-        .layer(from_fn(crate::api::finish::finish));
+        .layer(finish);
     let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();

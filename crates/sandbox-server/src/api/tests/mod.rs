@@ -28,6 +28,7 @@ use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::serve::open_store;
 use crate::state::AppState;
+use crate::telemetry::Telemetry;
 use crate::work::Work;
 
 /// A server that does everything but listen.
@@ -63,7 +64,15 @@ impl Server {
         let metrics = Arc::new(Metrics::new());
         let work =
             Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
-        let state = AppState { work, sandbox, store, keys, config, metrics };
+        let state = AppState {
+            work,
+            sandbox,
+            store,
+            keys,
+            config,
+            metrics,
+            telemetry: Telemetry::default(),
+        };
         Self { router: super::router(state.clone()), state, _directory: directory }
     }
 

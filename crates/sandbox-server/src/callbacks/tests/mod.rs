@@ -23,7 +23,7 @@ use super::schedule::Schedule;
 use super::send::Sender;
 use super::under_way::{Bounds, UnderWay};
 use crate::keys::Keys;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, Reader};
 
 use receiver::{Receiver, Reply};
 
@@ -120,7 +120,8 @@ impl Bench {
     /// Waits until so many tries came to this.
     async fn counted(&self, outcome: &str, count: u32) {
         let line = format!("sandboxd_callbacks_total{{outcome=\"{outcome}\"}} {count}");
-        let is_counted = || self.metrics.encode().lines().any(|found| found == line);
+        let is_counted =
+            || self.metrics.encode(Reader::Operator).lines().any(|found| found == line);
         within(async {
             while !is_counted() {
                 tokio::time::sleep(Duration::from_millis(5)).await;

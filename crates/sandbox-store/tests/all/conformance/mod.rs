@@ -51,6 +51,8 @@ macro_rules! conformance {
             callbacks::busy_hosts_and_owners_are_left_out,
             callbacks::the_same_request_again_promises_nothing_more,
             callbacks::a_callback_goes_with_its_execution,
+            sweeping::old_audit_entries_go_and_nothing_else_does,
+            sweeping::its_size_grows_with_what_is_kept,
             keys_and_audit::keys_are_remembered_and_taken_back,
             lifecycle::writes_nobody_waits_for_are_made_in_order,
             keys_and_audit::the_audit_log_is_told_newest_first,

@@ -1,12 +1,14 @@
 use std::time::Duration;
 
 use sandbox_core::Status;
-use sandbox_store::{Ending, Inserted, NewExecution, Retention, Store, StoredEvent, Swept};
+use sandbox_store::{
+    AuditRecord, Ending, Inserted, NewExecution, Retention, Store, StoredEvent, Swept,
+};
 use serde_json::json;
 
 use super::{all, end, ending, ids, insert, moment, named, new};
 
-const FOR_EVER: Retention = Retention { age: Duration::MAX, bytes: u64::MAX };
+const FOR_EVER: Retention = Retention { age: Duration::MAX, bytes: u64::MAX, audit: Duration::MAX };
 
 const DAY: i64 = 24 * 60 * 60;
 
@@ -20,7 +22,7 @@ pub(crate) async fn what_is_too_old_goes(store: &dyn Store) {
     let retention = Retention { age: Duration::from_mins(1), ..FOR_EVER };
     // 72 - 60 = 12: what ended at 10 and 11 is older, what ended at 12 is just as old as it may be.
     let swept = store.sweep(retention, moment(72)).await.unwrap();
-    assert_eq!(swept, Swept { executions: 2, idempotency: 0 });
+    assert_eq!(swept, Swept { executions: 2, ..Swept::default() });
     assert_eq!(ids(store, all()).await, ["exec_4", "exec_3", "exec_2"]);
     assert!(store.events("exec_1", 0, 10).await.unwrap().is_empty());
     assert_eq!(store.events("exec_2", 0, 10).await.unwrap().len(), 1);
@@ -63,7 +65,7 @@ pub(crate) async fn the_unfinished_stay(store: &dyn Store) {
     store.begin("runs", moment(1)).await.unwrap();
     insert(store, new("over", 0)).await;
     end(store, "over", 2).await;
-    let nothing = Retention { age: Duration::ZERO, bytes: 0 };
+    let nothing = Retention { age: Duration::ZERO, bytes: 0, ..FOR_EVER };
     assert_eq!(store.sweep(nothing, moment(1000)).await.unwrap().executions, 1);
     assert_eq!(ids(store, all()).await, ["waits", "runs"]);
 }
@@ -73,7 +75,7 @@ pub(crate) async fn names_are_forgotten_after_a_day(store: &dyn Store) {
     let just_kept = store.sweep(FOR_EVER, moment(DAY)).await.unwrap();
     assert_eq!(just_kept, Swept::default());
     let forgotten = store.sweep(FOR_EVER, moment(DAY + 1)).await.unwrap();
-    assert_eq!(forgotten, Swept { executions: 0, idempotency: 1 });
+    assert_eq!(forgotten, Swept { idempotency: 1, ..Swept::default() });
     insert(store, named("mine", "other hash", new("exec_2", DAY + 2))).await;
     assert_eq!(ids(store, all()).await, ["exec_2", "exec_1"]);
 }
@@ -83,7 +85,7 @@ pub(crate) async fn a_name_goes_with_its_execution(store: &dyn Store) {
     end(store, "exec_1", 1).await;
     let nothing = Retention { bytes: 0, ..FOR_EVER };
     let swept = store.sweep(nothing, moment(2)).await.unwrap();
-    assert_eq!(swept, Swept { executions: 1, idempotency: 1 });
+    assert_eq!(swept, Swept { executions: 1, idempotency: 1, audit: 0 });
     let again = store.insert(named("mine", "hash", new("exec_2", 3))).await.unwrap();
     assert_eq!(again, Inserted::New, "an execution that is gone is no answer");
 }
@@ -97,4 +99,44 @@ pub(crate) async fn more_than_one_step_is_swept(store: &dyn Store) {
     let retention = Retention { age: Duration::from_secs(10), ..FOR_EVER };
     assert_eq!(store.sweep(retention, moment(455)).await.unwrap().executions, 445);
     assert_eq!(ids(store, all()).await.len(), 5);
+}
+
+async fn write_audit(store: &dyn Store, subject: &str, at: i64) {
+    let entry = AuditRecord {
+        at: moment(at),
+        actor: None,
+        action: "execute".to_owned(),
+        subject: subject.to_owned(),
+        detail: json!({}),
+    };
+    store.audit(entry).await.unwrap();
+}
+
+pub(crate) async fn old_audit_entries_go_and_nothing_else_does(store: &dyn Store) {
+    // The first was written while the clock was ahead; more than one step follows.
+    write_audit(store, "ahead", 5000).await;
+    for number in 0..1500 {
+        write_audit(store, &format!("exec_{number}"), number).await;
+    }
+    insert(store, new("over", 0)).await;
+    end(store, "over", 1).await;
+    assert_eq!(store.sweep(FOR_EVER, moment(9000)).await.unwrap(), Swept::default());
+
+    let retention = Retention { audit: Duration::from_mins(1), ..FOR_EVER };
+    // 1558 - 60 = 1498: what was written then is just as old as it may be.
+    let swept = store.sweep(retention, moment(1558)).await.unwrap();
+    assert_eq!(swept, Swept { audit: 1498, ..Swept::default() });
+    let left = store.audit_log(10).await.unwrap();
+    let left: Vec<_> = left.iter().map(|entry| entry.subject.as_str()).collect();
+    assert_eq!(left, ["exec_1499", "exec_1498", "ahead"]);
+    assert_eq!(ids(store, all()).await, ["over"]);
+}
+
+pub(crate) async fn its_size_grows_with_what_is_kept(store: &dyn Store) {
+    let before = store.size().await.unwrap();
+    let large = json!({ "code": "x".repeat(1_000_000) });
+    insert(store, NewExecution { request: large, ..new("large", 0) }).await;
+    let grown = store.size().await.unwrap() - before;
+    // A few pages may have been free before.
+    assert!((900_000..2_000_000).contains(&grown), "{grown}");
 }

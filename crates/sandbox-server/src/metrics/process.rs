@@ -1,0 +1,142 @@
+//! Figures of the server's own process, under the names that every Prometheus client uses.
+
+use std::fs;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{Resource, getrlimit};
+
+/// The gauges and counters, in a registry of their own: these names have no prefix.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) registry: Registry,
+    cpu_seconds: Counter<f64, AtomicU64>,
+    open_fds: Gauge,
+    max_fds: Gauge,
+    resident_memory: Gauge,
+    virtual_memory: Gauge,
+    threads: Gauge,
+    start_time: Gauge<f64, AtomicU64>,
+}
+
+/// The fields of `/proc/self/stat` that are of interest, as proc(5) numbers them.
+#[derive(Debug, PartialEq)]
+struct Stat {
+    cpu_ticks: u64,
+    threads: u64,
+    start_ticks: u64,
+    virtual_bytes: u64,
+    resident_pages: u64,
+}
+
+impl Process {
+    pub(super) fn new() -> Self {
+        let mut process = Self {
+            registry: Registry::with_prefix("process"),
+            cpu_seconds: Counter::default(),
+            open_fds: Gauge::default(),
+            max_fds: Gauge::default(),
+            resident_memory: Gauge::default(),
+            virtual_memory: Gauge::default(),
+            threads: Gauge::default(),
+            start_time: Gauge::default(),
+        };
+        process.register();
+        process
+    }
+
+    fn register(&mut self) {
+        let registry = &mut self.registry;
+        let help = "CPU time of the server itself, without the programs it runs";
+        registry.register("cpu_seconds", help, self.cpu_seconds.clone());
+        registry.register("open_fds", "Open file descriptors", self.open_fds.clone());
+        registry.register("max_fds", "The most file descriptors", self.max_fds.clone());
+        let help = "Memory of the server itself";
+        registry.register("resident_memory_bytes", help, self.resident_memory.clone());
+        let help = "Address space of the server itself";
+        registry.register("virtual_memory_bytes", help, self.virtual_memory.clone());
+        registry.register("threads", "Threads of the server itself", self.threads.clone());
+        let help = "When the server was started, in seconds since 1970";
+        registry.register("start_time_seconds", help, self.start_time.clone());
+    }
+
+    /// Looks. What the kernel does not tell stays as it was.
+    #[expect(clippy::cast_precision_loss, reason = "nothing here comes near 2^52")]
+    pub(super) fn measure(&self) {
+        let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        let ticks = clock_ticks_per_second() as f64;
+        if let Ok(entries) = fs::read_dir("/proc/self/fd") {
+            // Reading the directory takes a descriptor, too.
+            self.open_fds.set(gauge((entries.count() as u64).saturating_sub(1)));
+        }
+        let most = getrlimit(Resource::Nofile).current;
+        self.max_fds.set(most.map_or(i64::MAX, gauge));
+        if let Some(stat) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse(&text))
+        {
+            let seconds = stat.cpu_ticks as f64 / ticks;
+            self.cpu_seconds.inner().store(seconds.to_bits(), Ordering::Relaxed);
+            self.threads.set(gauge(stat.threads));
+            self.virtual_memory.set(gauge(stat.virtual_bytes));
+            self.resident_memory.set(gauge(stat.resident_pages * page_size() as u64));
+            if let Some(boot) = boot_time() {
+                self.start_time.set(boot as f64 + stat.start_ticks as f64 / ticks);
+            }
+        }
+    }
+}
+
+fn parse(stat: &str) -> Option<Stat> {
+    // The second field is the name, in which anything may stand; the third is the first behind it.
+    let (_, behind) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = behind.split_ascii_whitespace().collect();
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    Some(Stat {
+        cpu_ticks: field(14)? + field(15)?,
+        threads: field(20)?,
+        start_ticks: field(22)?,
+        virtual_bytes: field(23)?,
+        resident_pages: field(24)?,
+    })
+}
+
+/// In seconds since 1970.
+fn boot_time() -> Option<u64> {
+    let stat = fs::read_to_string("/proc/stat").ok()?;
+    stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_a_process_does_not_mislead() {
+        let text = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 30 12 0 0 20 0 5 0 900 4096 3 1 1 1";
+        let expected = Stat {
+            cpu_ticks: 42,
+            threads: 5,
+            start_ticks: 900,
+            virtual_bytes: 4096,
+            resident_pages: 3,
+        };
+        assert_eq!(parse(text), Some(expected));
+        assert_eq!(parse("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn this_process_is_measured() {
+        let process = Process::new();
+        process.measure();
+        let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64();
+        assert!((now - 3600.0..now + 2.0).contains(&process.start_time.get()));
+        assert!(process.resident_memory.get() > 100_000);
+        let before = process.open_fds.get();
+        let files: Vec<_> = (0..10).map(|_| fs::File::open("/dev/null").unwrap()).collect();
+        process.measure();
+        assert_eq!(process.open_fds.get(), before + 10);
+        drop(files);
+    }
+}

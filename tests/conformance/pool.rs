@@ -1,0 +1,36 @@
+//! Sandboxes prepared ahead, as the library counts them.
+
+use std::time::Duration;
+
+use sandbox::{PoolFigures, Sandbox};
+use sandbox_tests::wait::wait_for;
+
+use crate::table::bash;
+
+fn run(sandbox: &Sandbox) {
+    let report = sandbox.execute(bash("true").build().unwrap()).unwrap();
+    assert!(report.success, "{:?}", report.error);
+}
+
+#[test]
+fn without_spare_sandboxes_each_is_built_for_its_stage() {
+    let sandbox = Sandbox::builder().spare_slots(0).build().unwrap();
+    assert_eq!(sandbox.pool(), Some(PoolFigures::default()));
+    run(&sandbox);
+    run(&sandbox);
+    let built = PoolFigures { built_claims: 2, ..PoolFigures::default() };
+    assert_eq!(sandbox.pool(), Some(built));
+}
+
+#[test]
+fn a_spare_sandbox_is_given_away_once_and_made_again() {
+    let sandbox = Sandbox::builder().spare_slots(2).build().unwrap();
+    let expect = |claims| {
+        let full = PoolFigures { wanted: 2, ready: 2, prepared_claims: claims, built_claims: 0 };
+        let is_full = || (sandbox.pool() == Some(full)).then_some(());
+        assert!(wait_for(Duration::from_secs(20), is_full).is_some(), "{:?}", sandbox.pool());
+    };
+    expect(0);
+    run(&sandbox);
+    expect(1);
+}

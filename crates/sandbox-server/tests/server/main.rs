@@ -2,9 +2,17 @@
 
 mod http;
 mod server;
+mod wire;
 
 mod configuration;
+mod crowd;
 mod executions;
+mod floods;
+mod half_open;
 mod keys;
 mod killed;
+mod malformed;
+mod slow_reader;
 mod stopped;
+mod tls;
+mod versions;

@@ -96,6 +96,35 @@ fn answers_are_not_collected_for_somebody_who_only_asks() {
     assert!(Wire::with(&server, unread).until_closed().starts_with("HTTP/1.1 400 "));
 }
 
+/// With HTTP/2 a client need not leave its socket unread: it need only never make room in its window.
+#[test]
+fn a_client_of_http2_that_makes_no_room_is_closed() {
+    const SETTINGS: u8 = 4;
+    const HEADERS: u8 = 1;
+    const INITIAL_WINDOW_SIZE: u8 = 4;
+    const END_OF_REQUEST: u8 = 5;
+    let frame = |kind, flags, stream, payload: &[u8]| {
+        let length = u8::try_from(payload.len()).expect("the frames are short");
+        [&[0, 0, length, kind, flags, 0, 0, 0, stream], payload].concat()
+    };
+    let text =
+        |text: &str| [&[u8::try_from(text.len()).expect("it is short")], text.as_bytes()].concat();
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let server = Server::start_with(data.path(), SHORT);
+    // GET and http are entries of a table that both sides know; :path and :authority are spelt out.
+    let head =
+        [&[0x82, 0x86, 0x04][..], &text("/openapi.json"), &[0x01], &text("localhost")].concat();
+    let mut wire = Wire::with(&server, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    let no_room = [0, INITIAL_WINDOW_SIZE, 0, 0, 0, 0];
+    wire.send(frame(SETTINGS, 0, 0, &no_room)).expect("the server reads");
+    wire.send(frame(HEADERS, END_OF_REQUEST, 1, &head)).expect("the server reads");
+    let said = wire.until_closed();
+    assert!(!said.contains("\"openapi\""), "nothing of the answer had room: {said}");
+    let (_, log) = server.stop();
+    let answered = log.lines().any(|line| line.contains("/openapi.json") && line.contains("200"));
+    assert!(answered, "{log}");
+}
+
 /// Waits until nobody is connected.
 #[track_caller]
 fn wait_until_alone(server: &Server) {

@@ -4,19 +4,25 @@ mod announce;
 mod signals;
 mod tasks;
 
-use std::future::IntoFuture as _;
-use std::net::SocketAddr;
+mod accept;
+mod connection;
+mod http;
+mod limits;
+mod open_files;
+mod reload;
+mod tls;
+
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use axum::serve::ListenerExt as _;
 use sandbox::Sandbox;
 use sandbox_store::{SqliteStore, Store};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::api;
 use crate::config::Config;
@@ -27,7 +33,12 @@ use crate::state::AppState;
 use crate::telemetry::{Origin, Telemetry};
 use crate::work::Work;
 
+use connection::Shared;
+use limits::Limits;
 use signals::Signals;
+use tls::Tls;
+
+pub(crate) use tls::check as check_tls;
 
 /// After the last execution has ended, answers may take this long to reach their clients.
 const LAST_ANSWERS: Duration = Duration::from_secs(2);
@@ -40,27 +51,25 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     logging::start(&config)?;
     // From here on a signal is an orderly end, however far the start has come.
     let mut signals = Signals::listen()?;
+    open_files::allow_all();
+    let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let telemetry = Telemetry::start(&config)?;
     let state = build(config, telemetry).await?;
     let listener = bind(&state).await?;
     // What was accepted before a crash runs before what is asked for now.
     let recovered = Origin::server(&state.telemetry).scope(state.work.recover()).await;
     recovered.context("cannot take up what the last run left")?;
-    let tasks = tasks::start(&state)?;
+    let mut tasks = tasks::start(&state)?;
+    tasks.spawn(reload::on_hangup(tls.clone())?);
     announce::started(&state, listener.local_addr()?, file);
 
-    let (stop, stopped) = oneshot::channel::<()>();
-    let service = api::router(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
-    // Small answers should leave at once. A connection that cannot be set so works all the same.
-    let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-    let server = axum::serve(listener, service).with_graceful_shutdown(async {
-        // An error means that the sender is gone, and with it the reason to go on.
-        let _ = stopped.await;
-    });
-    let mut server = tokio::spawn(server.into_future());
+    let (stop, stopped) = watch::channel(());
+    let limits = Limits::of(&state.config);
+    let shared = Arc::new(Shared { router: api::router(state.clone()), limits, tls });
+    let mut server = tokio::spawn(accept::serve(listener, shared, stopped));
 
     tokio::select! {
-        ended = &mut server => ended.context("the server's task ended")?.context("cannot serve")?,
+        ended = &mut server => ended.context("the server's task ended")?,
         signal = signals.next() => announce::stopping(signal, state.config.shutdown_deadline),
     }
     drop(stop);
@@ -112,7 +121,7 @@ async fn bind(state: &AppState) -> Result<TcpListener> {
 }
 
 /// Executions end or go back to the queue; then answers that are under way are sent.
-async fn finish(state: &AppState, server: &mut tokio::task::JoinHandle<std::io::Result<()>>) {
+async fn finish(state: &AppState, server: &mut JoinHandle<()>) {
     state.work.shut_down(state.config.shutdown_deadline).await;
     // Clients that never read their answer are not waited for.
     let _ = tokio::time::timeout(LAST_ANSWERS, server).await;

@@ -12,7 +12,8 @@ const SERVER: &str = "Server";
 pub(crate) struct ServerArgs {
     /// Let a sandboxd do it: its address, such as http://127.0.0.1:8080 [default: done here]
     ///
-    /// Only http:// is spoken. For a server that is elsewhere, put a proxy or a tunnel in between.
+    /// With https:// its certificate must be one that this machine trusts; SSL_CERT_FILE names another
+    /// file of authorities to trust. Without, whoever is on the way reads the key and the code.
     #[arg(long, value_name = "URL", help_heading = SERVER, env = "SANDBOX_RUN_SERVER")]
     pub(crate) server: Option<ServerUrl>,
 

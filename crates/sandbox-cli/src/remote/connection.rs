@@ -1,89 +1,104 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::{Duration, Instant};
 
 use super::ServerUrl;
+use super::clock::{Clocked, Patience};
+use super::http::ClientError;
+#[cfg(feature = "https")]
+use super::tls;
+use super::url::Scheme;
 
-/// How long to wait for what.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
-    /// For a connection, and for a request to be taken.
-    pub(super) send: Duration,
-    /// For a whole answer, or the head of one that is read as it comes.
-    pub(super) answer: Duration,
-    /// For the next bytes of an answer that is read as it comes.
-    pub(super) silence: Duration,
-    /// Before something is tried for the second time; then twice as long each time.
-    pub(super) pause: Duration,
+/// How bytes travel to a server.
+#[derive(Clone, Debug)]
+pub(super) enum Transport {
+    Plain,
+    #[cfg(feature = "https")]
+    Tls(tls::Trust),
 }
 
-impl Default for Patience {
-    fn default() -> Self {
-        Self {
-            send: Duration::from_secs(10),
-            answer: Duration::from_mins(1),
-            // Servers break the silence more often than this to keep a stream alive.
-            silence: Duration::from_secs(45),
-            pause: Duration::from_millis(200),
+impl Transport {
+    /// What an address asks for. Only https has this machine's certificates read.
+    pub(super) fn to(url: &ServerUrl) -> Result<Self, ClientError> {
+        match url.scheme() {
+            Scheme::Http => Ok(Self::Plain),
+            #[cfg(feature = "https")]
+            Scheme::Https => Ok(Self::Tls(tls::Trust::of_this_machine()?)),
+            #[cfg(not(feature = "https"))]
+            Scheme::Https => unreachable!("no such address is taken by this build"),
         }
     }
 }
 
-/// A connection whose reads end, whatever the other side does.
+/// A connection to a server.
 #[derive(Debug)]
-pub(super) struct Connection {
-    stream: TcpStream,
-    silence: Duration,
-    deadline: Option<Instant>,
+pub(super) enum Connection {
+    Plain(Clocked),
+    #[cfg(feature = "https")]
+    Tls(Box<tls::Stream>),
 }
 
 impl Connection {
-    pub(super) fn open(url: &ServerUrl, patience: Patience) -> io::Result<Self> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-        for address in url.host_and_port().to_socket_addrs()? {
-            match TcpStream::connect_timeout(&address, patience.send) {
-                Ok(stream) => {
-                    stream.set_nodelay(true)?;
-                    stream.set_write_timeout(Some(patience.send))?;
-                    let deadline = Some(Instant::now() + patience.answer);
-                    return Ok(Self { stream, silence: patience.silence, deadline });
-                }
-                Err(error) => last = error,
+    pub(super) fn open(
+        url: &ServerUrl,
+        transport: &Transport,
+        patience: Patience,
+    ) -> io::Result<Self> {
+        let socket = Clocked::new(connect(url, patience)?, patience)?;
+        match transport {
+            Transport::Plain => Ok(Self::Plain(socket)),
+            #[cfg(feature = "https")]
+            Transport::Tls(trust) => {
+                let (host, _) = url.host_and_port();
+                Ok(Self::Tls(Box::new(trust.shake_hands(host, socket)?)))
             }
         }
-        Err(last)
     }
 
     /// From now on only silence ends it, not the clock.
     pub(super) fn without_deadline(&mut self) {
-        self.deadline = None;
+        match self {
+            Self::Plain(socket) => socket.without_deadline(),
+            #[cfg(feature = "https")]
+            Self::Tls(stream) => stream.get_mut().without_deadline(),
+        }
     }
+}
+
+fn connect(url: &ServerUrl, patience: Patience) -> io::Result<TcpStream> {
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in url.host_and_port().to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, patience.send) {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
 }
 
 impl Read for Connection {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let wait = match self.deadline {
-            Some(deadline) => deadline.saturating_duration_since(Instant::now()),
-            None => self.silence,
-        };
-        if wait.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
+        match self {
+            Self::Plain(socket) => socket.read(buffer),
+            #[cfg(feature = "https")]
+            Self::Tls(stream) => stream.read(buffer),
         }
-        self.stream.set_read_timeout(Some(wait))?;
-        self.stream.read(buffer).map_err(|error| match error.kind() {
-            // What Linux says when the time of a blocking socket is up.
-            io::ErrorKind::WouldBlock => io::ErrorKind::TimedOut.into(),
-            _ => error,
-        })
     }
 }
 
 impl Write for Connection {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.stream.write(buffer)
+        match self {
+            Self::Plain(socket) => socket.write(buffer),
+            #[cfg(feature = "https")]
+            Self::Tls(stream) => stream.write(buffer),
+        }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.stream.flush()
+        match self {
+            Self::Plain(socket) => socket.flush(),
+            #[cfg(feature = "https")]
+            Self::Tls(stream) => stream.flush(),
+        }
     }
 }

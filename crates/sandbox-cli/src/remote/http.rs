@@ -6,7 +6,8 @@ use std::io::{self, BufReader, Read, Write};
 use std::thread;
 
 use super::body::{Body, Chunk, Framing, line, wrong};
-use super::connection::{Connection, Patience};
+use super::clock::Patience;
+use super::connection::{Connection, Transport};
 use super::url::InvalidKey;
 use super::{ApiKey, ServerUrl};
 
@@ -15,7 +16,18 @@ use super::{ApiKey, ServerUrl};
 pub(super) struct Client {
     url: ServerUrl,
     key: Option<ApiKey>,
+    transport: Transport,
     patience: Patience,
+}
+
+/// Why a server cannot be spoken to at all.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClientError {
+    #[error(transparent)]
+    Key(#[from] InvalidKey),
+    #[cfg(feature = "https")]
+    #[error(transparent)]
+    Trust(#[from] super::tls::NothingTrusted),
 }
 
 /// A request without the parts that are the same in all of them.
@@ -51,11 +63,12 @@ const MOST_HEADERS: usize = 128;
 pub(super) const LONGEST_ANSWER: u64 = 256 << 20;
 
 impl Client {
-    pub(super) fn new(url: ServerUrl, key: Option<ApiKey>) -> Result<Self, InvalidKey> {
+    pub(super) fn new(url: ServerUrl, key: Option<ApiKey>) -> Result<Self, ClientError> {
         if let Some(key) = &key {
             key.secret()?;
         }
-        Ok(Self { url, key, patience: Patience::default() })
+        let transport = Transport::to(&url)?;
+        Ok(Self { url, key, transport, patience: Patience::default() })
     }
 
     #[cfg(test)]
@@ -74,7 +87,8 @@ impl Client {
 
     /// Sends a request and reads the head of the answer.
     pub(super) fn call(&self, call: &Call<'_>) -> Result<Answer, HttpError> {
-        let connection = Connection::open(&self.url, self.patience).map_err(HttpError::Connect)?;
+        let connection = Connection::open(&self.url, &self.transport, self.patience);
+        let connection = connection.map_err(HttpError::Connect)?;
         let mut connection = BufReader::new(connection);
         let sent = self.send(call, connection.get_mut());
         // A server may answer and hang up before it has read everything, for one that it refuses: then

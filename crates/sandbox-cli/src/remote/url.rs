@@ -1,9 +1,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a server is: `http://HOST[:PORT][/PATH]`.
+/// Where a server is: `http://HOST[:PORT][/PATH]`, or the same with `https`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerUrl {
+    scheme: Scheme,
     /// Host and port as they were written, for the `Host` header.
     authority: String,
     /// The host by itself, without the brackets of an IPv6 address.
@@ -13,18 +14,51 @@ pub(crate) struct ServerUrl {
     prefix: String,
 }
 
+/// How it is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scheme {
+    Http,
+    Https,
+}
+
+impl Scheme {
+    fn named(name: &str) -> Option<Self> {
+        [Self::Http, Self::Https]
+            .into_iter()
+            .find(|scheme| name.eq_ignore_ascii_case(scheme.name()))
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Https => "https",
+        }
+    }
+
+    fn usual_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
 /// A text that is not the address of a server we can speak to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidServerUrl {
-    #[error("https is not supported by this build, use a proxy or http")]
+    #[error("https is not in this build, which was made without the feature 'https'")]
     Https,
-    #[error("write it as http://HOST:PORT, such as http://127.0.0.1:8080")]
+    #[error("write it as http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:8080")]
     Form,
     #[error("a key is given with --api-key, not in the address")]
     UserInfo,
 }
 
 impl ServerUrl {
+    pub(super) fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
     pub(super) fn authority(&self) -> &str {
         &self.authority
     }
@@ -44,12 +78,13 @@ impl FromStr for ServerUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = text.split_once("://").ok_or(InvalidServerUrl::Form)?;
-        if scheme.eq_ignore_ascii_case("https") {
+        let scheme = Scheme::named(scheme).ok_or(InvalidServerUrl::Form)?;
+        if scheme == Scheme::Https && cfg!(not(feature = "https")) {
             return Err(InvalidServerUrl::Https);
         }
         // What goes into a header or a request line must not be able to end it.
         let plain = |letter: char| letter.is_ascii_graphic() && !"?#\\".contains(letter);
-        if !scheme.eq_ignore_ascii_case("http") || !rest.chars().all(plain) {
+        if !rest.chars().all(plain) {
             return Err(InvalidServerUrl::Form);
         }
         let (authority, path) = match rest.find('/') {
@@ -60,7 +95,9 @@ impl FromStr for ServerUrl {
             return Err(InvalidServerUrl::UserInfo);
         }
         let (host, port) = split_authority(authority).ok_or(InvalidServerUrl::Form)?;
+        let port = port.unwrap_or(scheme.usual_port());
         Ok(Self {
+            scheme,
             authority: authority.to_owned(),
             host: host.to_owned(),
             port,
@@ -69,7 +106,8 @@ impl FromStr for ServerUrl {
     }
 }
 
-fn split_authority(authority: &str) -> Option<(&str, u16)> {
+/// Host and port; without a port, the scheme has one.
+fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, port) = rest.split_once(']')?;
@@ -80,13 +118,13 @@ fn split_authority(authority: &str) -> Option<(&str, u16)> {
             None => (authority, None),
         },
     };
-    let port = port.map_or(Some(80), |port| port.parse().ok())?;
-    (!host.is_empty() && port != 0).then_some((host, port))
+    let port = port.map(|port| port.parse().ok().filter(|port| *port != 0).ok_or(())).transpose();
+    (!host.is_empty()).then_some((host, port.ok()?))
 }
 
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}{}", self.authority, self.prefix)
+        write!(f, "{}://{}{}", self.scheme.name(), self.authority, self.prefix)
     }
 }
 
@@ -135,13 +173,32 @@ mod tests {
         ] {
             let url: ServerUrl = text.parse().unwrap();
             assert_eq!((url.host_and_port(), url.path("/api")), ((host, port), path.to_owned()));
+            assert_eq!(url.scheme(), Scheme::Http);
         }
+    }
+
+    #[cfg(feature = "https")]
+    #[test]
+    fn the_scheme_decides_the_port() {
+        for (text, port) in [("https://box", 443), ("HTTPS://box:80/", 80), ("https://[::1]", 443)]
+        {
+            let url: ServerUrl = text.parse().unwrap();
+            assert_eq!((url.scheme(), url.host_and_port().1), (Scheme::Https, port), "{text}");
+        }
+        assert_eq!("https://box/a/".parse::<ServerUrl>().unwrap().to_string(), "https://box/a");
+    }
+
+    #[cfg(not(feature = "https"))]
+    #[test]
+    fn a_build_without_https_says_so() {
+        let refusal = "https://box".parse::<ServerUrl>().unwrap_err();
+        assert_eq!(refusal, InvalidServerUrl::Https);
+        assert!(refusal.to_string().contains("feature 'https'"));
     }
 
     #[test]
     fn what_we_cannot_speak_to_is_refused_with_the_way_out() {
         let refusal = |text: &str| text.parse::<ServerUrl>().unwrap_err();
-        assert_eq!(refusal("https://box"), InvalidServerUrl::Https);
         assert_eq!(refusal("http://me:secret@box"), InvalidServerUrl::UserInfo);
         for text in [
             "",

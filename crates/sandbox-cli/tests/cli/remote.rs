@@ -188,7 +188,6 @@ fn mistakes_are_told_in_one_line_without_a_server() {
     let on = |url: &str, more: &[&str]| {
         call(&[&["--server", url, "-l", "python", "-c", "1"], more].concat())
     };
-    on("https://127.0.0.1", &[]).is_refused_with(&["https", "not supported by this build"]);
     on("127.0.0.1:80", &[]).is_refused_with(&["http://127.0.0.1:8080"]);
     let nobody = "http://127.0.0.1:1";
     on(nobody, &["--open-files", "9"]).is_refused_with(&["--open-files"]);

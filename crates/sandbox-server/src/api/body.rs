@@ -4,14 +4,12 @@ use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use futures_util::StreamExt as _;
+use sandbox::format_duration;
 use sandbox_api::{Code, Problem};
 use serde::de::DeserializeOwned;
 
 use super::refusal::Refusal;
 use crate::state::AppState;
-
-/// A client that has not sent its body by then holds a connection for nothing.
-const TIME_TO_SEND: Duration = Duration::from_secs(30);
 
 /// A body of JSON.
 pub(super) struct Json<T>(pub(super) T);
@@ -21,7 +19,8 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Json<T> {
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Refusal> {
         refuse_other_types(request.headers())?;
-        let bytes = read(request, state.config.max_body.as_usize()).await?;
+        let config = &state.config;
+        let bytes = read(request, config.max_body.as_usize(), config.body_timeout).await?;
         parse(&bytes).map(Self).map_err(Refusal::from)
     }
 }
@@ -40,7 +39,8 @@ fn refuse_other_types(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::InvalidBody, detail))
 }
 
-async fn read(request: Request, most: usize) -> Result<Vec<u8>, Refusal> {
+/// A client that does not send its body `within` that time holds a connection for nothing.
+async fn read(request: Request, most: usize, within: Duration) -> Result<Vec<u8>, Refusal> {
     let too_large = || {
         let detail = format!("the body is larger than {most} bytes, which is the most taken here");
         Refusal::from(Problem::new(Code::CodeTooLarge, detail))
@@ -64,8 +64,8 @@ async fn read(request: Request, most: usize) -> Result<Vec<u8>, Refusal> {
         }
         Ok(bytes)
     };
-    tokio::time::timeout(TIME_TO_SEND, all).await.unwrap_or_else(|_| {
-        let detail = format!("the body did not arrive within {} s", TIME_TO_SEND.as_secs());
+    tokio::time::timeout(within, all).await.unwrap_or_else(|_| {
+        let detail = format!("the body did not arrive within {}", format_duration(within));
         Err(Refusal::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidBody, detail))
     })
 }

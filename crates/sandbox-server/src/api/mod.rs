@@ -48,8 +48,8 @@ use self::ready::Trial;
 use self::refusal::Refusal;
 use crate::state::AppState;
 
-/// Everything the server answers. The service must be told its peers' addresses
-/// (`into_make_service_with_connect_info::<SocketAddr>()`): clients without keys are told apart by them.
+/// Everything the server answers. Each request must come with its peer's address, as an extension
+/// (`ConnectInfo<SocketAddr>`): clients without keys are told apart by them.
 pub(crate) fn router(state: AppState) -> Router {
     let guarded = Router::new()
         .route("/api/v1/execute", post(execute::execute))

@@ -29,7 +29,8 @@ Try it:
 For other machines:
   sandboxd keys create --name my-team     prints a key, once
   sandboxd --listen 0.0.0.0:8080          clients send 'Authorization: Bearer KEY'
-  Put a proxy that speaks TLS before it where the network is not your own.
+  Where the network is not your own, set tls_cert and tls_key to a certificate and its key
+  (PEM), or put a proxy that speaks TLS before it. SIGHUP reads both files again.
 
 Settings come from sandboxd.toml (here, then ~/.config/sandboxd, then /etc/sandboxd), from
 variables such as SANDBOXD_LISTEN, and from flags; the later wins. Flags are for what

@@ -48,7 +48,10 @@ fn carry_out(cli: &Cli) -> Result<()> {
     let runtime = runtime.context("the server's threads cannot be started")?;
     match &cli.command {
         None => runtime.block_on(serve::serve(config, sources.file.as_deref())),
-        Some(Command::Config(args::ConfigCommand::Check)) => print(&config::check(&sources)),
+        Some(Command::Config(args::ConfigCommand::Check)) => {
+            serve::check_tls(&config)?;
+            print(&config::check(&sources))
+        }
         Some(Command::Audit { limit, json }) => {
             print(&runtime.block_on(audit::carry_out(*limit, *json, &config))?)
         }

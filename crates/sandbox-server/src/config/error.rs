@@ -44,4 +44,14 @@ pub(crate) enum ConfigError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A file that a setting names is not what it should be.
+    #[error("{name}: {}: {reason}", path.display())]
+    InFile {
+        /// Which setting.
+        name: &'static str,
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
 }

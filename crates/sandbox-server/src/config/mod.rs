@@ -10,6 +10,7 @@ mod layers;
 mod origin;
 mod setting;
 mod surroundings;
+mod tls;
 mod understand;
 
 use std::net::SocketAddr;
@@ -25,6 +26,7 @@ pub(crate) use error::ConfigError;
 pub(crate) use layers::Layer;
 pub(crate) use origin::Origin;
 pub(crate) use surroundings::Surroundings;
+pub(crate) use tls::TlsFiles;
 
 /// Everything that can be set, checked.
 #[derive(Clone, Debug)]
@@ -35,6 +37,18 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// The file of the embedded database.
     pub(crate) database: PathBuf,
+    /// What to prove with who we are; without it the server speaks plain HTTP.
+    pub(crate) tls: Option<TlsFiles>,
+    /// Connections that are open at once.
+    pub(crate) max_connections: usize,
+    /// How long the head of a request may take; for the first one, the TLS handshake included.
+    pub(crate) header_timeout: Duration,
+    /// How long the body of a request may take.
+    pub(crate) body_timeout: Duration,
+    /// How long a connection is kept for its next request.
+    pub(crate) idle_timeout: Duration,
+    /// How long a client may take nothing of an answer that is there for it.
+    pub(crate) write_timeout: Duration,
     /// The largest body of a request.
     pub(crate) max_body: ByteSize,
     /// The most code and files in one execution.

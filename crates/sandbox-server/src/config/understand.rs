@@ -9,7 +9,7 @@ use sandbox::{ByteSize, parse_duration};
 use sandbox_store::Retention;
 
 use super::layers::Layer;
-use super::{Config, ConfigError, LogFormat};
+use super::{Config, ConfigError, LogFormat, tls};
 
 pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
     settled.read("role", role)?;
@@ -19,6 +19,12 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         listen: settled.read("listen", listen)?,
         database: settled.read("database", database)?.unwrap_or(data_dir.join("sandboxd.db")),
         data_dir,
+        tls: tls::files(settled)?,
+        max_connections: settled.read("max_connections", places)?,
+        header_timeout: settled.read("header_timeout", duration)?,
+        body_timeout: settled.read("body_timeout", duration)?,
+        idle_timeout: settled.read("idle_timeout", duration)?,
+        write_timeout: settled.read("write_timeout", duration)?,
         max_body: settled.read("max_body", size)?,
         max_code: settled.read("max_code", size)?,
         concurrency: settled.read("concurrency", number)?,
@@ -98,6 +104,12 @@ fn number<T: FromStr + PartialEq + Default>(text: &str) -> Result<T, String> {
         Ok(number) if number != T::default() => Ok(number),
         _ => Err(format!("'{text}' is not a whole number from 1")),
     }
+}
+
+fn places(text: &str) -> Result<usize, String> {
+    let places = number(text)?;
+    let most = tokio::sync::Semaphore::MAX_PERMITS;
+    if places > most { Err(format!("must be at most {most}")) } else { Ok(places) }
 }
 
 /// Origins as browsers send them, or `*` for all.

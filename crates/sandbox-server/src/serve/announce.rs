@@ -25,8 +25,15 @@ pub(super) fn started(state: &AppState, address: SocketAddr, file: Option<&Path>
     } else {
         tracing::info!("clients need an API key");
     }
+    let scheme = if config.tls.is_some() { "https" } else { "http" };
+    if config.tls.is_none() && !address.ip().is_loopback() {
+        tracing::warn!(
+            "other machines reach this server without TLS: keys and code can be read on the way; set \
+             tls_cert and tls_key, unless a proxy does it"
+        );
+    }
     // Last, since whoever waits for the server waits for this line.
-    tracing::info!(%address, "listening on http://{address}");
+    tracing::info!(%address, "listening on {scheme}://{address}");
 }
 
 fn walls(capabilities: &Capabilities) {

@@ -20,8 +20,10 @@ const EAGER_EVENTS: usize = 256;
 const READING_PACE: Duration = Duration::from_millis(10);
 /// After so many events, samples are no longer told.
 const MANY_EVENTS: usize = 50_000;
-/// Events that are handed out at once.
+/// Events that are handed out at once, and bytes after which no more are: what a slow reader has and
+/// has not passed on is kept for it alone.
 const BATCH: usize = 64;
+const LARGE_BATCH: usize = 256 * 1024;
 
 /// Numbers of one attempt. An execution that a crash of the server cut short is run again, and what
 /// readers were told of the first attempt is known to nobody: the second one has larger numbers than
@@ -107,7 +109,7 @@ impl Journal {
         }
         match self.events.get(from..) {
             Some([]) | None => Reading::Nothing,
-            Some(rest) => Reading::Events(rest.iter().take(BATCH).cloned().collect()),
+            Some(rest) => Reading::Events(batch(rest)),
         }
     }
 
@@ -127,6 +129,17 @@ impl Journal {
     fn next_seq(&self) -> u64 {
         self.before + self.events.len() as u64 + 1
     }
+}
+
+/// The first of them, at least one.
+fn batch(events: &[StoredEvent]) -> Vec<StoredEvent> {
+    let mut bytes = 0;
+    let fits = |event: &&StoredEvent| {
+        let is_room = bytes < LARGE_BATCH;
+        bytes += event.json.len();
+        is_room
+    };
+    events.iter().take(BATCH).take_while(fits).cloned().collect()
 }
 
 fn report_place(seq: u64) -> String {
@@ -217,6 +230,17 @@ mod tests {
         let count: usize = events.iter().map(|event| event.json.matches('a').count()).sum();
         // Each of them also says "data", which has two.
         assert_eq!(count - 2 * (events.len() - 1), EAGER_EVENTS + 10);
+    }
+
+    #[test]
+    fn a_reader_gets_no_more_at_once_than_it_can_hold() {
+        let mut journal = Journal::default();
+        for _ in 0..8 {
+            journal.write(Stdout, &vec![b'a'; LARGE_BATCH / 2]);
+        }
+        assert_eq!(texts(journal.read(0)).len(), 2);
+        journal.write(Stdout, &vec![b'a'; LARGE_BATCH * 2]);
+        assert_eq!(texts(journal.read(8)).len(), 1, "however large the first is");
     }
 
     #[test]

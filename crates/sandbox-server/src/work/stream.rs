@@ -11,8 +11,9 @@ use super::events::{Reading, is_report_place, with_report};
 use super::live::{Live, Outcome};
 use super::shared::store_failed;
 
-/// Events that are read from the store at once.
-const PAGE: u32 = 256;
+/// Events that are read from the store at once. Most executions have fewer, and those that have more
+/// have large ones, which a slow reader keeps in memory.
+const PAGE: u32 = 32;
 
 /// The events of an execution from any number on, in order, each once: those there are, then those that
 /// come, until the report. Slow readers hold nobody up, because events wait in memory or in the store.

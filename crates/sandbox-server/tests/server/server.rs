@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Resource, Rlimit, Signal, kill_process, prlimit};
 use sandbox_tests::process::descendants_of;
 use sandbox_tests::residue::cgroups_of;
 use sandbox_tests::wait::{wait_for, wait_until_empty};
@@ -144,6 +144,53 @@ impl Server {
         assert!(running.is_some(), "{}", self.get(&path).body);
     }
 
+    /// How many clients are connected, as the kernel has it.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections_where(|_| true)
+    }
+
+    /// How many of them wait to be let in: no file of the server is theirs yet.
+    pub(crate) fn connections_that_wait(&self) -> usize {
+        self.connections_where(|inode| inode == "0")
+    }
+
+    fn connections_where(&self, wanted: impl Fn(&str) -> bool) -> usize {
+        const ESTABLISHED: &str = "01";
+        let table = self.look("net/tcp");
+        let port = format!(":{:04X}", self.address.port());
+        let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let ours = rows.filter(|row| row[1].ends_with(&port) && row[3] == ESTABLISHED);
+        ours.filter(|row| wanted(row[9])).count()
+    }
+
+    /// The most memory that it ever had, in bytes.
+    pub(crate) fn peak_memory(&self) -> u64 {
+        let status = self.look("status");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).expect("it is there");
+        kibibytes.parse::<u64>().expect("it is a number") << 10
+    }
+
+    /// How many descriptors it has open.
+    pub(crate) fn descriptors(&self) -> usize {
+        let open = std::fs::read_dir(format!("/proc/{}/fd", self.id()));
+        open.expect("the server is ours").count()
+    }
+
+    /// Lets it have only so many more descriptors, and gives back how many it has.
+    pub(crate) fn limit_descriptors(&self, more: usize) -> usize {
+        let open = self.descriptors();
+        let limit = Some((open + more) as u64);
+        let limit = Rlimit { current: limit, maximum: limit };
+        prlimit(Some(self.pid()), Resource::Nofile, limit).expect("it is our child");
+        open
+    }
+
+    fn look(&self, file: &str) -> String {
+        let text = std::fs::read_to_string(format!("/proc/{}/{file}", self.id()));
+        text.expect("the server is ours")
+    }
+
     /// Asks it to stop, and gives back how it ended and what it logged.
     pub(crate) fn stop(mut self) -> (ExitStatus, String) {
         self.signal(Signal::TERM);
@@ -157,10 +204,13 @@ impl Server {
         self.process.wait().expect("it is our child");
     }
 
-    fn signal(&self, signal: Signal) {
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it is our child and was not waited for");
+    }
+
+    fn pid(&self) -> Pid {
         let id = i32::try_from(self.process.id()).expect("process ids are small");
-        let id = Pid::from_raw(id).expect("no child has the id 0");
-        kill_process(id, signal).expect("it is our child and was not waited for");
+        Pid::from_raw(id).expect("no child has the id 0")
     }
 
     fn take_log(&mut self) -> String {

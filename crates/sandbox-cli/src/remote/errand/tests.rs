@@ -1,5 +1,5 @@
 use super::super::canned::{Canned, Line};
-use super::super::connection::Patience;
+use super::super::clock::Patience;
 use super::*;
 use crate::output::samples;
 use sandbox::StreamKind;

@@ -1,0 +1,41 @@
+//! One connection, several requests: behind each other, or beside each other.
+
+use std::process::Command;
+
+use crate::server::Server;
+use crate::wire::Wire;
+
+#[test]
+fn requests_behind_each_other_are_answered_in_order() {
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let server = Server::start(data.path());
+    let requests: Vec<_> = (0..20)
+        .map(|n| {
+            let last = if n == 19 { "Connection: close\r\n" } else { "" };
+            let id = format!("X-Request-Id: number-{n}");
+            format!("GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n{id}\r\n{last}\r\n")
+        })
+        .collect();
+    let said = Wire::with(&server, requests.concat()).until_closed();
+    let ids = said.lines().filter_map(|line| line.strip_prefix("x-request-id: number-"));
+    let ids: Vec<usize> = ids.map(|id| id.parse().expect("it is our own")).collect();
+    assert_eq!(ids, (0..20).collect::<Vec<_>>(), "{said}");
+    assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 20);
+}
+
+#[test]
+fn http2_is_spoken_with_whoever_begins_with_it() {
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let server = Server::start(data.path());
+    let url = format!("http://{}/api/v1/execute", server.address);
+    let body = "{\"language\": \"python\", \"code\": \"print(6 * 7)\"}";
+    let answer = Command::new("curl")
+        .args(["--silent", "--show-error", "--http2-prior-knowledge", "--max-time", "60"])
+        .args(["--header", "Content-Type: application/json", "--data", body])
+        .args(["--write-out", "\n%{http_version} %{http_code}", &url])
+        .output()
+        .expect("there is a curl");
+    let said = String::from_utf8_lossy(&answer.stdout);
+    assert!(said.ends_with("\n2 200"), "{answer:?}");
+    assert!(said.contains("\"stdout\":\"42\\n\""), "{said}");
+}

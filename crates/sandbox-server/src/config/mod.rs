@@ -19,6 +19,8 @@ use std::time::Duration;
 use sandbox::ByteSize;
 use sandbox_store::Retention;
 
+use crate::work::Caps;
+
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Layer;
 pub(crate) use origin::Origin;
@@ -37,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) max_body: ByteSize,
     /// The most code and files in one execution.
     pub(crate) max_code: ByteSize,
+    /// The largest limits that a client may set.
+    pub(crate) caps: Caps,
     /// Executions that run at once.
     pub(crate) concurrency: usize,
     /// The sum of memory limits of executions that run at once.
@@ -45,6 +49,10 @@ pub(crate) struct Config {
     pub(crate) queue_bound: usize,
     /// Executions of one key that wait or run at once.
     pub(crate) quota_per_key: usize,
+    /// Whether packages are fetched for clients.
+    pub(crate) packages: Packages,
+    /// Environments of one key.
+    pub(crate) environments_per_key: usize,
     /// Requests of one client, in the long run.
     pub(crate) requests_per_minute: u32,
     /// Requests of one client, all at once.
@@ -61,6 +69,15 @@ pub(crate) struct Config {
     pub(crate) log_filter: String,
     /// How long executions may go on after the server was asked to stop.
     pub(crate) shutdown_deadline: Duration,
+}
+
+/// Whether packages are fetched for clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packages {
+    /// From the indexes that this host is set up to use.
+    On,
+    /// Not at all.
+    Off,
 }
 
 /// The form of the log.
@@ -88,13 +105,20 @@ impl Sources {
         file: Option<&Path>,
         surroundings: &Surroundings,
     ) -> Result<Self, ConfigError> {
-        let file = file
+        let named = file
             .map(Path::to_owned)
-            .or_else(|| layers::file_variable(&surroundings.variables).map(PathBuf::from))
-            .or_else(|| setting::usual_files(surroundings).into_iter().find(|path| path.exists()));
-        let mut above = match &file {
-            Some(path) => file::read(path)?,
-            None => Layer::default(),
+            .or_else(|| layers::file_variable(&surroundings.variables).map(PathBuf::from));
+        let found = || {
+            setting::usual_files(surroundings)
+                .into_iter()
+                .find(|path| path.symlink_metadata().is_ok())
+        };
+        let (mut above, file) = if let Some(path) = named {
+            (file::read(&path)?, Some(path))
+        } else if let Some(path) = found() {
+            (file::read_if_trusted(&path)?, Some(path))
+        } else {
+            (Layer::default(), None)
         };
         above.overlay(layers::variables(&surroundings.variables)?);
         above.overlay(flags);
@@ -106,6 +130,13 @@ impl Sources {
     /// Understands every value.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         understand::config(&self.settled)
+    }
+}
+
+impl Config {
+    /// Where clients have their environments.
+    pub(crate) fn environments_directory(&self) -> PathBuf {
+        self.data_dir.join("environments")
     }
 }
 

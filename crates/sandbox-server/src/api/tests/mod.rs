@@ -3,6 +3,7 @@
 
 mod batch;
 mod documents;
+mod environments;
 mod execute;
 mod history;
 mod keys;
@@ -23,6 +24,7 @@ use tempfile::TempDir;
 use tower::ServiceExt as _;
 
 use crate::config::{Config, Layer, Sources, Surroundings};
+use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::serve::open_store;
@@ -62,7 +64,14 @@ impl Server {
         let metrics = Arc::new(Metrics::new());
         let work =
             Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
-        let state = AppState { work, sandbox, store, keys, config, metrics };
+        let environments = ClientEnvironments::new(
+            Arc::clone(&sandbox),
+            Arc::clone(&store),
+            Arc::clone(&work),
+            &config,
+        );
+        let environments = Arc::new(environments);
+        let state = AppState { work, environments, sandbox, store, keys, config, metrics };
         Self { router: super::router(state.clone()), state, _directory: directory }
     }
 

@@ -4,5 +4,6 @@ pub mod backend;
 pub mod process;
 pub mod residue;
 pub mod skip;
+pub mod tools;
 pub mod user;
 pub mod wait;

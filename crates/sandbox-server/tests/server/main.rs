@@ -5,6 +5,9 @@ mod server;
 
 mod configuration;
 mod executions;
+mod guide;
 mod keys;
 mod killed;
+mod pages;
+mod schema;
 mod stopped;

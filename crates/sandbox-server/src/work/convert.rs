@@ -76,6 +76,14 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
             let reason = format!("'{name}' was built for {built_for}, and this is {asked}");
             invalid("environment", reason)
         }
+        ExecuteError::Packages(error) if error.is_ours() => {
+            // What is wrong with the files of this host is not for clients.
+            tracing::error!(reason = with_causes(error), "the environments cannot be read");
+            Problem::new(
+                Code::Internal,
+                "the environments cannot be read; the server's log has why",
+            )
+        }
         ExecuteError::Packages(error) => invalid("packages", with_causes(error)),
         other => Problem::new(Code::InvalidField, with_causes(other)),
     }

@@ -3,6 +3,10 @@
 import schemathesis
 from schemathesis.generation import GenerationMode
 
+# The only packages that are built: they take seconds, and no index on the Internet is to be asked for
+# names that somebody made up.
+BUILT = {"name": "plots", "language": "python", "packages": ["six"]}
+
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
@@ -10,18 +14,14 @@ def before_call(context, case, kwargs):
     if case.operation.path.endswith("/stream"):
         # OpenAPI has no word for the Accept header of one operation.
         case.headers["Accept"] = "text/event-stream"
-    if case.operation.path.endswith("/environments") and isinstance(case.body, dict):
-        # No index on the Internet is asked for names that somebody made up.
-        packages = case.body.get("packages")
-        if isinstance(packages, list) and packages and all(isinstance(name, str) for name in packages):
-            case.body["packages"] = ["six"]
-    if case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
+    if not isinstance(case.body, dict) or case.body == BUILT:
         return
-    if not isinstance(case.body, dict):
+    if case.operation.path.endswith("/environments") and case.body.get("language") == "python":
+        case.body["language"] = "bash"
+    if case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
         return
     for request in case.body.get("requests", [case.body]):
         # Which languages a host has is not a matter of the document.
-        # A build of packages is left alone: most made-up languages are none, which bounds the builds.
-        if "language" in request and "name" not in request:
+        if "language" in request:
             request["language"] = "bash"
             request.pop("version", None)

@@ -11,7 +11,7 @@ use crate::server::{Server, output};
 
 /// Nobody limits the tool, and it does not wait for programs.
 const SETTINGS: &[(&str, &str)] =
-    &[("SANDBOXD_REQUESTS_PER_MINUTE", "0"), ("SANDBOXD_WAIT_LIMIT", "3s")];
+    &[("SANDBOXD_REQUESTS_PER_MINUTE", "0"), ("SANDBOXD_WAIT_LIMIT", "2s")];
 
 const EVERYTHING: &str = "examples,coverage,fuzzing,stateful";
 /// What is at the edges of each value is the same with keys and without, and takes the longest.

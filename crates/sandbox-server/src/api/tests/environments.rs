@@ -147,6 +147,43 @@ async fn there_are_not_more_than_the_owner_allows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_of_the_server_is_not_told_to_clients() {
+    let server = Server::start().await;
+    let directory = server.state.config.environments_directory().join("keyless");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("damaged.json"), "{").unwrap();
+    for answer in [
+        server.post("/api/v1/execute", &uses("damaged")).await,
+        server.get("/api/v1/environments/damaged").await,
+    ] {
+        let detail = answer.problem(500, "internal");
+        assert!(!detail.contains("damaged.json"), "{detail}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_with_environments_is_in_the_audit_log() {
+    let server = Server::with(|config| config.concurrency = 1).await;
+    let running = server.post("/api/v1/execute?wait=false", &endless()).await;
+    server.post("/api/v1/environments?wait=false", &six("watched")).await.expect(202);
+    assert_eq!(server.delete("/api/v1/environments/watched").await.status, 204);
+    server.delete(running.header("location")).await.expect(200);
+    let actions = async {
+        loop {
+            let records = server.state.store.audit_log(10).await.unwrap();
+            let done = |action: &str| {
+                records.iter().any(|record| record.action == action && record.subject == "watched")
+            };
+            if done("environment.build") && done("environment.remove") {
+                return;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, actions).await.expect("it is not written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_fetches_no_packages_says_so() {
     let server = Server::with(|config| config.packages = crate::config::Packages::Off).await;
     let detail = server.post("/api/v1/environments", &six("x")).await.problem(403, "forbidden");

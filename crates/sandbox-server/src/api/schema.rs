@@ -208,7 +208,7 @@ pub(super) struct Event {
 pub(super) struct ServerSentEvent {
     /// Its `seq`.
     id: Option<String>,
-    /// An [`Event`] as JSON.
+    /// An `Event` as JSON.
     data: String,
 }
 

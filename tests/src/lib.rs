@@ -5,5 +5,6 @@ pub mod cache;
 pub mod process;
 pub mod residue;
 pub mod skip;
+pub mod tools;
 pub mod user;
 pub mod wait;

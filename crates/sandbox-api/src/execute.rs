@@ -10,10 +10,11 @@ use crate::{FileInput, NetworkRequest};
 #[serde(deny_unknown_fields)]
 pub struct ExecuteRequest {
     /// The language, by name or alias.
-    #[schema(example = "python")]
+    #[schema(example = "python", pattern = "^[A-Za-z0-9+#._-]{1,32}(@[A-Za-z0-9+._-]{1,32})?$")]
     pub language: String,
     /// Only this version of it will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9+._-]{1,32}$")]
     pub version: Option<String>,
     /// The program as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -21,39 +22,49 @@ pub struct ExecuteRequest {
     pub code: Option<String>,
     /// The program as files, the one it starts with first; beside `code`, files that it finds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 10000)]
     pub files: Vec<FileInput>,
     /// Its standard input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
     /// Its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 4096)]
     pub args: Vec<String>,
     /// Variables in its environment.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
     /// Wall time of the run stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     pub timeout_ms: Option<u64>,
     /// CPU time of the run stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     pub cpu_time_ms: Option<u64>,
     /// Wall time of the compile stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 86_400_000)]
     pub compile_timeout_ms: Option<u64>,
     /// Memory of the run stage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_048_576)]
     pub memory_limit_mb: Option<u64>,
     /// CPUs' worth of time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0.01, maximum = 1024)]
     pub cpus: Option<f64>,
     /// Processes and threads at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 32_768)]
     pub pids: Option<u32>,
     /// Bytes it may write to its file system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_048_576)]
     pub disk_mb: Option<u64>,
     /// Bytes it may print, and as many again in collected files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 1, maximum = 1_048_576)]
     pub output_limit_kb: Option<u64>,
     /// What it reaches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,11 +78,16 @@ pub struct ExecuteRequest {
     /// A frame around the code, which is `{{ code }}` in it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
+    /// Texts for the other places of the template: `{{ name }}` in it is the text of that name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub template_values: BTreeMap<String, String>,
     /// Packages that are there for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 200)]
     pub packages: Vec<String>,
     /// A named environment that is there for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub environment: Option<String>,
     /// A named directory that outlives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,6 +107,7 @@ pub struct ExecuteRequest {
     pub allow_missing: Vec<String>,
     /// How often to sample what it uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 10, maximum = 60_000)]
     pub usage_interval_ms: Option<u64>,
 }
 

@@ -42,6 +42,12 @@ pub enum Code {
     MethodNotAllowed,
     /// The idempotency key was used for another request.
     IdempotencyConflict,
+    /// There is one of this name already.
+    AlreadyExists,
+    /// The client has as many environments as it may have.
+    TooManyEnvironments,
+    /// The package manager does not install these.
+    PackagesRefused,
     /// Too many requests from one client.
     RateLimited,
     /// The client has as many executions as it may have.
@@ -63,9 +69,9 @@ impl Code {
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::IdempotencyConflict => 409,
+            Self::IdempotencyConflict | Self::AlreadyExists | Self::TooManyEnvironments => 409,
             Self::CodeTooLarge => 413,
-            Self::LanguageUnavailable => 422,
+            Self::LanguageUnavailable | Self::PackagesRefused => 422,
             Self::RateLimited | Self::QuotaExceeded => 429,
             Self::Internal => 500,
             Self::QueueFull | Self::Unavailable => 503,
@@ -85,6 +91,9 @@ impl Code {
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "Not by this method",
             Self::IdempotencyConflict => "The idempotency key was used before",
+            Self::AlreadyExists => "The name is taken",
+            Self::TooManyEnvironments => "Too many environments",
+            Self::PackagesRefused => "The packages cannot be installed",
             Self::RateLimited => "Too many requests",
             Self::QuotaExceeded => "Too many executions at once",
             Self::QueueFull => "The queue is full",

@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -47,6 +48,7 @@ pub struct Request {
     pub(crate) usage_interval: Option<Duration>,
     pub(crate) packages: Vec<PackageSpec>,
     pub(crate) environment: Option<EnvironmentName>,
+    pub(crate) environments: Option<PathBuf>,
     pub(crate) snippet: Option<Snippet>,
 }
 
@@ -185,6 +187,19 @@ impl Request {
     /// The environment whose packages are there for the program.
     pub fn environment(&self) -> Option<&EnvironmentName> {
         self.environment.as_ref()
+    }
+
+    /// Where its environment is looked for before it is looked for among the user's own.
+    pub fn environments(&self) -> Option<&Path> {
+        self.environments.as_deref()
+    }
+
+    /// Has its environment looked for in this directory first: for a caller that keeps those of several
+    /// people apart.
+    #[must_use]
+    pub fn with_environments(mut self, directory: PathBuf) -> Self {
+        self.environments = Some(directory);
+        self
     }
 
     /// Where a person's code lies in the entry file, if a template is around it.
@@ -377,6 +392,7 @@ impl RequestBuilder {
             usage_interval: self.usage_interval,
             packages,
             environment,
+            environments: None,
             snippet: self.snippet,
         })
     }

@@ -9,6 +9,7 @@ mod commands;
 pub(crate) mod api;
 pub(crate) mod callbacks;
 pub(crate) mod config;
+pub(crate) mod environments;
 pub(crate) mod keys;
 pub(crate) mod logging;
 pub(crate) mod metrics;

@@ -26,6 +26,7 @@ use tokio::task::JoinHandle;
 
 use crate::api;
 use crate::config::Config;
+use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::logging;
 use crate::metrics::Metrics;
@@ -100,7 +101,14 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     let config = Arc::new(config);
     let metrics = Arc::new(Metrics::new());
     let work = Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
-    Ok(AppState { work, sandbox, store, keys, config, metrics, telemetry })
+    let environments = ClientEnvironments::new(
+        Arc::clone(&sandbox),
+        Arc::clone(&store),
+        Arc::clone(&work),
+        &config,
+    );
+    let environments = Arc::new(environments);
+    Ok(AppState { work, environments, sandbox, store, keys, config, metrics, telemetry })
 }
 
 /// Opens the database, making the data directory if it is not there: for this user alone, since what
@@ -122,6 +130,7 @@ async fn bind(state: &AppState) -> Result<TcpListener> {
 
 /// Executions end or go back to the queue; then answers that are under way are sent.
 async fn finish(state: &AppState, server: &mut JoinHandle<()>) {
+    state.environments.stop();
     state.work.shut_down(state.config.shutdown_deadline).await;
     // Clients that never read their answer are not waited for.
     let _ = tokio::time::timeout(LAST_ANSWERS, server).await;

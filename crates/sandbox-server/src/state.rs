@@ -4,6 +4,7 @@ use sandbox::Sandbox;
 use sandbox_store::Store;
 
 use crate::config::Config;
+use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::telemetry::Telemetry;
@@ -14,6 +15,8 @@ use crate::work::Work;
 pub(crate) struct AppState {
     /// Executions, from acceptance to report.
     pub(crate) work: Arc<Work>,
+    /// Packages of clients under names of their own.
+    pub(crate) environments: Arc<ClientEnvironments>,
     /// What runs them.
     pub(crate) sandbox: Arc<Sandbox>,
     /// What is remembered.

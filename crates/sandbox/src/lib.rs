@@ -47,7 +47,9 @@ mod error;
 #[cfg(test)]
 mod scripted;
 
-pub use environment::{Environment, Environments, Lock, LockedPackage, PackageError};
+pub use environment::{
+    Environment, EnvironmentDirectory, Environments, Lock, LockedPackage, PackageError,
+};
 pub use error::{ExecuteError, StartError};
 pub use execution::Execution;
 pub use hooks::{Hooks, Refusal};

@@ -228,7 +228,7 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
 }
 
 /// Room for the largest packages that people use, which lie in memory while they are built.
-fn package_limits() -> Limits {
+pub(crate) fn package_limits() -> Limits {
     let limits = Limits::compile()
         .with_wall_time(Duration::from_mins(10))
         .and_then(|limits| limits.with_memory(ByteSize::mib(4096)))

@@ -9,6 +9,7 @@ use sandbox_core::{
 };
 
 use crate::engine::Engine;
+use crate::environment;
 use crate::events::{Events, Listener};
 use crate::store::Store;
 use crate::{Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, plan};
@@ -86,6 +87,7 @@ impl Sandbox {
     pub fn requirements(&self, request: &Request) -> Result<Requirements, ExecuteError> {
         let runtime = self.engine.runtimes.resolve(request.language())?;
         plan::check(&runtime, request)?;
+        environment::locked(request, &runtime)?;
         Ok(Requirements {
             language: runtime.name().to_owned(),
             version: runtime.version().to_owned(),

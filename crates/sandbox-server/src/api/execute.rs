@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use sandbox_api::{Accepted, ExecuteRequest};
+use sandbox_api::{Accepted, ExecuteRequest, Problem};
 use sandbox_store::Idempotency;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -39,6 +39,7 @@ const LONGEST_IDEMPOTENCY_KEY: usize = 255;
     responses(
         (status = 200, description = "The report", body = schema::Report),
         (status = 202, description = "It is not over yet", body = Accepted, headers(("Location" = String, description = "Where the report will be"))),
+        (status = 409, description = "The idempotency key was used for another request", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn execute(

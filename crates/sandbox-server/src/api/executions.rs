@@ -63,7 +63,7 @@ pub(super) struct Summary {
     params(
         ("language" = Option<String>, Query, description = "In this language, by its own name"),
         ("status" = inline(Option<super::schema::Status>), Query, description = "With this status"),
-        ("label" = Option<Vec<String>>, Query, description = "With this label, as `NAME:VALUE`; may be given many times"),
+        ("label" = inline(Option<super::schema::LabelParameter>), Query, description = "With this label, as `NAME:VALUE`; may be given many times"),
         ("since" = Option<String>, Query, format = DateTime, description = "Accepted at this time or later, by RFC 3339"),
         ("until" = Option<String>, Query, format = DateTime, description = "Accepted before this time"),
         ("limit" = Option<u32>, Query, description = "So many on a page", minimum = 1, maximum = 500),

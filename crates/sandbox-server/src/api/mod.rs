@@ -17,6 +17,8 @@ mod ready;
 mod runtimes;
 
 mod docs;
+mod home;
+mod narrow;
 mod openapi;
 mod schema;
 
@@ -58,13 +60,16 @@ pub(crate) fn router(state: AppState) -> Router {
         .route("/api/v1/batch", post(batch::batch))
         .route("/api/v1/executions", get(executions::list))
         .route("/api/v1/runtimes", get(runtimes::list))
-        .route("/api/v1/environments", get(environments::list))
+        .route("/api/v1/environments", get(environments::list).post(environments::build))
+        .route("/api/v1/environments/{name}", get(environments::one).delete(environments::remove))
         .route("/metrics", get(health::metrics))
         .route_layer(from_fn_with_state(Door::new(&state), door::pass));
     let open = Router::new()
         .route("/api/v1/health", get(health::health))
         .route("/api/v1/ready", get(ready::ready).layer(Extension(Arc::<Trial>::default())))
+        .route("/", get(home::home))
         .route("/openapi.json", get(openapi::document))
+        .layer(Extension(openapi::Documents::new(&state.config)))
         .route("/docs", get(docs::page));
     let router = guarded
         .merge(open)

@@ -8,7 +8,7 @@
 
 use sandbox_api::{Accepted, Problem};
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Schema, Type};
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
 /// How long to wait: as long as the server does, not at all, or so many seconds.
@@ -23,6 +23,18 @@ impl PartialSchema for WaitParameter {
 }
 
 impl ToSchema for WaitParameter {}
+
+/// Labels that are asked for, each as a name, a colon and a value.
+pub(super) struct LabelParameter;
+
+impl PartialSchema for LabelParameter {
+    fn schema() -> RefOr<Schema> {
+        let label = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[^:]+:"));
+        ArrayBuilder::new().items(label).into()
+    }
+}
+
+impl ToSchema for LabelParameter {}
 
 /// How an execution ended, or where it is.
 #[derive(ToSchema)]
@@ -189,6 +201,15 @@ pub(super) struct Event {
     report: Option<Report>,
     /// With `error`: why the stream ends early.
     problem: Option<Problem>,
+}
+
+/// An event as it stands in a stream of server-sent events.
+#[derive(ToSchema)]
+pub(super) struct ServerSentEvent {
+    /// Its `seq`.
+    id: Option<String>,
+    /// An `Event` as JSON.
+    data: String,
 }
 
 /// What an event is about.

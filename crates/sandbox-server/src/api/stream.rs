@@ -19,6 +19,7 @@ use super::cors;
 use super::execute::unfinished;
 use super::query::{Id, Query};
 use super::refusal::Refusal;
+use super::schema;
 use crate::state::AppState;
 use crate::work::EventStream;
 
@@ -38,7 +39,7 @@ use crate::work::EventStream;
     ),
     responses(
         (status = 101, description = "A WebSocket; each message is an event"),
-        (status = 200, description = "Events; the id of each is its `seq`", body = String, content_type = "text/event-stream"),
+        (status = 200, description = "Events; the id of each is its `seq`", body = schema::ServerSentEvent, content_type = "text/event-stream"),
         (status = 204, description = "The client has seen all events of an execution that is over: a browser stops asking"),
         (status = 426, description = "The request asks neither for a WebSocket nor for server-sent events", body = Problem, content_type = "application/problem+json"),
     )

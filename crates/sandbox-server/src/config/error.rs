@@ -16,6 +16,18 @@ pub(crate) enum ConfigError {
         #[source]
         cause: io::Error,
     },
+    /// A file that nobody named, and that somebody else could have written.
+    #[error(
+        "{} is not read, because {reason}: make it your own and only yours to write, or name it with \
+         --config",
+        path.display()
+    )]
+    Untrusted {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The file is not TOML.
     #[error("{}, line {line}: {reason}", path.display())]
     NotToml {

@@ -1,9 +1,13 @@
 //! The layer of `sandboxd.toml`: a flat table of settings, each remembered with its line.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::Range;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use rustix::process::{getegid, geteuid};
 use toml::{Spanned, Value};
 
 use super::layers::Layer;
@@ -15,6 +19,32 @@ pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
     let text = std::fs::read_to_string(path)
         .map_err(|cause| ConfigError::Unreadable { path: path.to_owned(), cause })?;
     parse(path, &text)
+}
+
+/// The same for a file that was found and not named. In a directory that others can write to, it may be
+/// theirs, and a server with their settings would do their will.
+pub(super) fn read_if_trusted(path: &Path) -> Result<Layer, ConfigError> {
+    let unreadable = |cause| ConfigError::Unreadable { path: path.to_owned(), cause };
+    let mut file = File::open(path).map_err(unreadable)?;
+    // Of the file that is open: the name may lead to another one a moment later.
+    let metadata = file.metadata().map_err(unreadable)?;
+    let us = (geteuid().as_raw(), getegid().as_raw());
+    if let Some(reason) = distrust((metadata.uid(), metadata.gid()), metadata.mode(), us) {
+        return Err(ConfigError::Untrusted { path: path.to_owned(), reason });
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unreadable)?;
+    parse(path, &text)
+}
+
+/// Why a file of this owner and mode may be somebody else's words, if it may.
+fn distrust((user, group): (u32, u32), mode: u32, (own, own_group): (u32, u32)) -> Option<String> {
+    if user != own && user != 0 {
+        return Some(format!("it belongs to user {user}, neither to you nor to root"));
+    }
+    // A group of one's own is usual, and its members write what one lets them write.
+    let by_group = mode & 0o020 != 0 && group != own_group && group != 0;
+    (mode & 0o002 != 0 || by_group).then(|| "others can write to it".to_owned())
 }
 
 fn parse(path: &Path, text: &str) -> Result<Layer, ConfigError> {
@@ -65,6 +95,25 @@ mod tests {
 
     fn error(text: &str) -> String {
         parse(Path::new("sandboxd.toml"), text).expect_err("it is wrong").to_string()
+    }
+
+    #[test]
+    fn a_file_is_trusted_if_only_we_or_root_can_write_it() {
+        let us = (1000, 1000);
+        for (owner, mode) in
+            [((1000, 1000), 0o644), ((1000, 1000), 0o664), ((0, 0), 0o644), ((1000, 50), 0o644)]
+        {
+            assert_eq!(distrust(owner, mode, us), None, "{owner:?} {mode:o}");
+        }
+        for (owner, mode) in [
+            ((1001, 1000), 0o600),
+            ((1000, 1000), 0o666),
+            ((1000, 1000), 0o602),
+            ((1000, 50), 0o664),
+            ((0, 50), 0o664),
+        ] {
+            assert!(distrust(owner, mode, us).is_some(), "{owner:?} {mode:o}");
+        }
     }
 
     #[test]

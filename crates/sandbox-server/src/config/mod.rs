@@ -21,6 +21,7 @@ use sandbox::ByteSize;
 use sandbox_store::Retention;
 
 use crate::callbacks::AddressPolicy;
+use crate::work::Caps;
 
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Layer;
@@ -53,6 +54,8 @@ pub(crate) struct Config {
     pub(crate) max_body: ByteSize,
     /// The most code and files in one execution.
     pub(crate) max_code: ByteSize,
+    /// The largest limits that a client may set.
+    pub(crate) caps: Caps,
     /// Executions that run at once.
     pub(crate) concurrency: usize,
     /// The sum of memory limits of executions that run at once.
@@ -61,6 +64,10 @@ pub(crate) struct Config {
     pub(crate) queue_bound: usize,
     /// Executions of one key that wait or run at once.
     pub(crate) quota_per_key: usize,
+    /// Whether packages are fetched for clients.
+    pub(crate) packages: Packages,
+    /// Environments of one key.
+    pub(crate) environments_per_key: usize,
     /// Requests of one client, in the long run.
     pub(crate) requests_per_minute: u32,
     /// Requests of one client, all at once.
@@ -83,6 +90,15 @@ pub(crate) struct Config {
     pub(crate) otlp_sample: f64,
     /// How long executions may go on after the server was asked to stop.
     pub(crate) shutdown_deadline: Duration,
+}
+
+/// Whether packages are fetched for clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packages {
+    /// From the indexes that this host is set up to use.
+    On,
+    /// Not at all.
+    Off,
 }
 
 /// The form of the log.
@@ -110,13 +126,20 @@ impl Sources {
         file: Option<&Path>,
         surroundings: &Surroundings,
     ) -> Result<Self, ConfigError> {
-        let file = file
+        let named = file
             .map(Path::to_owned)
-            .or_else(|| layers::file_variable(&surroundings.variables).map(PathBuf::from))
-            .or_else(|| setting::usual_files(surroundings).into_iter().find(|path| path.exists()));
-        let mut above = match &file {
-            Some(path) => file::read(path)?,
-            None => Layer::default(),
+            .or_else(|| layers::file_variable(&surroundings.variables).map(PathBuf::from));
+        let found = || {
+            setting::usual_files(surroundings)
+                .into_iter()
+                .find(|path| path.symlink_metadata().is_ok())
+        };
+        let (mut above, file) = if let Some(path) = named {
+            (file::read(&path)?, Some(path))
+        } else if let Some(path) = found() {
+            (file::read_if_trusted(&path)?, Some(path))
+        } else {
+            (Layer::default(), None)
         };
         above.overlay(layers::variables(&surroundings.variables)?);
         above.overlay(flags);
@@ -128,6 +151,13 @@ impl Sources {
     /// Understands every value.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
         understand::config(&self.settled)
+    }
+}
+
+impl Config {
+    /// Where clients have their environments.
+    pub(crate) fn environments_directory(&self) -> PathBuf {
+        self.data_dir.join("environments")
     }
 }
 

@@ -48,6 +48,9 @@ fn without_a_word_the_defaults_hold() {
     assert_eq!(config.concurrency, 6);
     assert_eq!(config.memory_budget, ByteSize::mib(3 << 10));
     assert_eq!(config.retention.age, Duration::from_hours(7 * 24));
+    assert_eq!(config.caps.memory, config.memory_budget);
+    assert_eq!(config.caps.timeout, Duration::from_mins(5));
+    assert_eq!(config.packages, Packages::On);
     assert_eq!(config.log, LogFormat::Pretty);
     assert!(config.cors_origins.is_empty());
 }
@@ -89,6 +92,12 @@ fn values_that_no_server_can_have_are_refused() {
         ("SANDBOXD_LISTEN", "localhost"),
         ("SANDBOXD_CONCURRENCY", "0"),
         ("SANDBOXD_BURST", "-1"),
+        ("SANDBOXD_REQUESTS_PER_MINUTE", "-1"),
+        ("SANDBOXD_MAX_TIMEOUT", "0s"),
+        ("SANDBOXD_MAX_MEMORY", "all"),
+        ("SANDBOXD_MAX_PIDS", "0"),
+        ("SANDBOXD_PACKAGES", "maybe"),
+        ("SANDBOXD_ENVIRONMENTS_PER_KEY", "0"),
         ("SANDBOXD_WAIT_LIMIT", "0s"),
         ("SANDBOXD_MEMORY_BUDGET", "0"),
         ("SANDBOXD_CORS_ORIGINS", "example.org"),
@@ -101,6 +110,13 @@ fn values_that_no_server_can_have_are_refused() {
     for variable in wrong {
         assert!(config("", &[variable]).is_err(), "{variable:?} was taken");
     }
+}
+
+#[test]
+fn no_requests_per_minute_is_no_limit_and_other_numbers_start_at_one() {
+    let config = config("requests_per_minute = 0\nmemory_budget = \"2G\"\n", &[]).unwrap();
+    assert_eq!(config.requests_per_minute, 0);
+    assert_eq!(config.caps.memory, ByteSize::mib(2048), "it follows the budget");
 }
 
 #[test]

@@ -9,12 +9,14 @@ use sandbox::{ByteSize, parse_duration};
 use sandbox_store::Retention;
 
 use super::layers::Layer;
-use super::{Config, ConfigError, LogFormat, tls};
+use super::{Config, ConfigError, LogFormat, Packages, tls};
+use crate::work::Caps;
 
 pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
     settled.read("role", role)?;
     settled.read("queue", queue)?;
     let data_dir = settled.read("data_dir", data_dir)?;
+    let memory_budget = settled.read("memory_budget", size)?;
     Ok(Config {
         listen: settled.read("listen", listen)?,
         database: settled.read("database", database)?.unwrap_or(data_dir.join("sandboxd.db")),
@@ -27,11 +29,20 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         write_timeout: settled.read("write_timeout", duration)?,
         max_body: settled.read("max_body", size)?,
         max_code: settled.read("max_code", size)?,
+        caps: Caps {
+            timeout: settled.read("max_timeout", duration)?,
+            memory: settled.read("max_memory", |text| most_memory(text, memory_budget))?,
+            disk: settled.read("max_disk", size)?,
+            output: settled.read("max_output", size)?,
+            pids: settled.read("max_pids", number)?,
+        },
         concurrency: settled.read("concurrency", number)?,
-        memory_budget: settled.read("memory_budget", size)?,
+        memory_budget,
         queue_bound: settled.read("queue_bound", number)?,
         quota_per_key: settled.read("quota_per_key", number)?,
-        requests_per_minute: settled.read("requests_per_minute", number)?,
+        packages: settled.read("packages", packages)?,
+        environments_per_key: settled.read("environments_per_key", number)?,
+        requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,
         burst: settled.read("burst", number)?,
         wait_limit: settled.read("wait_limit", duration)?,
         retention: Retention {
@@ -112,6 +123,19 @@ fn places(text: &str) -> Result<usize, String> {
     if places > most { Err(format!("must be at most {most}")) } else { Ok(places) }
 }
 
+/// Zero means that there is no limit, and only one setting has it.
+fn number_or_zero(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("'{text}' is not a whole number; 0 means no limit"))
+}
+
+/// What one execution may have: all that executions have together, if nobody says less.
+fn most_memory(text: &str, budget: ByteSize) -> Result<ByteSize, String> {
+    match text {
+        "memory_budget" => Ok(budget),
+        _ => size(text).map_err(|reason| format!("{reason}, or 'memory_budget'")),
+    }
+}
+
 /// Origins as browsers send them, or `*` for all.
 fn origins(text: &str) -> Result<Vec<String>, String> {
     let origins = text.split(',').map(str::trim).filter(|origin| !origin.is_empty());
@@ -125,6 +149,14 @@ fn origins(text: &str) -> Result<Vec<String>, String> {
         }
     };
     origins.map(check).collect()
+}
+
+fn packages(text: &str) -> Result<Packages, String> {
+    match text {
+        "on" => Ok(Packages::On),
+        "off" => Ok(Packages::Off),
+        _ => Err(format!("'{text}' is neither 'on' nor 'off'")),
+    }
 }
 
 fn log_format(text: &str) -> Result<LogFormat, String> {

@@ -12,6 +12,7 @@ use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
 use super::shared::{Shared, store_failed};
 use crate::callbacks::promise;
+use crate::config::Packages;
 
 /// What a client gets for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +55,14 @@ pub(super) async fn accept(
         let reason = format!("the code and files are larger than {most}");
         return Err(Problem::new(Code::CodeTooLarge, reason));
     }
+    shared.limits.caps.check(&asked)?;
+    if shared.limits.packages == Packages::Off && !asked.packages.is_empty() {
+        let reason = "this server fetches none: its setting 'packages' is off";
+        return Err(invalid("packages", reason));
+    }
     let callback = callback(shared, &asked)?;
     let labels = asked.labels.clone();
-    let Checked { request, needs, json } = check(shared, asked).await?;
+    let Checked { request, needs, json } = check(shared, asked, owner.as_deref()).await?;
     refuse_too_much_memory(shared, &request, &needs)?;
     let created_at = Utc::now();
     let live = Live::new(owner.clone(), request, needs, idempotency.clone(), created_at, 0);
@@ -89,14 +95,19 @@ fn callback(shared: &Shared, asked: &ExecuteRequest) -> Result<Option<NewCallbac
 
 /// Checks the request where it holds nobody up: large ones take time, and a language that is asked for
 /// the first time is looked for on the host.
-async fn check(shared: &Arc<Shared>, asked: ExecuteRequest) -> Result<Checked, Problem> {
+async fn check(
+    shared: &Arc<Shared>,
+    asked: ExecuteRequest,
+    owner: Option<&str>,
+) -> Result<Checked, Problem> {
     let _turn = match &asked.template {
         Some(_) => shared.templates.acquire().await.ok(),
         None => None,
     };
     let sandbox = Arc::clone(&shared.sandbox);
+    let environments = shared.environments_of(owner);
     let checking = tokio::task::spawn_blocking(move || {
-        let request = convert(&asked, None)?;
+        let request = convert(&asked, None)?.with_environments(environments);
         let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
         let json = serde_json::to_value(&asked)
             .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
@@ -162,7 +173,7 @@ async fn enqueue(shared: &Shared, live: &Live) -> Ticket {
     shared.metrics.accepted(&live.needs.language);
     // The hub has kept room for it, so that only a queue that was closed refuses it. Then the server
     // stops, and the next start finds it in the store.
-    let _ = shared.queue.push(job(live)).await;
+    let _ = shared.queue.restore(job(live)).await;
     Ticket { id: live.id.clone(), is_new: true }
 }
 

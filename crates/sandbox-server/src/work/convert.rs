@@ -4,8 +4,8 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use sandbox::{
-    ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits, NetworkPolicy, Protection,
-    Request, RequestBuilder, ResolveError, with_causes,
+    ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits, NetworkPolicy, PackageError,
+    Protection, Request, RequestBuilder, ResolveError, with_causes,
 };
 use sandbox_api::{Code, ExecuteRequest, NetworkMode, Problem};
 
@@ -68,6 +68,22 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
         }
         ExecuteError::Request(error) => invalid(field_of(error), error),
         ExecuteError::NoSources { .. } => invalid("files", error),
+        ExecuteError::Packages(PackageError::NoSuchEnvironment(name)) => {
+            let reason = format!("there is no '{name}': POST /api/v1/environments makes one");
+            invalid("environment", reason)
+        }
+        ExecuteError::Packages(PackageError::OtherRuntime { name, built_for, asked }) => {
+            let reason = format!("'{name}' was built for {built_for}, and this is {asked}");
+            invalid("environment", reason)
+        }
+        ExecuteError::Packages(error) if error.is_ours() => {
+            // What is wrong with the files of this host is not for clients.
+            tracing::error!(reason = with_causes(error), "the environments cannot be read");
+            Problem::new(
+                Code::Internal,
+                "the environments cannot be read; the server's log has why",
+            )
+        }
         ExecuteError::Packages(error) => invalid("packages", with_causes(error)),
         other => Problem::new(Code::InvalidField, with_causes(other)),
     }
@@ -78,7 +94,8 @@ pub(super) fn code_size(asked: &ExecuteRequest) -> usize {
     let files = asked.files.iter().map(|file| file.content.len());
     let code = asked.code.as_deref().map_or(0, str::len);
     let template = asked.template.as_deref().map_or(0, str::len);
-    files.fold(code.saturating_add(template), usize::saturating_add)
+    let values = asked.template_values.values().map(String::len);
+    files.chain(values).fold(code.saturating_add(template), usize::saturating_add)
 }
 
 fn refuse_unavailable(asked: &ExecuteRequest) -> Result<(), Problem> {
@@ -98,9 +115,9 @@ fn check_labels(asked: &ExecuteRequest) -> Result<(), Problem> {
     if asked.labels.len() > MOST_LABELS {
         return Err(invalid("labels", format!("there are more than {MOST_LABELS}")));
     }
-    let is_long = |text: &String| text.len() > LONGEST_LABEL;
+    let is_long = |text: &String| text.chars().count() > LONGEST_LABEL;
     if asked.labels.iter().any(|(name, value)| is_long(name) || is_long(value)) {
-        return Err(invalid("labels", format!("one is longer than {LONGEST_LABEL} bytes")));
+        return Err(invalid("labels", format!("one is longer than {LONGEST_LABEL} letters")));
     }
     Ok(())
 }
@@ -122,10 +139,14 @@ fn program(asked: &ExecuteRequest, mut builder: RequestBuilder) -> Result<Reques
         let bytes = file.bytes().map_err(|error| invalid("files", error))?;
         files.push((file.path.clone(), bytes));
     }
+    if asked.template.is_none() && !asked.template_values.is_empty() {
+        return Err(invalid("template_values", "there is no template to put them into"));
+    }
     let mut code = asked.code.clone();
     if let Some(template) = &asked.template {
         let fill = |code: Option<&str>| {
-            template::fill(template, code).map_err(|reason| invalid("template", reason))
+            template::fill(template, code, &asked.template_values)
+                .map_err(|reason| invalid("template", reason))
         };
         let snippet = if let (None, Some((path, bytes))) = (&code, files.first_mut()) {
             let text = std::str::from_utf8(bytes).map_err(|_| {
@@ -289,6 +310,7 @@ mod tests {
             (json!({"language": "python@3", "version": "3"}), "version"),
             (json!({"usage_interval_ms": 1}), "usage_interval_ms"),
             (json!({"template": "{% for a in b %}"}), "template"),
+            (json!({"template_values": {"a": "b"}}), "template_values"),
         ] {
             let problem = converted(fields).unwrap_err();
             assert_eq!(problem.code, Code::InvalidField);
@@ -302,6 +324,8 @@ mod tests {
         let request = converted(json!({"template": template, "code": "a\nb"})).unwrap();
         assert_eq!(request.code(), Some("def f():\n    a\n    b\n"));
         assert_eq!(request.snippet().unwrap().lines, 2..=3);
+        let valued = json!({"template": "{{ n }}{{ code }}", "template_values": {"n": "9"}});
+        assert_eq!(converted(valued).unwrap().code(), Some("91"));
         let files = json!([{"path": "x.py", "content": "a"}, {"path": "y.py", "content": "b"}]);
         let request = converted(json!({"template": template, "files": files})).unwrap();
         assert_eq!(request.files()[0].contents, b"def f():\n    a\n");

@@ -18,8 +18,9 @@ pub(super) struct Hub {
 #[derive(Default)]
 struct State {
     live: HashMap<String, Arc<Live>>,
-    /// How many of each key's are not over.
-    by_owner: HashMap<String, usize>,
+    /// How many of each client's are not over. Whoever comes without a key is one client: an address on
+    /// loopback can be chosen at will.
+    by_owner: HashMap<Option<String>, usize>,
     /// Those that were accepted and not begun.
     waiting: HashSet<String>,
     is_closed: bool,
@@ -39,10 +40,8 @@ impl Hub {
         if state.is_closed {
             return Err(Problem::new(Code::Unavailable, "the server is stopping"));
         }
-        if let Some(owner) = &live.owner
-            && state.by_owner.get(owner).is_some_and(|count| *count >= bounds.per_key)
-        {
-            let reason = format!("this key has {} executions that are not over", bounds.per_key);
+        if state.by_owner.get(&live.owner).is_some_and(|count| *count >= bounds.per_key) {
+            let reason = format!("this client has {} executions that are not over", bounds.per_key);
             return Err(Problem::new(Code::QuotaExceeded, reason));
         }
         if state.waiting.len() >= bounds.waiting {
@@ -70,12 +69,10 @@ impl Hub {
             return;
         };
         state.waiting.remove(id);
-        if let Some(owner) = &live.owner
-            && let Some(count) = state.by_owner.get_mut(owner)
-        {
+        if let Some(count) = state.by_owner.get_mut(&live.owner) {
             *count -= 1;
             if *count == 0 {
-                state.by_owner.remove(owner);
+                state.by_owner.remove(&live.owner);
             }
         }
     }
@@ -114,9 +111,7 @@ impl Hub {
 
 impl State {
     fn insert(&mut self, live: &Arc<Live>) {
-        if let Some(owner) = &live.owner {
-            *self.by_owner.entry(owner.clone()).or_default() += 1;
-        }
+        *self.by_owner.entry(live.owner.clone()).or_default() += 1;
         self.waiting.insert(live.id.clone());
         self.live.insert(live.id.clone(), Arc::clone(live));
     }

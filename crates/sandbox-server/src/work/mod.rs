@@ -6,6 +6,7 @@
 
 mod template;
 
+mod caps;
 mod convert;
 
 mod events;
@@ -19,6 +20,7 @@ mod accept;
 mod observe;
 mod recover;
 mod report;
+mod turn;
 mod worker;
 
 mod stream;
@@ -29,7 +31,7 @@ mod tests;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sandbox::{Sandbox, Status};
+use sandbox::{ByteSize, Sandbox, Status};
 use sandbox_api::{Code, ExecuteRequest, Problem};
 use sandbox_store::{ExecutionFilter, Idempotency, Page, Store, StoreError};
 use serde_json::Value;
@@ -39,9 +41,11 @@ use crate::config::Config;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
 pub(crate) use accept::{AnswerWith, Ticket};
+pub(crate) use caps::Caps;
 use live::{Live, lock};
 use shared::{Shared, WorkLimits, may_see, no_such, store_failed};
 pub(crate) use stream::EventStream;
+pub(crate) use turn::Turn;
 
 /// How long `cancel` waits for the end that it asked for. Programs are killed at once, so this is for
 /// machines that are very busy.
@@ -169,6 +173,15 @@ impl Work {
         })
     }
 
+    /// Waits until there is room for work that uses so much memory and is no execution.
+    pub(crate) async fn turn(
+        &self,
+        owner: Option<String>,
+        memory: ByteSize,
+    ) -> Result<Turn, Problem> {
+        turn::wait(&self.shared, owner, memory).await
+    }
+
     /// Takes up again what an earlier run of the server left.
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
         recover::recover(&self.shared).await
@@ -187,6 +200,7 @@ impl Work {
         let shared = &self.shared;
         shared.hub.close();
         shared.queue.close();
+        shared.turns.close();
         let dispatcher = lock(&self.dispatcher).take();
         if let Some(dispatcher) = dispatcher {
             // It only ends badly by a panic, which was printed when it happened.

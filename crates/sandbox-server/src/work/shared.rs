@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,9 +10,12 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use super::budget::Budget;
+use super::caps::Caps;
 use super::hub::{Bounds, Hub};
+use super::turn::Turns;
 use crate::callbacks::AddressPolicy;
-use crate::config::Config;
+use crate::config::{Config, Packages};
+use crate::environments::directory_of;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
 
@@ -20,6 +24,12 @@ use crate::metrics::Metrics;
 pub(super) struct WorkLimits {
     /// The most code and files in one execution.
     pub(super) max_code: ByteSize,
+    /// The largest limits of one execution.
+    pub(super) caps: Caps,
+    /// Whether packages are fetched.
+    pub(super) packages: Packages,
+    /// Where clients have their environments.
+    pub(super) environments: PathBuf,
     /// Executions that run at once.
     pub(super) concurrency: usize,
     /// The sum of their memory limits.
@@ -41,6 +51,7 @@ pub(super) struct Shared {
     pub(super) queue: Arc<dyn Queue>,
     pub(super) hub: Hub,
     pub(super) budget: Arc<Budget>,
+    pub(super) turns: Turns,
     /// Executions that were begun and are not yet stored.
     pub(super) in_hand: watch::Sender<usize>,
     /// Templates are filled one at a time, which bounds the memory of all of them.
@@ -51,6 +62,9 @@ impl From<&Config> for WorkLimits {
     fn from(config: &Config) -> Self {
         Self {
             max_code: config.max_code,
+            caps: config.caps,
+            packages: config.packages,
+            environments: config.environments_directory(),
             concurrency: config.concurrency,
             memory_budget: config.memory_budget,
             queue_bound: config.queue_bound,
@@ -78,6 +92,7 @@ impl Shared {
             queue,
             hub: Hub::default(),
             budget,
+            turns: Turns::default(),
             in_hand: watch::Sender::new(0),
             templates: Semaphore::new(1),
         }
@@ -85,6 +100,11 @@ impl Shared {
 
     pub(super) fn bounds(&self) -> Bounds {
         Bounds { waiting: self.limits.queue_bound, per_key: self.limits.quota_per_key }
+    }
+
+    /// Where this client has its environments.
+    pub(super) fn environments_of(&self, owner: Option<&str>) -> PathBuf {
+        directory_of(&self.limits.environments, owner)
     }
 
     pub(super) async fn remembered(

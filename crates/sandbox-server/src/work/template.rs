@@ -8,51 +8,62 @@ use sandbox::template::{Rendered, render};
 
 /// Deeper than code is nested.
 const WIDEST_INDENT: u8 = 64;
-const WHAT_IS_TAKEN: &str =
-    "only {{ code }}, {{ code | indent(4) }} and {{ code | indent(4, true) }} are taken here";
+/// All texts that are put in together, which is also as much as a result may be.
+const MOST_TEXT: usize = 16 << 20;
+const WHAT_IS_TAKEN: &str = "only {{ code }}, {{ code | indent(4) }} and {{ code | indent(4, true) }} are taken here, and the \
+     same with a name of template_values";
 
-/// Fills a template with the code, or says why not.
-pub(super) fn fill(template: &str, code: Option<&str>) -> Result<Rendered, String> {
-    let mut places = 0;
+/// Fills a template with the code and the values, or says why not.
+pub(super) fn fill(
+    template: &str,
+    code: Option<&str>,
+    values: &BTreeMap<String, String>,
+) -> Result<Rendered, String> {
+    let mut places_of_code = 0;
+    let mut text = 0_usize;
     for (position, _) in template.match_indices('{') {
         match template.as_bytes().get(position + 1) {
             Some(b'%' | b'#') => return Err(WHAT_IS_TAKEN.to_owned()),
             Some(b'{') => {
                 let (expression, _) =
                     template[position + 2..].split_once("}}").ok_or("a {{ is not closed")?;
-                if !is_plain(expression) {
-                    return Err(WHAT_IS_TAKEN.to_owned());
-                }
-                places += 1;
+                let name = plain_name(expression).ok_or(WHAT_IS_TAKEN)?;
+                places_of_code += usize::from(name == "code");
+                text = text.saturating_add(values.get(name).map_or(0, String::len));
             }
             _ => {}
         }
     }
-    if places > 1 {
+    if places_of_code > 1 {
         return Err("the code may stand in it only once".to_owned());
     }
-    render(template, code, &BTreeMap::new()).map_err(|error| error.to_string())
+    if text > MOST_TEXT {
+        return Err(format!("what is put into it is longer than {MOST_TEXT} bytes"));
+    }
+    render(template, code, values).map_err(|error| error.to_string())
 }
 
-/// `code`, or `code | indent(N)` with `true` after it or not.
-fn is_plain(expression: &str) -> bool {
+/// The name in `NAME`, or in `NAME | indent(N)` with `true` after the number or not.
+fn plain_name(expression: &str) -> Option<&str> {
     // A minus sign at the edge takes white space away, as usual.
     let expression = expression.trim_matches('-').trim();
     let Some((name, filter)) = expression.split_once('|') else {
-        return expression == "code";
+        return is_name(expression).then_some(expression);
     };
-    let arguments = filter
-        .trim()
-        .strip_prefix("indent")
-        .and_then(|rest| rest.trim().strip_prefix('('))
-        .and_then(|rest| rest.strip_suffix(')'));
-    let Some(mut arguments) = arguments.map(|list| list.split(',').map(str::trim)) else {
-        return false;
-    };
-    let width = arguments.next().and_then(|text| text.parse::<u8>().ok());
-    name.trim() == "code"
-        && width.is_some_and(|width| width <= WIDEST_INDENT)
-        && arguments.all(|argument| matches!(argument, "true" | "false"))
+    let arguments = filter.trim().strip_prefix("indent")?.trim().strip_prefix('(')?;
+    let mut arguments = arguments.strip_suffix(')')?.split(',').map(str::trim);
+    let width: u8 = arguments.next()?.parse().ok()?;
+    let name = name.trim();
+    let is_plain = is_name(name)
+        && width <= WIDEST_INDENT
+        && arguments.all(|argument| matches!(argument, "true" | "false"));
+    is_plain.then_some(name)
+}
+
+fn is_name(text: &str) -> bool {
+    let is_letter = |letter: char| letter.is_ascii_alphabetic() || letter == '_';
+    text.starts_with(is_letter)
+        && text.chars().all(|letter| is_letter(letter) || letter.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -61,7 +72,7 @@ mod tests {
 
     #[test]
     fn frames_are_filled() {
-        let filled = |template| fill(template, Some("a\nb")).unwrap().text;
+        let filled = |template| fill(template, Some("a\nb"), &BTreeMap::new()).unwrap().text;
         assert_eq!(filled("<{{ code }}>"), "<a\nb>");
         assert_eq!(filled("{ {{code|indent(2, true)}} }\n"), "{   a\n  b }\n");
         assert_eq!(filled("x\n{{- code -}}\ny"), "xa\nby");
@@ -83,7 +94,19 @@ mod tests {
             "{# #}",
             "{{ code",
         ] {
-            assert!(fill(template, Some("x")).is_err(), "{template}");
+            assert!(fill(template, Some("x"), &BTreeMap::new()).is_err(), "{template}");
         }
+    }
+
+    #[test]
+    fn values_stand_beside_the_code() {
+        let values = |text: &str| BTreeMap::from([("name".to_owned(), text.to_owned())]);
+        let template = "{{ name }} = {{ name | indent(2) }} {{ code }}";
+        let filled = fill(template, Some("x"), &values("a\nb")).unwrap().text;
+        assert_eq!(filled, "a\nb = a\n  b x");
+        assert!(fill("{{ other }}", Some("x"), &values("a")).unwrap_err().contains("other"));
+        assert!(fill("{{ name * 9 }}", Some("x"), &values("a")).is_err());
+        let twice = fill(template, Some("x"), &values(&" \n".repeat(MOST_TEXT / 4 + 1)));
+        assert!(twice.unwrap_err().contains("longer than"));
     }
 }

@@ -12,8 +12,9 @@ use sandbox_store::{Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{AnswerWith, EventStream, Ticket, Work, WorkLimits};
+use super::{AnswerWith, Caps, EventStream, Ticket, Work, WorkLimits};
 use crate::callbacks::AddressPolicy;
+use crate::config::Packages;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
 
@@ -31,6 +32,15 @@ struct Bench {
 fn limits() -> WorkLimits {
     WorkLimits {
         max_code: ByteSize::kib(64),
+        caps: Caps {
+            timeout: Duration::from_mins(5),
+            memory: ByteSize::mib(4096),
+            disk: ByteSize::mib(1024),
+            output: ByteSize::mib(16),
+            pids: 1024,
+        },
+        packages: Packages::On,
+        environments: "/nonexistent".into(),
         concurrency: 2,
         memory_budget: ByteSize::mib(1024),
         queue_bound: 100,

@@ -38,6 +38,7 @@ pub(super) async fn dispatch(shared: Arc<Shared>) {
     while let Some(job) = shared.queue.take(&fits).await {
         shared.hub.begun(&job.id);
         let Some(live) = shared.hub.get(&job.id) else {
+            shared.turns.come(&job.id, || shared.budget.take(job.memory));
             continue;
         };
         let place = shared.budget.take(job.memory);

@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt as _;
+
 use crate::server::{command, output};
 
 fn data() -> tempfile::TempDir {
@@ -26,6 +28,21 @@ fn a_mistake_in_the_file_is_told_with_its_line() {
         said.starts_with("sandboxd: sandboxd.toml, line 2: there is no setting 'port'"),
         "{said}"
     );
+}
+
+#[test]
+fn a_file_that_others_can_write_is_not_read_unless_it_is_named() {
+    let data = data();
+    let file = data.path().join("sandboxd.toml");
+    std::fs::write(&file, "burst = 5\n").expect("the file can be written");
+    let open = std::fs::Permissions::from_mode(0o666);
+    std::fs::set_permissions(&file, open).expect("it is our file");
+    let refused = output(data.path(), &["config", "check"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("sandboxd.toml is not read, because others can write to it"), "{said}");
+    let named = output(data.path(), &["config", "check", "--config", "sandboxd.toml"]);
+    assert!(named.status.success(), "{named:?}");
 }
 
 #[test]

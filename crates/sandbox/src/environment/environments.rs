@@ -1,11 +1,11 @@
 use chrono::{DateTime, Utc};
-use sandbox_core::{CancelToken, EnvironmentName, LanguageChoice, PackageSpec, Request};
+use sandbox_core::{ByteSize, CancelToken, EnvironmentName, LanguageChoice, PackageSpec, Request};
 use serde::{Deserialize, Serialize};
 
-use super::named::Named;
-use super::{Installed, Lock, PackageError, Workshop};
+use super::{EnvironmentDirectory, Installed, Lock, PackageError, Workshop};
 use crate::Runtime;
 use crate::engine::Engine;
+use crate::plan;
 
 /// Packages under a name: built once, then used by any number of executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,29 +40,47 @@ impl<'a> Environments<'a> {
         progress: &mut dyn FnMut(&str),
         cancel: &CancelToken,
     ) -> Result<Environment, PackageError> {
-        let named = Named::from_environment()?;
+        let directory = EnvironmentDirectory::of_user()?;
+        self.build_in(&directory, name, language, packages, progress, cancel)
+    }
+
+    /// The same in a directory of its own.
+    pub fn build_in(
+        &self,
+        directory: &EnvironmentDirectory,
+        name: EnvironmentName,
+        language: &LanguageChoice,
+        packages: &[PackageSpec],
+        progress: &mut dyn FnMut(&str),
+        cancel: &CancelToken,
+    ) -> Result<Environment, PackageError> {
         let runtime = self.engine.runtimes.resolve(language)?;
         let mut workshop = workshop(self.engine, &runtime, progress, cancel)?;
         let lock = workshop.build_anew(packages)?;
         let environment = Environment { name, created_at: Utc::now(), lock };
-        named.write(&environment)?;
+        directory.write(&environment)?;
         Ok(environment)
     }
 
-    /// All of them, by name.
+    /// The most memory that a build may use.
+    pub fn build_memory() -> ByteSize {
+        plan::package_limits().memory()
+    }
+
+    /// All of this user's, by name.
     pub fn list() -> Result<Vec<Environment>, PackageError> {
-        let named = Named::from_environment()?;
-        named.names()?.iter().map(|name| named.read(name)).collect()
+        EnvironmentDirectory::of_user()?.list()
     }
 
-    /// One of them.
+    /// One of this user's.
     pub fn find(name: &EnvironmentName) -> Result<Environment, PackageError> {
-        Named::from_environment()?.read(name)
+        EnvironmentDirectory::of_user()?.find(name)
     }
 
-    /// Forgets one. Its packages stay in the store, where others may share them, until that is cleared.
+    /// Forgets one of this user's. Its packages stay in the store, where others may share them, until
+    /// that is cleared.
     pub fn remove(name: &EnvironmentName) -> Result<(), PackageError> {
-        Named::from_environment()?.remove(name)
+        EnvironmentDirectory::of_user()?.remove(name)
     }
 }
 
@@ -75,7 +93,7 @@ pub(crate) fn install(
     progress: &mut dyn FnMut(&str),
     cancel: &CancelToken,
 ) -> Result<Option<Installed>, PackageError> {
-    let lock = request.environment().map(|name| locked(name, runtime)).transpose()?;
+    let lock = locked(request, runtime)?;
     if lock.is_none() && request.packages().is_empty() {
         return Ok(None);
     }
@@ -98,9 +116,13 @@ fn workshop<'a>(
     Ok(Workshop { backend: engine.backend.as_ref(), runtime, store, cancel, progress })
 }
 
-/// The lock of an environment, if it is for this runtime.
-fn locked(name: &EnvironmentName, runtime: &Runtime) -> Result<Lock, PackageError> {
-    let lock = Environments::find(name)?.lock;
+/// The lock of the environment that a request asks for, if it is for this runtime; nothing if it asks
+/// for none.
+pub(crate) fn locked(request: &Request, runtime: &Runtime) -> Result<Option<Lock>, PackageError> {
+    let Some(name) = request.environment() else {
+        return Ok(None);
+    };
+    let lock = find_for(request, name)?.lock;
     let (language, version) = (runtime.name(), runtime.version());
     if (lock.language.as_str(), lock.version.as_str()) != (language, version) {
         return Err(PackageError::OtherRuntime {
@@ -109,5 +131,15 @@ fn locked(name: &EnvironmentName, runtime: &Runtime) -> Result<Lock, PackageErro
             asked: format!("{language}@{version}"),
         });
     }
-    Ok(lock)
+    Ok(Some(lock))
+}
+
+fn find_for(request: &Request, name: &EnvironmentName) -> Result<Environment, PackageError> {
+    if let Some(directory) = request.environments() {
+        match EnvironmentDirectory::at(directory.to_owned()).find(name) {
+            Err(PackageError::NoSuchEnvironment(_)) => {}
+            found => return found,
+        }
+    }
+    Environments::find(name)
 }

@@ -30,7 +30,8 @@ mod error;
 pub use environments::{Environment, Environments};
 pub use error::PackageError;
 pub use lock::{Lock, LockedPackage};
+pub use named::EnvironmentDirectory;
 
 pub(crate) use build::{Installed, Workshop};
-pub(crate) use environments::install;
+pub(crate) use environments::{install, locked};
 pub(crate) use manager::Manager;

@@ -1,4 +1,4 @@
-//! Environments by name: a small file for each, in the user's data directory.
+//! Environments by name: a small file for each, in the user's data directory or in another one.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -8,16 +8,21 @@ use sandbox_core::EnvironmentName;
 
 use super::{Environment, PackageError};
 
-/// The directory of the files.
+/// A directory of environments, which is made when the first one is built.
 #[derive(Clone, Debug)]
-pub(super) struct Named {
+pub struct EnvironmentDirectory {
     directory: PathBuf,
 }
 
-impl Named {
+impl EnvironmentDirectory {
+    /// This directory, which is for environments alone.
+    pub fn at(directory: PathBuf) -> Self {
+        Self { directory }
+    }
+
     /// The user's own, if there is a place for it.
     #[expect(clippy::disallowed_methods, reason = "this is the configuration code that asks")]
-    pub(super) fn from_environment() -> Result<Self, PackageError> {
+    pub fn of_user() -> Result<Self, PackageError> {
         let absolute = |name: &str| {
             std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute())
         };
@@ -45,7 +50,13 @@ impl Named {
         written.map_err(PackageError::file("write", path))
     }
 
-    pub(super) fn read(&self, name: &EnvironmentName) -> Result<Environment, PackageError> {
+    /// All of them, by name.
+    pub fn list(&self) -> Result<Vec<Environment>, PackageError> {
+        self.names()?.iter().map(|name| self.find(name)).collect()
+    }
+
+    /// One of them.
+    pub fn find(&self, name: &EnvironmentName) -> Result<Environment, PackageError> {
         let path = self.path(name);
         match std::fs::read(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -58,7 +69,7 @@ impl Named {
     }
 
     /// All names, sorted.
-    pub(super) fn names(&self) -> Result<Vec<EnvironmentName>, PackageError> {
+    pub fn names(&self) -> Result<Vec<EnvironmentName>, PackageError> {
         let entries = match std::fs::read_dir(&self.directory) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(PackageError::file("list", &self.directory))?,
@@ -71,7 +82,8 @@ impl Named {
         Ok(names)
     }
 
-    pub(super) fn remove(&self, name: &EnvironmentName) -> Result<(), PackageError> {
+    /// Forgets one. Its packages stay in the store, where others may share them, until that is cleared.
+    pub fn remove(&self, name: &EnvironmentName) -> Result<(), PackageError> {
         let path = self.path(name);
         match std::fs::remove_file(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -107,19 +119,20 @@ mod tests {
     #[test]
     fn an_environment_is_written_replaced_read_and_removed() {
         let root = tempfile::tempdir().unwrap();
-        let named = Named { directory: root.path().join("new/environments") };
+        let named = EnvironmentDirectory::at(root.path().join("new/environments"));
         assert!(named.names().unwrap().is_empty());
         for version in ["3.11", "3.12"] {
             let written = environment("data", version);
             named.write(&written).unwrap();
-            assert_eq!(named.read(&written.name).unwrap(), written);
+            assert_eq!(named.find(&written.name).unwrap(), written);
+            assert_eq!(named.list().unwrap(), [written]);
         }
         named.write(&environment("a", "1")).unwrap();
         std::fs::write(named.directory.join("not an environment.json"), "").unwrap();
         let found = named.names().unwrap();
         assert_eq!(found.iter().map(EnvironmentName::as_str).collect::<Vec<_>>(), ["a", "data"]);
         named.remove(&found[1]).unwrap();
-        for gone in [named.remove(&found[1]), named.read(&found[1]).map(drop)] {
+        for gone in [named.remove(&found[1]), named.find(&found[1]).map(drop)] {
             assert!(matches!(gone, Err(PackageError::NoSuchEnvironment(_))));
         }
     }
@@ -127,9 +140,9 @@ mod tests {
     #[test]
     fn a_damaged_file_is_told_with_its_path() {
         let root = tempfile::tempdir().unwrap();
-        let named = Named { directory: root.path().to_owned() };
+        let named = EnvironmentDirectory::at(root.path().to_owned());
         std::fs::write(root.path().join("x.json"), "{").unwrap();
-        let error = named.read(&"x".parse().unwrap()).unwrap_err();
+        let error = named.find(&"x".parse().unwrap()).unwrap_err();
         assert!(error.to_string().contains("x.json"), "{error}");
     }
 }

@@ -1,6 +1,16 @@
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_batch_has_one_to_a_hundred_requests() {
+    let server = Server::start().await;
+    for count in [0, 101] {
+        let body = json!({"requests": vec![python("1"); count]});
+        let detail = server.post("/api/v1/batch", &body).await.problem(400, "invalid_field");
+        assert!(detail.starts_with("requests: send 1 to 100"), "{detail}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn answers_are_in_the_order_of_the_requests() {
     let server = Server::start().await;
     let body = json!({"requests": [

@@ -21,6 +21,9 @@ async fn languages_are_listed_with_their_versions() {
     let python = runtimes.find(|runtime| runtime["language"] == "python").unwrap();
     assert_eq!(python["available"], true);
     assert_eq!(python["version"], python["versions"][0]);
+    // Where programs lie on the host is nobody's business.
+    assert!(python.get("program").is_none(), "{python}");
+    assert!(!python.to_string().contains("/usr/"), "{python}");
     server.get("/api/v1/runtimes?x=1").await.problem(400, "invalid_field");
 }
 
@@ -56,11 +59,12 @@ async fn the_document_and_the_routes_are_the_same() {
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            assert!(operation["responses"]["default"].is_object(), "{method} {path}");
+            let is_open = matches!(path.as_str(), "/api/v1/health" | "/api/v1/ready");
+            assert_eq!(operation["responses"]["401"].is_object(), !is_open, "{method} {path}");
             operations.push(format!("{} {path}", method.to_uppercase()));
         }
         // A path that is not routed would be 404, and every path refuses some method.
-        let path = path.replace("{id}", "x");
+        let path = path.replace("{id}", "x").replace("{name}", "x");
         let answer = server.send(request(Method::PUT, &path, &[], Body::empty())).await;
         answer.problem(405, "method_not_allowed");
         let mut allowed: Vec<_> = answer.header("allow").split(',').collect();
@@ -73,8 +77,10 @@ async fn the_document_and_the_routes_are_the_same() {
     }
     operations.sort();
     let expected = [
+        "DELETE /api/v1/environments/{name}",
         "DELETE /api/v1/execute/{id}",
         "GET /api/v1/environments",
+        "GET /api/v1/environments/{name}",
         "GET /api/v1/execute/{id}",
         "GET /api/v1/execute/{id}/stream",
         "GET /api/v1/executions",
@@ -83,6 +89,7 @@ async fn the_document_and_the_routes_are_the_same() {
         "GET /api/v1/runtimes",
         "GET /metrics",
         "POST /api/v1/batch",
+        "POST /api/v1/environments",
         "POST /api/v1/execute",
     ];
     assert_eq!(operations, expected);
@@ -145,6 +152,25 @@ async fn reports_are_as_the_document_says() {
     }
     let statuses = &document["components"]["schemas"]["Status"]["enum"];
     assert!(statuses.as_array().unwrap().contains(&report["status"]), "{statuses}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_page_is_for_browsers_and_programs() {
+    let server = Server::start().await;
+    let places = server.get("/").await.expect(200);
+    for name in ["docs", "openapi", "health", "ready"] {
+        let place = places[name].as_str().unwrap();
+        assert_eq!(server.get(place).await.status, 200, "{place}");
+    }
+    let browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
+    let answer = server.get_with("/", &[browser, ("host", "box.example:8080")]).await;
+    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(answer.header("vary"), "accept");
+    let page = std::str::from_utf8(&answer.body).unwrap();
+    assert!(page.contains("curl http://box.example:8080/api/v1/execute"), "{page}");
+    // A name is never more than text.
+    let answer = server.get_with("/", &[browser, ("host", "<script>")]).await;
+    assert!(!std::str::from_utf8(&answer.body).unwrap().contains("<script"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

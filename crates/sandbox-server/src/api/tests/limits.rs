@@ -106,6 +106,31 @@ async fn a_full_queue_is_told_with_a_time_to_come_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn clients_without_keys_share_a_quota() {
+    let server = Server::with(|config| config.quota_per_key = 1).await;
+    let running = server.post("/api/v1/execute?wait=false", &endless()).await;
+    let refused = server.post("/api/v1/execute", &python("1")).await;
+    refused.problem(429, "quota_exceeded");
+    server.delete(running.header("location")).await.expect(200);
+    server.post("/api/v1/execute", &python("1")).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_above_the_owner_s_are_refused_and_documented() {
+    let server = Server::with(|config| config.caps.pids = 70).await;
+    let mut body = python("1");
+    body["pids"] = json!(71);
+    let detail = server.post("/api/v1/execute", &body).await.problem(400, "invalid_field");
+    assert!(detail.starts_with("pids: 71 is more than 70"), "{detail}");
+    let document = server.get("/openapi.json").await.expect(200);
+    let fields = &document["components"]["schemas"]["ExecuteRequest"]["properties"];
+    assert_eq!(fields["pids"]["maximum"], 70);
+    assert_eq!(fields["timeout_ms"]["maximum"], 300_000);
+    // What is not asked for is the language's own.
+    server.post("/api/v1/execute", &python("1")).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn pages_of_named_origins_may_call_and_others_may_not() {
     let origin = "https://ide.example";
     let server = Server::with(|config| config.cors_origins = vec![origin.to_owned()]).await;

@@ -71,7 +71,7 @@ async fn what_is_asked_for_must_make_sense() {
 #[tokio::test(flavor = "multi_thread")]
 async fn paths_and_methods_that_are_not_there_are_problems_too() {
     let server = Server::start().await;
-    for path in ["/", "/api/v2/execute", "/api/v1/execute/a/b/c", "/api/v1/", "/%ff"] {
+    for path in ["/home", "/api/v2/execute", "/api/v1/execute/a/b/c", "/api/v1/", "/%ff"] {
         server.get(path).await.problem(404, "not_found");
     }
     let paths = [

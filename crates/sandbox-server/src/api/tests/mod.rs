@@ -4,6 +4,7 @@
 mod batch;
 mod callbacks;
 mod documents;
+mod environments;
 mod execute;
 mod history;
 mod keys;
@@ -24,6 +25,7 @@ use tempfile::TempDir;
 use tower::ServiceExt as _;
 
 use crate::config::{Config, Layer, Sources, Surroundings};
+use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::serve::open_store;
@@ -64,8 +66,16 @@ impl Server {
         let metrics = Arc::new(Metrics::new());
         let work =
             Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
+        let environments = ClientEnvironments::new(
+            Arc::clone(&sandbox),
+            Arc::clone(&store),
+            Arc::clone(&work),
+            &config,
+        );
+        let environments = Arc::new(environments);
         let state = AppState {
             work,
+            environments,
             sandbox,
             store,
             keys,

@@ -81,7 +81,7 @@ async fn memory_is_promised_only_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_library_refuses_late_is_an_end_too() {
     let bench = Bench::new(limits()).await;
-    let request = ExecuteRequest { environment: Some("nowhere".into()), ..bash("true") };
+    let request = ExecuteRequest { packages: vec!["six".into()], ..bash("true") };
     let ticket = bench.work.accept(request, &nobody(), None, AnswerWith::Id).await.unwrap();
     let report = bench.report(&ticket.id).await;
     assert_eq!(report["status"], "error");

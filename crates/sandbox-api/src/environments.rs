@@ -1,0 +1,21 @@
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A request to install packages under a name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewEnvironment {
+    /// What executions will call it.
+    #[schema(example = "plots", pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    pub name: String,
+    /// The language, by name or alias.
+    #[schema(example = "python", pattern = "^[A-Za-z0-9+#._-]{1,32}(@[A-Za-z0-9+._-]{1,32})?$")]
+    pub language: String,
+    /// Only this version of it will do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^[A-Za-z0-9+._-]{1,32}$")]
+    pub version: Option<String>,
+    /// The packages, as the language's package manager writes them.
+    #[schema(example = json!(["six"]), min_items = 1, max_items = 200)]
+    pub packages: Vec<String>,
+}

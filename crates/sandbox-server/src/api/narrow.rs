@@ -1,0 +1,47 @@
+//! What a derived schema cannot say: rules between fields, names of entries, and the numbers that the
+//! owner of this server has set.
+
+use sandbox::Protection;
+use serde_json::{Value, json};
+
+use crate::work::Caps;
+
+/// Writes the rules into the document.
+pub(super) fn narrow(document: &mut Value, caps: &Caps) {
+    let package = json!({
+        "type": "string",
+        "pattern": r"^[A-Za-z0-9@][A-Za-z0-9._+*^~<>=!|,\[\]@/-]{0,199}$",
+    });
+    let schemas = &mut document["components"]["schemas"];
+    schemas["NewEnvironment"]["properties"]["packages"]["items"] = package.clone();
+    let request = &mut schemas["ExecuteRequest"];
+    request["anyOf"] = json!([
+        { "required": ["code"], "properties": { "code": { "type": "string" } } },
+        { "required": ["files"], "properties": { "files": { "minItems": 1 } } },
+        { "required": ["template"], "properties": { "template": { "type": "string" } } },
+    ]);
+    let fields = &mut request["properties"];
+    fields["packages"]["items"] = package;
+    for (field, most) in [
+        ("timeout_ms", caps.timeout_ms()),
+        ("cpu_time_ms", caps.timeout_ms()),
+        ("compile_timeout_ms", caps.timeout_ms()),
+        ("memory_limit_mb", caps.memory_mb()),
+        ("disk_mb", caps.disk_mb()),
+        ("output_limit_kb", caps.output_kb()),
+        ("pids", caps.pids.into()),
+    ] {
+        let maximum = &mut fields[field]["maximum"];
+        if maximum.as_u64().is_none_or(|usual| most < usual) {
+            *maximum = json!(most);
+        }
+    }
+    fields["isolation"]["enum"] = json!(["native", "auto", null]);
+    let protections: Vec<_> = Protection::ALL.iter().map(|protection| protection.name()).collect();
+    fields["allow_missing"]["items"]["enum"] = json!(protections);
+    fields["env"]["propertyNames"] = json!({ "pattern": r"^[^=\x00]+$" });
+    let label = json!({ "type": "string", "maxLength": 256 });
+    fields["labels"]["maxProperties"] = json!(32);
+    fields["labels"]["propertyNames"] = label.clone();
+    fields["labels"]["additionalProperties"] = label;
+}

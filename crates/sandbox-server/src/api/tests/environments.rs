@@ -1,0 +1,195 @@
+use super::*;
+
+/// Longer than any build takes on a busy machine.
+const PATIENCE: std::time::Duration = std::time::Duration::from_mins(2);
+
+const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_millis(50);
+
+fn six(name: &str) -> Value {
+    json!({"name": name, "language": "python", "packages": ["six==1.16.0"]})
+}
+
+fn uses(name: &str) -> Value {
+    let code = "import six; print(six.__version__)";
+    json!({"language": "python", "code": code, "environment": name})
+}
+
+/// A server that waits long enough.
+async fn patient() -> Server {
+    Server::with(|config| {
+        config.wait_limit = PATIENCE;
+        config.requests_per_minute = 0;
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_environment_is_built_used_and_removed_by_its_owner_alone() {
+    let server = patient().await;
+    let [one, other] = [server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await];
+    let [one, other] = [&[("x-api-key", &*one)], &[("x-api-key", &*other)]];
+    let answer = server.post_with("/api/v1/environments", &six("six"), one).await;
+    let entry = answer.expect(201);
+    assert_eq!(answer.header("location"), "/api/v1/environments/six");
+    assert_eq!((&entry["status"], &entry["shared"]), (&json!("ready"), &json!(false)));
+    assert_eq!(entry["packages"], json!([{"name": "six", "version": "1.16.0"}]));
+    let location = answer.header("location");
+    assert_eq!(server.get_with(location, one).await.expect(200), entry);
+
+    let report = server.post_with("/api/v1/execute", &uses("six"), one).await.expect(200);
+    assert_eq!(report["stdout"], "1.16.0\n", "{report}");
+
+    // For others it is not there, and its name is free.
+    server.get_with(location, other).await.problem(404, "not_found");
+    let listed = server.get_with("/api/v1/environments", other).await.expect(200);
+    assert!(listed.as_array().unwrap().iter().all(|entry| entry["shared"] == true), "{listed}");
+    let refused = server.post_with("/api/v1/execute", &uses("six"), other).await;
+    let detail = refused.problem(400, "invalid_field");
+    assert!(detail.starts_with("environment: there is no 'six'"), "{detail}");
+    let remove = |headers| server.send(request(Method::DELETE, location, headers, Body::empty()));
+    remove(other).await.problem(404, "not_found");
+
+    let again = server.post_with("/api/v1/environments", &six("six"), one).await;
+    again.problem(409, "already_exists");
+    assert_eq!(remove(one).await.status, 204);
+    server.get_with(location, one).await.problem(404, "not_found");
+    server.post_with("/api/v1/execute", &uses("six"), one).await.problem(400, "invalid_field");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_that_nobody_waits_for_is_found_by_its_name() {
+    let server = patient().await;
+    let answer = server.post("/api/v1/environments?wait=false", &six("later")).await;
+    let entry = answer.expect(202);
+    assert_eq!((&entry["status"], &entry["packages"]), (&json!("building"), &json!([])));
+    server.post("/api/v1/environments", &six("later")).await.problem(409, "already_exists");
+    let location = answer.header("location").to_owned();
+    let built = async {
+        loop {
+            let entry = server.get(&location).await.expect(200);
+            if entry["status"] != "building" {
+                return entry;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    let built = tokio::time::timeout(PATIENCE, built).await.expect("it takes too long");
+    assert_eq!(built["status"], "ready", "{built}");
+    assert_eq!(server.delete(&location).await.status, 204);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_build_can_be_given_up() {
+    // The only place is taken, so that the build waits.
+    let server = Server::with(|config| config.concurrency = 1).await;
+    let running = server.post("/api/v1/execute?wait=false", &endless()).await;
+    let answer = server.post("/api/v1/environments?wait=false", &six("waits")).await;
+    assert_eq!(answer.expect(202)["status"], "building");
+    let location = answer.header("location").to_owned();
+    assert_eq!(server.delete(&location).await.status, 204);
+    server.get(&location).await.problem(404, "not_found");
+    server.delete(running.header("location")).await.expect(200);
+    // Its turn was given back: there is room for the next.
+    let report = server.post("/api/v1/execute", &python("print(1)")).await.expect(200);
+    assert_eq!(report["stdout"], "1\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_package_manager_says_is_told() {
+    let server = patient().await;
+    let mut body = six("broken");
+    body["packages"] = json!(["six==0.0.0.1"]);
+    let detail = server.post("/api/v1/environments", &body).await.problem(422, "packages_refused");
+    assert!(detail.contains("six==0.0.0.1"), "{detail}");
+    // A name that nothing was built under is free.
+    server.get("/api/v1/environments/broken").await.problem(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_built_is_refused_by_name() {
+    let server = Server::start().await;
+    for (field, value, told) in [
+        ("name", json!("../x"), "name: "),
+        ("name", json!(""), "name: "),
+        ("packages", json!([]), "packages: name 1 to 200"),
+        ("packages", json!(["--index-url=x"]), "packages: "),
+        ("language", json!("a b"), "language: "),
+    ] {
+        let mut body = six("x");
+        body[field] = value;
+        let detail = server.post("/api/v1/environments", &body).await.problem(400, "invalid_field");
+        assert!(detail.starts_with(told), "{detail}");
+    }
+    let mut body = six("x");
+    body["language"] = json!("pyhton");
+    server.post("/api/v1/environments", &body).await.problem(400, "unknown_language");
+    body["language"] = json!("bash");
+    let detail = server.post("/api/v1/environments", &body).await.problem(400, "invalid_field");
+    assert!(detail.contains("bash has no packages"), "{detail}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_are_not_more_than_the_owner_allows() {
+    let server = Server::with(|config| {
+        config.environments_per_key = 1;
+        config.concurrency = 1;
+    })
+    .await;
+    // Builds that wait count too.
+    let running = server.post("/api/v1/execute?wait=false", &endless()).await;
+    server.post("/api/v1/environments?wait=false", &six("one")).await.expect(202);
+    let refused = server.post("/api/v1/environments?wait=false", &six("two")).await;
+    refused.problem(409, "too_many_environments");
+    assert_eq!(server.delete("/api/v1/environments/one").await.status, 204);
+    server.post("/api/v1/environments?wait=false", &six("two")).await.expect(202);
+    assert_eq!(server.delete("/api/v1/environments/two").await.status, 204);
+    server.delete(running.header("location")).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_of_the_server_is_not_told_to_clients() {
+    let server = Server::start().await;
+    let directory = server.state.config.environments_directory().join("keyless");
+    std::fs::create_dir_all(&directory).unwrap();
+    std::fs::write(directory.join("damaged.json"), "{").unwrap();
+    for answer in [
+        server.post("/api/v1/execute", &uses("damaged")).await,
+        server.get("/api/v1/environments/damaged").await,
+    ] {
+        let detail = answer.problem(500, "internal");
+        assert!(!detail.contains("damaged.json"), "{detail}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_with_environments_is_in_the_audit_log() {
+    let server = Server::with(|config| config.concurrency = 1).await;
+    let running = server.post("/api/v1/execute?wait=false", &endless()).await;
+    server.post("/api/v1/environments?wait=false", &six("watched")).await.expect(202);
+    assert_eq!(server.delete("/api/v1/environments/watched").await.status, 204);
+    server.delete(running.header("location")).await.expect(200);
+    let actions = async {
+        loop {
+            let records = server.state.store.audit_log(10).await.unwrap();
+            let done = |action: &str| {
+                records.iter().any(|record| record.action == action && record.subject == "watched")
+            };
+            if done("environment.build") && done("environment.remove") {
+                return;
+            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, actions).await.expect("it is not written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_fetches_no_packages_says_so() {
+    let server = Server::with(|config| config.packages = crate::config::Packages::Off).await;
+    let detail = server.post("/api/v1/environments", &six("x")).await.problem(403, "forbidden");
+    assert!(detail.contains("'packages' is off"), "{detail}");
+    let mut body = python("1");
+    body["packages"] = json!(["six"]);
+    let detail = server.post("/api/v1/execute", &body).await.problem(400, "invalid_field");
+    assert!(detail.starts_with("packages: "), "{detail}");
+}

@@ -1,0 +1,310 @@
+//! Environments of clients: packages that a client had installed under a name of its own.
+//!
+//! Each client has a directory in the server's data directory ([`place`]). What is built lies there as
+//! the library writes it; what is being built, or could not be, is known only to this process
+//! ([`build`]). A build waits for its turn among the executions and takes its memory from the same
+//! budget.
+
+mod build;
+mod place;
+mod problem;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use chrono::Utc;
+use sandbox::{
+    Environment, EnvironmentDirectory, EnvironmentName, Environments, LanguageChoice, PackageError,
+    PackageSpec, Sandbox, with_causes,
+};
+use sandbox_api::{Code, Problem};
+use sandbox_store::{AuditRecord, Store};
+use serde_json::{Value, json};
+
+use crate::config::{Config, Packages};
+use crate::work::Work;
+pub(crate) use build::{Build, Progress};
+pub(crate) use place::directory_of;
+
+/// What a client wants to have built, checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) name: EnvironmentName,
+    pub(crate) language: LanguageChoice,
+    pub(crate) packages: Vec<PackageSpec>,
+}
+
+/// The environments that a client can use.
+#[derive(Default)]
+pub(crate) struct Listed {
+    /// Its own that are built.
+    pub(crate) built: Vec<Environment>,
+    /// Its own that are not.
+    pub(crate) builds: Vec<Arc<Build>>,
+    /// Those of the server's owner, which are for everyone.
+    pub(crate) shared: Vec<Environment>,
+}
+
+/// One environment that a client can use.
+pub(crate) enum Found {
+    Own(Environment),
+    Build(Arc<Build>),
+    Shared(Environment),
+}
+
+/// All environments of all clients.
+pub(crate) struct ClientEnvironments {
+    sandbox: Arc<Sandbox>,
+    store: Arc<dyn Store>,
+    work: Arc<Work>,
+    /// The directories of clients are in here.
+    root: PathBuf,
+    most: usize,
+    packages: Packages,
+    builds: Mutex<Builds>,
+}
+
+/// What is not built, by client and name.
+#[derive(Default)]
+struct Builds {
+    by_name: HashMap<(Option<String>, EnvironmentName), Arc<Build>>,
+    is_closed: bool,
+}
+
+impl ClientEnvironments {
+    pub(crate) fn new(
+        sandbox: Arc<Sandbox>,
+        store: Arc<dyn Store>,
+        work: Arc<Work>,
+        config: &Config,
+    ) -> Self {
+        Self {
+            sandbox,
+            store,
+            work,
+            root: config.environments_directory(),
+            most: config.environments_per_key,
+            packages: config.packages,
+            builds: Mutex::default(),
+        }
+    }
+
+    /// Begins a build, or says why not. It goes on even if nobody waits for it.
+    pub(crate) async fn begin(
+        self: &Arc<Self>,
+        owner: Option<String>,
+        wanted: Wanted,
+    ) -> Result<Arc<Build>, Problem> {
+        if self.packages == Packages::Off {
+            let reason = "this server fetches no packages: its setting 'packages' is off";
+            return Err(Problem::new(Code::Forbidden, reason));
+        }
+        let (this, language) = (Arc::clone(self), wanted.language.clone());
+        let directory = self.directory(owner.as_deref());
+        let names = blocking(move || {
+            let resolved = this.sandbox.runtimes().resolve(&language);
+            resolved.map_err(|error| problem::of(&error.into()))?;
+            directory.names().map_err(|error| problem::of(&error))
+        });
+        let build = self.enter(owner.clone(), &wanted, &names.await?)?;
+        let (this, begun) = (Arc::clone(self), Arc::clone(&build));
+        tokio::spawn(async move { this.carry_out(owner, wanted, &begun).await });
+        Ok(build)
+    }
+
+    /// What this client has and may use.
+    pub(crate) async fn list(self: &Arc<Self>, owner: Option<String>) -> Result<Listed, Problem> {
+        let builds = {
+            let builds = self.lock();
+            let own = builds.by_name.iter().filter(|((whose, _), _)| *whose == owner);
+            own.map(|(_, build)| Arc::clone(build)).collect()
+        };
+        let directory = self.directory(owner.as_deref());
+        blocking(move || {
+            let built = directory.list().map_err(|error| problem::of(&error))?;
+            let shared = Environments::list().map_err(|error| problem::of(&error))?;
+            Ok(Listed { built, builds, shared })
+        })
+        .await
+    }
+
+    /// One that this client has or may use; its own first.
+    pub(crate) async fn find(
+        self: &Arc<Self>,
+        owner: Option<String>,
+        name: EnvironmentName,
+    ) -> Result<Found, Problem> {
+        if let Some(build) = self.lock().by_name.get(&(owner.clone(), name.clone())) {
+            return Ok(Found::Build(Arc::clone(build)));
+        }
+        let directory = self.directory(owner.as_deref());
+        blocking(move || match directory.find(&name) {
+            Ok(environment) => Ok(Found::Own(environment)),
+            Err(PackageError::NoSuchEnvironment(_)) => {
+                Environments::find(&name).map(Found::Shared).map_err(|error| problem::of(&error))
+            }
+            Err(error) => Err(problem::of(&error)),
+        })
+        .await
+    }
+
+    /// Forgets one of this client's own; a build of it is ended.
+    pub(crate) async fn remove(
+        self: &Arc<Self>,
+        owner: Option<String>,
+        name: EnvironmentName,
+    ) -> Result<(), Problem> {
+        let build = self.lock().by_name.remove(&(owner.clone(), name.clone()));
+        if let Some(build) = &build {
+            build.cancel();
+        }
+        match self.find(owner.clone(), name.clone()).await {
+            Ok(Found::Own(_)) => {
+                let directory = self.directory(owner.as_deref());
+                let removed = name.clone();
+                let remove = move || directory.remove(&removed);
+                blocking(move || remove().map_err(|error| problem::of(&error))).await?;
+            }
+            Ok(Found::Shared(_)) if build.is_none() => {
+                let reason = format!("'{name}' is the server's own, and for everyone");
+                return Err(Problem::new(Code::Forbidden, reason));
+            }
+            Err(problem) if build.is_none() => return Err(problem),
+            _ => {}
+        }
+        self.audit(owner, "environment.remove", &name, Value::Null).await;
+        Ok(())
+    }
+
+    /// Forgets a build that failed, once its client was told.
+    pub(crate) fn forget(&self, owner: Option<String>, name: &EnvironmentName) {
+        let mut builds = self.lock();
+        let key = (owner, name.clone());
+        if builds.by_name.get(&key).is_some_and(|build| build.has_failed()) {
+            builds.by_name.remove(&key);
+        }
+    }
+
+    /// Begins nothing more, and ends what was begun.
+    pub(crate) fn stop(&self) {
+        let mut builds = self.lock();
+        builds.is_closed = true;
+        for build in builds.by_name.values() {
+            build.cancel();
+        }
+    }
+
+    /// Keeps the name for a build, if it is free and there is room for one more.
+    fn enter(
+        &self,
+        owner: Option<String>,
+        wanted: &Wanted,
+        built: &[EnvironmentName],
+    ) -> Result<Arc<Build>, Problem> {
+        let mut builds = self.lock();
+        if builds.is_closed {
+            return Err(Problem::new(Code::Unavailable, "the server is stopping"));
+        }
+        let key = (owner, wanted.name.clone());
+        let is_building = builds.by_name.get(&key).is_some_and(|build| !build.has_failed());
+        if is_building || built.contains(&wanted.name) {
+            let reason = "there is one of this name: remove it first, or take another name";
+            return Err(Problem::new(Code::AlreadyExists, reason));
+        }
+        let others = builds.by_name.keys().filter(|other| other.0 == key.0 && **other != key);
+        if built.len() + others.count() >= self.most {
+            let reason = format!("there are {} already, the most here: remove one", self.most);
+            return Err(Problem::new(Code::TooManyEnvironments, reason));
+        }
+        let new = Arc::new(Build::new(wanted.clone()));
+        builds.by_name.insert(key, Arc::clone(&new));
+        Ok(new)
+    }
+
+    async fn carry_out(self: Arc<Self>, owner: Option<String>, wanted: Wanted, build: &Arc<Build>) {
+        let (name, language) = (wanted.name.clone(), wanted.language.to_string());
+        let packages: Vec<_> = wanted.packages.iter().map(ToString::to_string).collect();
+        let result = self.build(owner.clone(), wanted, build).await;
+        let outcome =
+            result.as_ref().map_or_else(|problem| json!(problem.code), |_| json!("built"));
+        let detail = json!({ "language": language, "packages": packages, "outcome": outcome });
+        self.audit(owner.clone(), "environment.build", &name, detail).await;
+        if result.is_ok() && !self.leave(owner.clone(), &name, build) {
+            // It was removed in the moment in which it was done.
+            let directory = self.directory(owner.as_deref());
+            let _ = blocking(move || directory.remove(&name).map_err(|error| problem::of(&error)))
+                .await;
+        }
+        build.end(result);
+    }
+
+    /// From here on it is found in the directory. False if it was removed meanwhile.
+    fn leave(&self, owner: Option<String>, name: &EnvironmentName, build: &Arc<Build>) -> bool {
+        let mut builds = self.lock();
+        let key = (owner, name.clone());
+        let is_wanted = builds.by_name.get(&key).is_some_and(|found| Arc::ptr_eq(found, build));
+        if is_wanted {
+            builds.by_name.remove(&key);
+        }
+        is_wanted
+    }
+
+    async fn build(
+        &self,
+        owner: Option<String>,
+        wanted: Wanted,
+        build: &Build,
+    ) -> Result<Environment, Problem> {
+        let turn = tokio::select! {
+            turn = self.work.turn(owner.clone(), Environments::build_memory()) => turn?,
+            () = build.cancelled() => return Err(problem::of(&PackageError::Cancelled)),
+        };
+        let (sandbox, cancel) = (Arc::clone(&self.sandbox), build.token());
+        let directory = self.directory(owner.as_deref());
+        let Wanted { name, language, packages } = wanted;
+        blocking(move || {
+            let environments = sandbox.environments();
+            let mut progress = |_: &str| {};
+            let result = environments
+                .build_in(&directory, name, &language, &packages, &mut progress, &cancel)
+                .map_err(|error| problem::of(&error));
+            // Only now are its sandboxes gone.
+            drop(turn);
+            result
+        })
+        .await
+    }
+
+    fn directory(&self, owner: Option<&str>) -> EnvironmentDirectory {
+        EnvironmentDirectory::at(directory_of(&self.root, owner))
+    }
+
+    async fn audit(
+        &self,
+        actor: Option<String>,
+        action: &str,
+        name: &EnvironmentName,
+        detail: Value,
+    ) {
+        let (action, subject) = (action.to_owned(), name.to_string());
+        let record = AuditRecord { at: Utc::now(), actor, action, subject, detail };
+        // A failure must not undo what was done.
+        if let Err(error) = self.store.audit(record).await {
+            tracing::error!(%name, error = with_causes(&error), "no audit record");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Builds> {
+        // Nothing that panics is done while it is held.
+        self.builds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Files are read, and packages built, where nobody is held up.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "a failure of the server")))
+}

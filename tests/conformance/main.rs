@@ -25,4 +25,5 @@ mod terminals;
 mod time;
 mod toolchains;
 mod volumes;
+mod workspaces;
 mod world;

@@ -10,7 +10,7 @@ use sandbox_core::{
 use crate::engine::Engine;
 use crate::events::{Events, Listener};
 use crate::store::Store;
-use crate::{Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, plan};
+use crate::{Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, Workspaces, plan};
 
 /// Executes requests. Make one and share it: executions through `&self` run in parallel.
 pub struct Sandbox {
@@ -37,6 +37,7 @@ pub struct SandboxBuilder {
     runtimes_directory: Option<PathBuf>,
     runtimes: Option<Arc<Runtimes>>,
     store_directory: Option<PathBuf>,
+    workspaces: Option<Workspaces>,
     remembers_compiled: bool,
     hooks: Vec<Box<dyn Hooks>>,
 }
@@ -55,6 +56,7 @@ impl Sandbox {
             runtimes_directory: None,
             runtimes: None,
             store_directory: None,
+            workspaces: None,
             remembers_compiled: true,
             hooks: Vec::new(),
         }
@@ -178,6 +180,12 @@ impl SandboxBuilder {
         self
     }
 
+    /// Keeps workspaces here instead of in the user's data directory.
+    pub fn workspaces(mut self, workspaces: Workspaces) -> Self {
+        self.workspaces = Some(workspaces);
+        self
+    }
+
     /// Compiles every program anew, also one that was compiled before.
     pub fn without_compile_cache(mut self) -> Self {
         self.remembers_compiled = false;
@@ -212,6 +220,7 @@ impl SandboxBuilder {
             hooks: self.hooks,
             // What needs it will say so; an interpreter does not.
             store: store.map_err(|error| with_causes(&error)),
+            workspaces: self.workspaces,
             // What was made with a wall missing is for nobody else.
             remembers_compiled: self.remembers_compiled && walls_stand,
         };

@@ -11,7 +11,11 @@ use tar::{Builder, EntryType, Header};
 pub(super) fn write(content: File, into: impl Write) -> io::Result<()> {
     let mut reader = SnapshotReader::new(content)?;
     let mut archive = Builder::new(into);
-    while let Some(entry) = reader.next_entry()? {
+    while let Some(mut entry) = reader.next_entry()? {
+        if entry.kind == Kind::Directory {
+            // As tar itself writes it.
+            entry.path.push(b'/');
+        }
         let path = Path::new(OsStr::from_bytes(&entry.path));
         let mut header = header(&entry);
         match entry.kind {

@@ -73,7 +73,7 @@ pub struct ExecuteRequest {
     /// A named environment that is there for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
-    /// A named directory that outlives it.
+    /// A named directory that outlives it: `NAME`, or `NAME:ro` to keep nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// Where the report is sent when it is there.

@@ -42,6 +42,10 @@ pub enum Code {
     MethodNotAllowed,
     /// The idempotency key was used for another request.
     IdempotencyConflict,
+    /// Another execution writes to the workspace.
+    WorkspaceInUse,
+    /// The client has as many workspaces as it may have.
+    WorkspaceLimit,
     /// Too many requests from one client.
     RateLimited,
     /// The client has as many executions as it may have.
@@ -63,7 +67,7 @@ impl Code {
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::IdempotencyConflict => 409,
+            Self::IdempotencyConflict | Self::WorkspaceInUse | Self::WorkspaceLimit => 409,
             Self::CodeTooLarge => 413,
             Self::LanguageUnavailable => 422,
             Self::RateLimited | Self::QuotaExceeded => 429,
@@ -85,6 +89,8 @@ impl Code {
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "Not by this method",
             Self::IdempotencyConflict => "The idempotency key was used before",
+            Self::WorkspaceInUse => "The workspace is in use",
+            Self::WorkspaceLimit => "Too many workspaces",
             Self::RateLimited => "Too many requests",
             Self::QuotaExceeded => "Too many executions at once",
             Self::QueueFull => "The queue is full",

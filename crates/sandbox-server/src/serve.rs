@@ -24,7 +24,7 @@ use crate::keys::Keys;
 use crate::logging;
 use crate::metrics::Metrics;
 use crate::state::AppState;
-use crate::work::Work;
+use crate::work::{Work, workspace};
 
 use signals::Signals;
 
@@ -79,7 +79,8 @@ async fn build(config: Config) -> Result<AppState> {
             config.listen
         );
     }
-    let sandbox = tokio::task::spawn_blocking(|| Sandbox::builder().build()).await;
+    let builder = Sandbox::builder().workspaces(workspace::of_server(&config));
+    let sandbox = tokio::task::spawn_blocking(|| builder.build()).await;
     let sandbox = sandbox.context("the start of the sandbox broke off")?;
     let sandbox = Arc::new(sandbox.context("no sandbox can be started here")?);
     let config = Arc::new(config);

@@ -111,15 +111,17 @@ impl Engine {
         Ok(report)
     }
 
+    /// All workspaces there are here.
+    pub(crate) fn workspaces(&self) -> Result<Workspaces, WorkspaceError> {
+        self.workspaces.clone().map_or_else(Workspaces::of_user, Ok)
+    }
+
     /// The workspace that the request names, for this execution.
     fn claim_workspace(&self, request: &Request) -> Result<Option<Claim>, WorkspaceError> {
         let Some(choice) = request.workspace() else {
             return Ok(None);
         };
-        let workspaces = match &self.workspaces {
-            Some(workspaces) => workspaces.clone(),
-            None => Workspaces::of_user()?,
-        };
+        let workspaces = self.workspaces()?;
         let workspaces = match request.workspaces_of() {
             Some(owner) => workspaces.of_owner(owner),
             None => workspaces,

@@ -10,7 +10,10 @@ use sandbox_core::{
 use crate::engine::Engine;
 use crate::events::{Events, Listener};
 use crate::store::Store;
-use crate::{Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, Workspaces, plan};
+use crate::{
+    Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
+    plan,
+};
 
 /// Executes requests. Make one and share it: executions through `&self` run in parallel.
 pub struct Sandbox {
@@ -70,6 +73,11 @@ impl Sandbox {
     /// The environments of this user.
     pub fn environments(&self) -> Environments<'_> {
         Environments::of(&self.engine)
+    }
+
+    /// The workspaces that requests to this sandbox name.
+    pub fn workspaces(&self) -> Result<Workspaces, WorkspaceError> {
+        self.engine.workspaces()
     }
 
     /// What can be enforced on this host.

@@ -11,7 +11,9 @@ use utoipa::openapi::security::{
 use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, Response, ResponseBuilder};
 use utoipa::{Modify, OpenApi};
 
-use super::{batch, environments, execute, executions, health, ready, runtimes, schema, stream};
+use super::{
+    batch, environments, execute, executions, health, ready, runtimes, schema, stream, workspaces,
+};
 
 /// The API as OpenAPI 3.1.
 #[derive(OpenApi)]
@@ -29,6 +31,11 @@ use super::{batch, environments, execute, executions, health, ready, runtimes, s
         executions::list,
         runtimes::list,
         environments::list,
+        workspaces::list,
+        workspaces::show,
+        workspaces::import,
+        workspaces::remove,
+        workspaces::export,
         health::health,
         ready::ready,
         health::metrics
@@ -36,6 +43,7 @@ use super::{batch, environments, execute, executions, health, ready, runtimes, s
     components(schemas(schema::Event, Problem, Code)),
     tags(
         (name = "executions", description = "Run code, and see what came of it"),
+        (name = "workspaces", description = "Directories that outlive executions"),
         (name = "server", description = "What this server has and how it is"),
     ),
     modifiers(&Everywhere)
@@ -61,7 +69,7 @@ impl Modify for Everywhere {
             SecurityRequirement::new("header", none),
         ]);
         for item in document.paths.paths.values_mut() {
-            let operations = [&mut item.get, &mut item.post, &mut item.delete];
+            let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
             for operation in operations.into_iter().flatten() {
                 let problem = Ref::from_response_name("Problem");
                 operation.responses.responses.insert("default".to_owned(), problem.into());

@@ -39,6 +39,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     found("memory_budget", memory_budget),
     text("queue_bound", "1000"),
     text("quota_per_key", "100"),
+    text("workspace_size", "256M"),
+    text("workspaces_per_key", "20"),
     text("requests_per_minute", "600"),
     text("burst", "100"),
     text("wait_limit", "60s"),

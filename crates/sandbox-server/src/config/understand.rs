@@ -25,6 +25,8 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         memory_budget: settled.read("memory_budget", size)?,
         queue_bound: settled.read("queue_bound", number)?,
         quota_per_key: settled.read("quota_per_key", number)?,
+        workspace_size: settled.read("workspace_size", size)?,
+        workspaces_per_key: settled.read("workspaces_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number)?,
         burst: settled.read("burst", number)?,
         wait_limit: settled.read("wait_limit", duration)?,

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
 use super::shared::{Shared, store_failed};
+use super::workspace;
 
 /// What a client gets for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +45,7 @@ pub(super) async fn accept(
         return Err(Problem::new(Code::CodeTooLarge, reason));
     }
     let labels = asked.labels.clone();
-    let Checked { request, needs, json } = check(shared, asked).await?;
+    let Checked { request, needs, json } = check(shared, asked, owner.clone()).await?;
     refuse_too_much_memory(shared, &request, &needs)?;
     let created_at = Utc::now();
     let live = Live::new(owner.clone(), request, needs, idempotency.clone(), created_at);
@@ -67,15 +68,20 @@ pub(super) async fn accept(
 
 /// Checks the request where it holds nobody up: large ones take time, and a language that is asked for
 /// the first time is looked for on the host.
-async fn check(shared: &Arc<Shared>, asked: ExecuteRequest) -> Result<Checked, Problem> {
+async fn check(
+    shared: &Arc<Shared>,
+    asked: ExecuteRequest,
+    owner: Option<String>,
+) -> Result<Checked, Problem> {
     let _turn = match &asked.template {
         Some(_) => shared.templates.acquire().await.ok(),
         None => None,
     };
     let sandbox = Arc::clone(&shared.sandbox);
     let checking = tokio::task::spawn_blocking(move || {
-        let request = convert(&asked, None)?;
+        let request = convert(&asked, owner.as_deref(), None)?;
         let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
+        workspace::check(&sandbox, &request)?;
         let json = serde_json::to_value(&asked)
             .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         Ok(Checked { request, needs, json })

@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::events::{Journal, Reading};
+use super::workspace;
 
 /// An execution from acceptance to its end.
 pub(super) struct Live {
@@ -19,6 +20,8 @@ pub(super) struct Live {
     pub(super) needs: Requirements,
     pub(super) idempotency: Option<Idempotency>,
     pub(super) created_at: DateTime<Utc>,
+    /// The workspace of its owner that it may replace.
+    pub(super) writes_to: Option<String>,
     /// The same on a clock that is never set.
     pub(super) accepted: Instant,
     /// Ends the program, whoever asks.
@@ -53,6 +56,7 @@ impl Live {
     ) -> Self {
         let live = Self {
             id: request.id().to_string(),
+            writes_to: workspace::written_by(&request),
             owner,
             needs,
             idempotency,

@@ -7,6 +7,7 @@
 mod template;
 
 mod convert;
+pub(crate) mod workspace;
 
 mod events;
 mod live;

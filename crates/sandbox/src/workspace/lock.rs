@@ -21,6 +21,12 @@ impl Lock {
             let file = open(path)?;
             match file.try_lock() {
                 Ok(()) => {}
+                // Somebody who only looks shares the lock for a moment; somebody who writes does not.
+                Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
+                    drop(file);
+                    std::thread::yield_now();
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => {
                     return Err(WorkspaceError::io("lock", path)(error));
@@ -56,7 +62,8 @@ pub(super) fn touch(path: &Path) {
 
 /// Whether somebody has the lock.
 pub(super) fn is_taken(path: &Path) -> bool {
-    File::open(path).is_ok_and(|file| matches!(file.try_lock(), Err(TryLockError::WouldBlock)))
+    let is_exclusive = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+    File::open(path).is_ok_and(is_exclusive)
 }
 
 fn open(path: &Path) -> Result<File, WorkspaceError> {
@@ -80,6 +87,20 @@ fn is_still_there(file: &File, path: &Path) -> Result<bool, WorkspaceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looking_does_not_keep_anybody_out() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let looking = open(&path).unwrap();
+        looking.lock_shared().unwrap();
+        assert!(!is_taken(&path));
+        std::thread::scope(|scope| {
+            let taken = scope.spawn(|| Lock::take_if_free(&path).unwrap().is_some());
+            drop(looking);
+            assert!(taken.join().unwrap(), "a look was taken for a writer");
+        });
+    }
 
     #[test]
     fn one_at_a_time_also_after_the_file_was_removed() {

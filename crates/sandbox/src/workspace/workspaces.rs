@@ -4,7 +4,9 @@ use std::path::Path;
 
 use chrono::{DateTime, Utc};
 use sandbox_backends::snapshot::SnapshotReader;
-use sandbox_core::{WorkspaceChoice, WorkspaceName, WorkspaceQuota, WorkspaceSize};
+use sandbox_core::{
+    WorkspaceAccess, WorkspaceChoice, WorkspaceName, WorkspaceQuota, WorkspaceSize,
+};
 use serde::{Deserialize, Serialize};
 use tempfile::NamedTempFile;
 
@@ -145,6 +147,20 @@ impl Workspaces {
         }
         drop(lock);
         taken.and_then(|()| self.find(name))
+    }
+
+    /// Why one could not be used now, without using it.
+    pub fn check(&self, choice: &WorkspaceChoice) -> Result<(), WorkspaceError> {
+        match choice.access {
+            WorkspaceAccess::ReadOnly => self.open(&choice.name).map(drop),
+            WorkspaceAccess::ReadWrite => {
+                self.refuse_too_many(&choice.name)?;
+                if lock::is_taken(&self.directory.lock(&choice.name)) {
+                    return Err(WorkspaceError::InUse(choice.name.clone()));
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Takes one for an execution.

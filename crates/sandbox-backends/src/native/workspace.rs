@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::ops::Bound;
 use std::os::fd::BorrowedFd;
 
 use sandbox_core::{
@@ -87,21 +88,23 @@ fn known_files(workspace: &WorkspacePlan) -> Result<BTreeSet<Vec<u8>>, BackendEr
 /// A file of the request may take the place of one that was kept, but not of a directory, nor may it lie
 /// in what is none.
 fn refuse_clashes(content: &File, files: &[InputFile]) -> Result<(), BackendError> {
+    let places: BTreeSet<&[u8]> = files.iter().map(|file| file.path.as_str().as_bytes()).collect();
     let mut reader = SnapshotReader::new(content).map_err(unreadable)?;
     while let Some(entry) = reader.next_entry().map_err(unreadable)? {
-        let clash = files.iter().find(|file| {
-            let rest = file.path.as_str().as_bytes().strip_prefix(entry.path.as_slice());
-            match entry.kind {
-                Kind::Directory => rest.is_some_and(<[u8]>::is_empty),
-                Kind::File | Kind::Link => rest.is_some_and(|rest| rest.starts_with(b"/")),
-            }
-        });
+        let clash = if entry.kind == Kind::Directory {
+            places.get(entry.path.as_slice()).copied()
+        } else {
+            let inside = [entry.path.as_slice(), b"/"].concat();
+            let from = (Bound::Included(inside.as_slice()), Bound::Unbounded);
+            let next = places.range::<[u8], _>(from).next().copied();
+            next.filter(|path| path.starts_with(&inside))
+        };
         if let Some(file) = clash {
             let path = String::from_utf8_lossy(&entry.path).escape_debug().to_string();
             let is = if entry.kind == Kind::Directory { "a directory" } else { "no directory" };
             return Err(BackendError::Refused(format!(
                 "the file '{}' cannot be placed: '{path}' in the workspace is {is}",
-                file.path
+                String::from_utf8_lossy(file)
             )));
         }
     }

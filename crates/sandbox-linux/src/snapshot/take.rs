@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -38,7 +39,7 @@ pub fn take(
     let mut walk = Walk {
         writer: SnapshotWriter::new(into)?,
         quota,
-        own,
+        own: own.iter().map(|file| (file.path.as_str().as_bytes(), *file)).collect(),
         left_out: Vec::new(),
         pending: Vec::new(),
     };
@@ -70,7 +71,8 @@ enum Stop {
 struct Walk<'a> {
     writer: SnapshotWriter<&'a File>,
     quota: WorkspaceQuota,
-    own: &'a [&'a InputFile],
+    /// By their paths.
+    own: BTreeMap<&'a [u8], &'a InputFile>,
     left_out: Vec<SkippedFile>,
     /// Directories around files of the request: part of the workspace only if something else is in them.
     pending: Vec<Entry>,
@@ -163,7 +165,7 @@ impl Walk<'_> {
         let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
         let entry = entry(path, Kind::File, size, stat);
         // Before a byte of it is read: what a sparse file says it holds may be more than any disk.
-        let own = self.own.iter().find(|file| file.path.as_str().as_bytes() == entry.path);
+        let own = self.own.get(entry.path.as_slice()).copied();
         if own.is_none_or(|own| own.contents.len() as u64 != size) {
             self.check(&entry)?;
         }
@@ -196,10 +198,9 @@ impl Walk<'_> {
     }
 
     fn holds_own_files(&self, path: &[u8]) -> bool {
-        self.own.iter().any(|file| {
-            let rest = file.path.as_str().as_bytes().strip_prefix(path);
-            rest.is_some_and(|rest| rest.starts_with(b"/"))
-        })
+        let inside = [path, b"/"].concat();
+        let next = self.own.range(inside.as_slice()..).next();
+        next.is_some_and(|(path, _)| path.starts_with(&inside))
     }
 
     fn check(&self, entry: &Entry) -> Result<(), Stop> {

@@ -6,10 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use sandbox::{
-    ByteSize, ExecuteError, Report, RequestBuilder, Sandbox, Status, Stdin, WorkspaceError,
-    WorkspaceQuota, WorkspaceReport, Workspaces,
+    ByteSize, ExecuteError, Protection, Report, RequestBuilder, Sandbox, Status, Stdin,
+    WorkspaceError, WorkspaceQuota, WorkspaceReport, Workspaces,
 };
 use sandbox_tests::backend::{show, with_each_backend_set_up};
+use sandbox_tests::skip::skip;
 use sandbox_tests::user::as_ordinary_user;
 
 use crate::table::{bash, c, mib, millis, python};
@@ -231,6 +232,25 @@ fn no_more_than_the_quota_can_be_written() {
         let report = host.run(request.workspace("w"));
         assert_eq!((report.stdout.as_str(), report.exit_code), ("fits\n", 1));
         assert!(of(&report).saved);
+    });
+}
+
+#[test]
+fn a_workspace_counts_against_the_memory_limit() {
+    let place = tempfile::tempdir().unwrap();
+    let workspaces = Workspaces::in_directory(&place.path().join("w"));
+    let set_up = |builder: sandbox::SandboxBuilder| builder.workspaces(workspaces.clone());
+    with_each_backend_set_up(set_up, |sandbox| {
+        let missing = &sandbox.capabilities().missing;
+        if missing.iter().any(|missing| missing.protection == Protection::Memory) {
+            return skip("workspace_memory", "memory is not limited here");
+        }
+        let host = Host { sandbox, workspaces: &workspaces };
+        host.output("head -c 60M /dev/zero > file");
+        let limits = limits!(with_memory(mib(16)));
+        let report = host.run(bash("true").limits(limits).workspace("w"));
+        assert_eq!((report.status, of(&report).saved), (Status::MemoryLimit, false));
+        assert_eq!(host.output("stat -c %s file"), "62914560\n");
     });
 }
 

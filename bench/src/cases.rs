@@ -249,6 +249,7 @@ fn plan(payload: Payload) -> StagePlan {
         network: NetworkPolicy::None,
         gate: None,
         volumes: Vec::new(),
+        workspace: None,
         trees: Vec::new(),
         collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),

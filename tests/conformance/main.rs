@@ -26,4 +26,5 @@ mod terminals;
 mod time;
 mod toolchains;
 mod volumes;
+mod workspaces;
 mod world;

@@ -75,6 +75,7 @@ fn visit(place: &HostPort, gate: Option<Gate>) -> String {
         network: NetworkPolicy::None,
         gate,
         volumes: Vec::new(),
+        workspace: None,
         trees: Vec::new(),
         collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),

@@ -1,6 +1,8 @@
 //! What builds the walls in a test that holds for every builder of walls.
 
-use sandbox::{ExecuteError, Report, RequestBuilder, ResolveError, Sandbox, StartError};
+use sandbox::{
+    ExecuteError, Report, RequestBuilder, ResolveError, Sandbox, SandboxBuilder, StartError,
+};
 
 use crate::skip::skip;
 
@@ -9,21 +11,29 @@ pub struct BackendUnderTest {
     /// Its name in the words of a failing test.
     pub name: &'static str,
     /// Makes a sandbox that uses it.
-    pub start: fn() -> Result<Sandbox, StartError>,
+    pub start: fn(SandboxBuilder) -> Result<Sandbox, StartError>,
 }
 
 /// Every backend there is. Another one is plugged in by a line here.
 pub const BACKENDS: &[BackendUnderTest] = &[BackendUnderTest { name: "native", start: native }];
 
 /// What is tested must happen, also where it happened before.
-fn native() -> Result<Sandbox, StartError> {
-    Sandbox::builder().without_compile_cache().build()
+fn native(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
+    builder.without_compile_cache().build()
 }
 
 /// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.
 pub fn with_each_backend(test: impl Fn(&Sandbox)) {
+    with_each_backend_set_up(|builder| builder, test);
+}
+
+/// The same with a sandbox that is set up in some other way.
+pub fn with_each_backend_set_up(
+    set_up: impl Fn(SandboxBuilder) -> SandboxBuilder,
+    test: impl Fn(&Sandbox),
+) {
     for backend in BACKENDS {
-        let sandbox = (backend.start)();
+        let sandbox = (backend.start)(set_up(Sandbox::builder()));
         let sandbox = sandbox.unwrap_or_else(|error| {
             panic!("{} cannot be started: {}", backend.name, sandbox::with_causes(&error))
         });

@@ -89,7 +89,7 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub environment: Option<String>,
-    /// A named directory that outlives it.
+    /// A named directory that outlives it: `NAME`, or `NAME:ro` to keep nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
     /// Where the report is sent when it is there: an `http` or `https` URL at a public address, or one that

@@ -48,6 +48,10 @@ pub enum Code {
     TooManyEnvironments,
     /// The package manager does not install these.
     PackagesRefused,
+    /// Another execution writes to the workspace.
+    WorkspaceInUse,
+    /// The client has as many workspaces as it may have.
+    WorkspaceLimit,
     /// Too many requests from one client.
     RateLimited,
     /// The client has as many executions as it may have.
@@ -69,7 +73,11 @@ impl Code {
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
-            Self::IdempotencyConflict | Self::AlreadyExists | Self::TooManyEnvironments => 409,
+            Self::IdempotencyConflict
+            | Self::AlreadyExists
+            | Self::TooManyEnvironments
+            | Self::WorkspaceInUse
+            | Self::WorkspaceLimit => 409,
             Self::CodeTooLarge => 413,
             Self::LanguageUnavailable | Self::PackagesRefused => 422,
             Self::RateLimited | Self::QuotaExceeded => 429,
@@ -94,6 +102,8 @@ impl Code {
             Self::AlreadyExists => "The name is taken",
             Self::TooManyEnvironments => "Too many environments",
             Self::PackagesRefused => "The packages cannot be installed",
+            Self::WorkspaceInUse => "The workspace is in use",
+            Self::WorkspaceLimit => "Too many workspaces",
             Self::RateLimited => "Too many requests",
             Self::QuotaExceeded => "Too many executions at once",
             Self::QueueFull => "The queue is full",

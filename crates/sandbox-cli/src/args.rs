@@ -6,6 +6,7 @@ mod one_line;
 mod run;
 mod server;
 mod values;
+mod workspace;
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
@@ -15,9 +16,10 @@ pub(crate) use one_line::one_line;
 pub(crate) use run::{Format, RunArgs};
 pub(crate) use server::{ServerArgs, server_behind_command};
 pub(crate) use values::IsolationChoice;
+pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs};
 
 const USAGE: &str = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]
-       sandbox-run runtimes | doctor | env | cache [clear] | completions SHELL";
+       sandbox-run runtimes | doctor | env | workspace | cache [clear] | completions SHELL";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -62,6 +64,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Build, list and remove environments (packages)
     Env(EnvArgs),
+    /// List, show, remove, export and import workspaces
+    Workspace(WorkspaceArgs),
     /// Show and clear the compile cache
     Cache(CacheArgs),
     /// Print a completion script for a shell

@@ -13,6 +13,7 @@ mod request;
 mod run;
 mod runtimes;
 mod signals;
+mod workspace;
 mod write_files;
 
 use std::io::{self, Write};
@@ -48,6 +49,7 @@ fn carry_out(command: Command) -> Result<u8, Failure> {
         Command::Runtimes(args) => runtimes::list(&args),
         Command::Doctor(args) => doctor::examine(&args),
         Command::Env(args) => env::carry_out(&args),
+        Command::Workspace(args) => workspace::carry_out(&args),
         Command::Cache(args) => cache::carry_out(&args),
         Command::Completions(args) => completions::print(args.shell),
     }

@@ -70,6 +70,9 @@ fn surroundings(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBu
     if let Some(name) = &args.environment {
         builder = builder.environment(name.as_str());
     }
+    if let Some(workspace) = &args.workspace {
+        builder = builder.workspace(workspace.to_string());
+    }
     if let Some(directory) = &args.workdir {
         builder = builder.workdir(directory);
     }

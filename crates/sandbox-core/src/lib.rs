@@ -21,6 +21,7 @@ mod package;
 mod request;
 mod snippet;
 mod volume;
+mod workspace;
 
 mod status;
 
@@ -60,3 +61,7 @@ pub use snippet::{Place, Snippet};
 pub use status::{Stage, Status};
 pub use time::{InvalidDuration, format_duration, parse_duration};
 pub use volume::{InvalidVolume, Volume, VolumeAccess};
+pub use workspace::{
+    InvalidWorkspace, WorkspaceAccess, WorkspaceChoice, WorkspaceName, WorkspaceOutcome,
+    WorkspacePlan, WorkspaceQuota, WorkspaceReport, WorkspaceSize,
+};

@@ -9,7 +9,7 @@ use crate::glob::Glob;
 
 use crate::{
     ByteSize, Gate, InputFile, Limits, NetworkPolicy, Protection, Stage, StageFigures, Violation,
-    Volume,
+    Volume, WorkspaceOutcome, WorkspacePlan,
 };
 
 /// What comes in on standard input.
@@ -50,6 +50,8 @@ pub struct StagePlan {
     pub volumes: Vec<Volume>,
     /// What of the host it needs to see beside the system's own programs: a toolchain, a layer.
     pub trees: Vec<Tree>,
+    /// The workspace whose files are in the work directory.
+    pub workspace: Option<WorkspacePlan>,
     /// What to bring back afterwards.
     pub collect: CollectRule,
     /// Protections the request can do without.
@@ -134,6 +136,8 @@ pub enum Ending {
     TooMuchOutput,
     /// It left more in collected files than allowed.
     TooManyFiles,
+    /// It left what its workspace cannot hold.
+    TooMuchForWorkspace,
     /// The client asked for its end.
     Cancelled,
 }
@@ -159,6 +163,8 @@ pub struct StageOutcome {
     pub files: Vec<CollectedFile>,
     /// Files left where they were.
     pub skipped: Vec<SkippedFile>,
+    /// What became of its workspace, if it had one.
+    pub workspace: Option<WorkspaceOutcome>,
     /// What really stood.
     pub enforced: Vec<Protection>,
     /// System calls that were denied.

@@ -6,7 +6,9 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{CollectedFile, ExecutionId, Isolation, Protection, SkippedFile, Stage, Status};
+use crate::{
+    CollectedFile, ExecutionId, Isolation, Protection, SkippedFile, Stage, Status, WorkspaceReport,
+};
 
 /// The result of an execution. Its JSON form is fixed: programs outside read it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -62,6 +64,9 @@ pub struct Report {
     /// Names that fitted a pattern and were left where they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_files: Vec<SkippedFile>,
+    /// What became of the workspace, if the request named one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<WorkspaceReport>,
     /// Protections really in force.
     pub enforced: Vec<Protection>,
     /// Protections that were wanted and not in force, because the request allowed it.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::glob::{Glob, InvalidGlob};
 use crate::{
-    EnvironmentName, ExecutionId, InvalidEnvironmentName, InvalidPackage, InvalidPath, Limits,
-    NetworkPolicy, PackageSpec, Protection, RelativePath, Snippet, Stdin, Volume,
+    EnvironmentName, ExecutionId, InvalidEnvironmentName, InvalidPackage, InvalidPath,
+    InvalidWorkspace, Limits, NetworkPolicy, PackageSpec, Protection, RelativePath, Snippet, Stdin,
+    Volume, WorkspaceChoice,
 };
 
 /// A language by name or alias, and a version if only that one will do: `python`, `python@3.11`.
@@ -49,6 +50,8 @@ pub struct Request {
     pub(crate) packages: Vec<PackageSpec>,
     pub(crate) environment: Option<EnvironmentName>,
     pub(crate) environments: Option<PathBuf>,
+    pub(crate) workspace: Option<WorkspaceChoice>,
+    pub(crate) workspaces_of: Option<String>,
     pub(crate) snippet: Option<Snippet>,
 }
 
@@ -80,6 +83,9 @@ pub enum InvalidRequest {
     /// An environment is not written as a name.
     #[error(transparent)]
     Environment(#[from] InvalidEnvironmentName),
+    /// A workspace is not written as one.
+    #[error(transparent)]
+    Workspace(#[from] InvalidWorkspace),
     /// Packages beside an environment, or too many of them.
     #[error("{0}")]
     Packages(&'static str),
@@ -202,6 +208,16 @@ impl Request {
         self
     }
 
+    /// The workspace whose files are there for the program.
+    pub fn workspace(&self) -> Option<&WorkspaceChoice> {
+        self.workspace.as_ref()
+    }
+
+    /// Whose workspaces are meant, if not the user's own.
+    pub fn workspaces_of(&self) -> Option<&str> {
+        self.workspaces_of.as_deref()
+    }
+
     /// Where a person's code lies in the entry file, if a template is around it.
     pub fn snippet(&self) -> Option<&Snippet> {
         self.snippet.as_ref()
@@ -229,6 +245,8 @@ pub struct RequestBuilder {
     usage_interval: Option<Duration>,
     packages: Vec<String>,
     environment: Option<String>,
+    workspace: Option<String>,
+    workspaces_of: Option<String>,
     snippet: Option<Snippet>,
 }
 
@@ -252,6 +270,8 @@ impl RequestBuilder {
             usage_interval: None,
             packages: Vec::new(),
             environment: None,
+            workspace: None,
+            workspaces_of: None,
             snippet: None,
         }
     }
@@ -352,6 +372,19 @@ impl RequestBuilder {
         self
     }
 
+    /// A workspace, as `NAME` or `NAME:ro`: its files are in the work directory before the request's own,
+    /// and what the program leaves there is kept. It is made by its first use.
+    pub fn workspace(mut self, workspace: impl Into<String>) -> Self {
+        self.workspace = Some(workspace.into());
+        self
+    }
+
+    /// Whose workspaces are meant, for a program that serves several people. Each has names of its own.
+    pub fn workspaces_of(mut self, owner: impl Into<String>) -> Self {
+        self.workspaces_of = Some(owner.into());
+        self
+    }
+
     /// Says where a person's code lies in the entry file: errors are then told in lines of that code.
     pub fn snippet(mut self, snippet: impl Into<Option<Snippet>>) -> Self {
         self.snippet = snippet.into();
@@ -374,6 +407,7 @@ impl RequestBuilder {
         let workdir = self.workdir.map(|text| text.parse()).transpose()?;
         let packages = check_packages(&self.packages, self.environment.is_some())?;
         let environment = self.environment.map(|text| text.parse()).transpose()?;
+        let workspace = self.workspace.map(|text| text.parse()).transpose()?;
         Ok(Request {
             id: self.id.unwrap_or_else(ExecutionId::generate),
             language: self.language.parse()?,
@@ -393,6 +427,8 @@ impl RequestBuilder {
             packages,
             environment,
             environments: None,
+            workspace,
+            workspaces_of: self.workspaces_of,
             snippet: self.snippet,
         })
     }

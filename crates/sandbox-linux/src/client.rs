@@ -139,16 +139,19 @@ impl Drop for Launcher {
 }
 
 impl Slot {
-    /// Sends the order. Descriptors: the three streams, then a mount per volume.
+    /// Sends the order. Descriptors: the three streams, the workspace's content if there is some, then a
+    /// mount per volume.
     pub fn send(
         &self,
         order: &Order<'_>,
         streams: [BorrowedFd<'_>; 3],
+        workspace: Option<BorrowedFd<'_>>,
         volumes: &[OwnedFd],
     ) -> Result<(), StepError> {
         let file = sealed_memory(&order.encode())?;
         let mut descriptors = vec![file.as_fd()];
         descriptors.extend(streams);
+        descriptors.extend(workspace);
         descriptors.extend(volumes.iter().map(AsFd::as_fd));
         socket::send(self.socket.as_fd(), b"order", &descriptors).at("send an order")
     }

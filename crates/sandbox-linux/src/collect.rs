@@ -185,7 +185,11 @@ fn read(directory: &OwnedFd, name: &CStr, most: u64) -> Result<Option<(Vec<u8>, 
     Ok(Some((contents, stat.st_mode & 0o100 != 0)))
 }
 
-fn open_beneath(directory: BorrowedFd<'_>, name: &CStr, flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_beneath(
+    directory: BorrowedFd<'_>,
+    name: &CStr,
+    flags: OFlags,
+) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH
         | ResolveFlags::NO_SYMLINKS
         | ResolveFlags::NO_MAGICLINKS

@@ -173,10 +173,12 @@ fn carry_out(init: &Init<'_>, mut prepared: Prepared, message: Message) -> Resul
     let streams: Vec<OwnedFd> = descriptors.by_ref().take(STREAMS).collect();
     let streams = <[OwnedFd; STREAMS]>::try_from(streams);
     let streams = streams.map_err(|_| Errno::PROTO).at("read the order")?;
-    let mut volumes: Vec<OwnedFd> = descriptors.collect();
     let mapped = MappedFile::new(file.as_fd()).at("map the order")?;
     let order = Order::decode(mapped.bytes()).map_err(|_| Errno::PROTO).at("read the order")?;
-    place(init.config, &order, &mut volumes, &mut prepared)?;
+    let has_content = order.workspace.is_some_and(|workspace| workspace.has_content);
+    let content = if has_content { descriptors.next() } else { None };
+    let mut volumes: Vec<OwnedFd> = descriptors.collect();
+    place(init, &order, content, &mut volumes, &mut prepared)?;
     drop(volumes);
     if order.gate_port != 0 {
         let gate = loopback::listen_on(order.gate_port).at("listen on loopback")?;
@@ -217,17 +219,27 @@ fn carry_out(init: &Init<'_>, mut prepared: Prepared, message: Message) -> Resul
     socket::send(supervisor, &Notice::Exited(exit).encode(), &[]).at("tell the end")
 }
 
-/// What depends on the order: sizes, volumes, files, loopback.
+/// What depends on the order: sizes, workspace, volumes, files, loopback.
 fn place(
-    config: &Config,
+    init: &Init<'_>,
     order: &Order<'_>,
+    content: Option<OwnedFd>,
     volumes: &mut [OwnedFd],
     prepared: &mut Prepared,
 ) -> Result<(), StepError> {
-    let walls = config.walls;
+    let walls = init.config.walls;
     let size = DiskSize { bytes: order.disk_bytes, inodes: order.disk_inodes };
-    if size != default_size(config) {
+    if size != default_size(init.config) {
         place::resize_writable(size, walls)?;
+    }
+    if let Some(workspace) = order.workspace {
+        // Before the volumes, which may lie in it.
+        let work = place::mount_workspace(workspace, content, walls)?;
+        socket::send(init.supervisor, &Notice::Workspace.encode(), &[work.as_fd()])
+            .at("hand the workspace over")?;
+        if let Some(rules) = &mut prepared.rules {
+            rules.allow_writing(place::WORK)?;
+        }
     }
     if !order.volumes.is_empty() {
         for (number, volume) in order.volumes.iter().enumerate() {

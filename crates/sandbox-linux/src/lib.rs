@@ -40,6 +40,7 @@ pub mod seccomp;
 pub mod cgroup;
 
 pub mod collect;
+pub mod snapshot;
 
 mod walls;
 
@@ -52,6 +53,8 @@ mod syscall;
 mod wire;
 
 pub use client::{LaunchError, Launcher, Received, Slot, ask_to_end, sealed_memory};
-pub use order::{Config, ExitNotice, Notice, Order, OrderFile, OrderVolume, VolumeOwner};
+pub use order::{
+    Config, ExitNotice, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, VolumeOwner,
+};
 pub use step::StepError;
 pub use walls::Walls;

@@ -53,6 +53,17 @@ pub struct OrderVolume<'a> {
     pub copy_on_write: bool,
 }
 
+/// A workspace to lay out in the work directory; its content travels as a descriptor, if it has any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OrderWorkspace {
+    /// Size of the file system that is made for it.
+    pub bytes: u64,
+    /// Files on it.
+    pub inodes: u64,
+    /// Whether there is something to lay out.
+    pub has_content: bool,
+}
+
 /// One program to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Order<'a> {
@@ -78,6 +89,8 @@ pub struct Order<'a> {
     pub gate_port: u16,
     /// Host directories to show.
     pub volumes: Vec<OrderVolume<'a>>,
+    /// The workspace it works in.
+    pub workspace: Option<OrderWorkspace>,
 }
 
 /// How many descriptors stand before those of the volumes: stdin, stdout, stderr.
@@ -139,6 +152,10 @@ impl<'a> Order<'a> {
                 writer.text(volume.destination).flag(volume.is_directory);
                 writer.flag(volume.writable).flag(volume.copy_on_write);
             })
+            .list(self.workspace.as_slice(), |writer, workspace| {
+                writer.number(workspace.bytes).number(workspace.inodes);
+                writer.flag(workspace.has_content);
+            })
             .finish()
     }
 
@@ -169,6 +186,15 @@ impl<'a> Order<'a> {
                     copy_on_write: reader.flag()?,
                 })
             })?,
+            workspace: reader
+                .list(|reader| {
+                    Ok(OrderWorkspace {
+                        bytes: reader.number()?,
+                        inodes: reader.number()?,
+                        has_content: reader.flag()?,
+                    })
+                })?
+                .pop(),
         })
     }
 }
@@ -278,6 +304,8 @@ pub enum Notice {
         /// The program's user and group outside.
         owner: u32,
     },
+    /// The work directory is another one now, that of a workspace. Descriptor: itself.
+    Workspace,
     /// Someone may come out of the sandbox. Descriptor: a socket that listens on its loopback.
     Gate,
     /// The program is about to start. Descriptor, if there is a filter: its notifications.
@@ -322,6 +350,7 @@ impl Notice {
             }
             Self::Gone => writer.number(7),
             Self::Gate => writer.number(8),
+            Self::Workspace => writer.number(9),
         };
         writer.finish()
     }
@@ -340,6 +369,7 @@ impl Notice {
             6 => Self::Exited(decode_exit(&mut reader)?),
             7 => Self::Gone,
             8 => Self::Gate,
+            9 => Self::Workspace,
             _ => return Err(Malformed),
         })
     }
@@ -399,6 +429,7 @@ mod tests {
                 writable: false,
                 copy_on_write: true,
             }],
+            workspace: Some(OrderWorkspace { bytes: 1, inodes: 2, has_content: true }),
         };
         assert_eq!(Order::decode(&order.encode()), Ok(order));
         for errand in [
@@ -416,6 +447,7 @@ mod tests {
             Notice::Ready { owner: 7 },
             Notice::Cloned,
             Notice::Gate,
+            Notice::Workspace,
             Notice::Starting,
             Notice::Failed(StepError { step: "mount".into(), cause: Errno::PERM }),
             Notice::Exited(ExitNotice { code: Some(3), wall_nanos: 9, ..ExitNotice::default() }),

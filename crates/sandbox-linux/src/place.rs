@@ -3,14 +3,15 @@
 
 use std::ffi::CString;
 use std::io::Write;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
 use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
 use rustix::mount::{MountFlags, MoveMountFlags, mount, mount_bind, mount_remount, move_mount};
 use sandbox_core::Protection;
 
-use crate::order::{Order, OrderVolume};
+use crate::order::{Order, OrderVolume, OrderWorkspace};
+use crate::snapshot;
 use crate::step::{AtStep, StepError};
 use crate::walls::Walls;
 
@@ -71,6 +72,26 @@ pub(crate) fn mount_writable(size: DiskSize, walls: Walls) -> Result<OwnedFd, St
     Ok(copies)
 }
 
+/// Covers the work directory by a file system of its own, as large as a workspace may be, and fills it
+/// with what was kept. Gives the new work directory.
+pub(crate) fn mount_workspace(
+    workspace: OrderWorkspace,
+    content: Option<OwnedFd>,
+    walls: Walls,
+) -> Result<OwnedFd, StepError> {
+    let size = DiskSize { bytes: workspace.bytes, inodes: workspace.inodes };
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("tmpfs", WORK, "tmpfs", flags, Some(size.options(walls).as_c_str()))
+        .at("mount the workspace")?;
+    give_to_program(WORK)?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let work = rustix::fs::open(WORK, flags, Mode::empty()).at("open the workspace")?;
+    if let Some(content) = content {
+        snapshot::lay_out(content.into(), work.as_fd()).at("fill the workspace")?;
+    }
+    Ok(work)
+}
+
 /// Sets another size than the one it was mounted with.
 pub(crate) fn resize_writable(size: DiskSize, walls: Walls) -> Result<(), StepError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
@@ -112,6 +133,13 @@ pub(crate) fn write_files(order: &Order<'_>) -> Result<(), StepError> {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let step = || format!("place the file {}", file.path);
+        if order.workspace.is_some() {
+            // What the request brings takes the place of what was kept under its name.
+            match rustix::fs::unlink(&path) {
+                Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+                Err(error) => return Err(error).at(&step()),
+            }
+        }
         let handle = rustix::fs::open(&path, flags, Mode::from_raw_mode(mode)).at(&step())?;
         let mut handle = std::fs::File::from(handle);
         handle.write_all(file.contents).at(&step())?;

@@ -3,7 +3,7 @@
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit};
-use sandbox_core::Limits;
+use sandbox_core::{ByteSize, Limits};
 
 use crate::step::{AtStep, StepError};
 
@@ -41,12 +41,18 @@ pub struct Fallback {
     pub pids: bool,
 }
 
-/// The limits of one execution, as pairs of a kind and a value.
-pub fn encode(limits: &Limits, fallback: Fallback, open_files: bool) -> Vec<(u64, u64)> {
+/// The limits of one execution, as pairs of a kind and a value. `largest_file` is what its largest file
+/// system holds.
+pub fn encode(
+    limits: &Limits,
+    largest_file: ByteSize,
+    fallback: Fallback,
+    open_files: bool,
+) -> Vec<(u64, u64)> {
     let stack = if fallback.memory { STACK_THAT_COUNTS } else { STACK };
     let mut wanted = vec![
         (Resource::Core, 0),
-        (Resource::Fsize, limits.disk().as_u64()),
+        (Resource::Fsize, largest_file.as_u64()),
         (Resource::Stack, stack.min(limits.memory().as_u64())),
         (Resource::Memlock, LOCKED),
         (Resource::Sigpending, PENDING_SIGNALS),
@@ -98,7 +104,7 @@ mod tests {
     fn limits_travel_whole_and_never_rise() {
         let limits = Limits::run().with_open_files(1_000_000).unwrap();
         let fallback = Fallback { memory: true, pids: true };
-        let pairs = encode(&limits, fallback, true);
+        let pairs = encode(&limits, limits.disk(), fallback, true);
         let read = decode(&pairs).unwrap();
         assert_eq!(read.len(), pairs.len());
         for (kind, limit) in read {

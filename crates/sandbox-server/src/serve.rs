@@ -32,7 +32,7 @@ use crate::logging;
 use crate::metrics::Metrics;
 use crate::state::AppState;
 use crate::telemetry::{Origin, Telemetry};
-use crate::work::Work;
+use crate::work::{Work, workspace};
 
 use connection::Shared;
 use limits::Limits;
@@ -95,7 +95,8 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
             config.listen
         );
     }
-    let sandbox = tokio::task::spawn_blocking(|| Sandbox::builder().build()).await;
+    let builder = Sandbox::builder().workspaces(workspace::of_server(&config));
+    let sandbox = tokio::task::spawn_blocking(|| builder.build()).await;
     let sandbox = sandbox.context("the start of the sandbox broke off")?;
     let sandbox = Arc::new(sandbox.context("no sandbox can be started here")?);
     let config = Arc::new(config);

@@ -77,6 +77,7 @@ pub(crate) fn replay(compiled: Compiled, observer: &mut dyn Observer) -> StageOu
         stderr_truncated: false,
         files,
         skipped: Vec::new(),
+        workspace: None,
         enforced: Vec::new(),
         violations: Vec::new(),
         turned_away: Vec::new(),

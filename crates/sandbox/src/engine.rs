@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use sandbox_core::{
     Backend, BackendError, CancelToken, CollectedFile, ExecutionId, Observer, Report, Request,
-    SkippedFile, Stage, StageOutcome, StagePlan, with_causes,
+    SkippedFile, Stage, StageOutcome, StagePlan, WorkspaceReport, with_causes,
 };
 
 use crate::environment::{self, Installed};
@@ -15,7 +15,11 @@ use crate::plan::Surroundings;
 use crate::report::{self, Header, Interruption, StageResult};
 use crate::snippet::{self, Lines};
 use crate::store::{Compiled, Key, Store};
-use crate::{ExecuteError, Hooks, PackageError, Runtime, Runtimes, compile_cache, plan};
+use crate::workspace::Claim;
+use crate::{
+    ExecuteError, Hooks, PackageError, Runtime, Runtimes, WorkspaceError, Workspaces,
+    compile_cache, plan,
+};
 
 /// What every execution shares.
 pub(crate) struct Engine {
@@ -24,6 +28,8 @@ pub(crate) struct Engine {
     pub(crate) hooks: Vec<Box<dyn Hooks>>,
     /// What is kept between executions, or why nothing can be.
     pub(crate) store: Result<Store, String>,
+    /// What outlives executions by name; the user's own unless set up otherwise.
+    pub(crate) workspaces: Option<Workspaces>,
     /// Whether compile stages are looked up there.
     pub(crate) remembers_compiled: bool,
 }
@@ -70,18 +76,27 @@ impl Engine {
         events.queued();
         let mut results = Vec::new();
         let mut to_keep = None;
-        let stages = self.run_stages(job, &mut results, &mut to_keep, events, cancel);
-        let interruption = match stages {
+        // Before anything is made for it: one that somebody else writes to is a reason to refuse.
+        let claim = self.claim_workspace(&job.request)?;
+        let stages =
+            self.run_stages(job, claim.as_ref(), &mut results, &mut to_keep, events, cancel);
+        let mut interruption = match stages {
             Ok(()) => None,
             Err(Stop::Interrupted(stage, interruption)) => Some((stage, interruption)),
             Err(Stop::Refused(error)) => return Err(error),
         };
+        let workspace = settle(claim, &results).unwrap_or_else(|error| {
+            let reason = Interruption::Failed(with_causes(&error));
+            interruption.get_or_insert((Stage::Run, reason));
+            None
+        });
         let header = Header {
             id: job.id(),
             language: job.runtime.name().to_owned(),
             version: job.runtime.version().to_owned(),
             isolation: self.backend.isolation(),
             created_at: job.created_at,
+            workspace,
         };
         let report = report::assemble(header, &results, interruption);
         for hook in &self.hooks {
@@ -96,9 +111,28 @@ impl Engine {
         Ok(report)
     }
 
+    /// All workspaces there are here.
+    pub(crate) fn workspaces(&self) -> Result<Workspaces, WorkspaceError> {
+        self.workspaces.clone().map_or_else(Workspaces::of_user, Ok)
+    }
+
+    /// The workspace that the request names, for this execution.
+    fn claim_workspace(&self, request: &Request) -> Result<Option<Claim>, WorkspaceError> {
+        let Some(choice) = request.workspace() else {
+            return Ok(None);
+        };
+        let workspaces = self.workspaces()?;
+        let workspaces = match request.workspaces_of() {
+            Some(owner) => workspaces.of_owner(owner),
+            None => workspaces,
+        };
+        workspaces.claim(choice).map(Some)
+    }
+
     fn run_stages(
         &self,
         job: &Job,
+        claim: Option<&Claim>,
         results: &mut Vec<StageResult>,
         to_keep: &mut Option<(Key, Compiled)>,
         events: &mut Events<'_>,
@@ -122,7 +156,11 @@ impl Engine {
             refuse_empty(&artefacts, &skipped)?;
         }
         let surroundings = self.surroundings(job, Stage::Run, installed, events, cancel)?;
-        let plan = plan::run(&job.runtime, &job.request, artefacts, surroundings);
+        let mut plan = plan::run(&job.runtime, &job.request, artefacts, surroundings);
+        let workspace = claim.map(Claim::plan).transpose();
+        plan.workspace = workspace.map_err(|error| {
+            Stop::Interrupted(Stage::Run, Interruption::Failed(with_causes(&error)))
+        })?;
         results.push(self.run_stage(job, plan, events, cancel)?);
         Ok(())
     }
@@ -251,6 +289,16 @@ impl Engine {
         }
         Ok(result)
     }
+}
+
+/// Keeps what the run stage left in its workspace, and tells what became of it.
+fn settle(
+    claim: Option<Claim>,
+    results: &[StageResult],
+) -> Result<Option<WorkspaceReport>, WorkspaceError> {
+    let run = results.iter().find(|result| result.stage == Stage::Run);
+    let outcome = run.and_then(|run| run.outcome.workspace.as_ref());
+    claim.map(|claim| claim.settle(outcome)).transpose()
 }
 
 /// A backend refuses what its requester can change; everything else is a failure of ours.

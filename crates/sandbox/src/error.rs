@@ -2,7 +2,7 @@ use std::io;
 
 use sandbox_core::{BackendError, InvalidRequest};
 
-use crate::{PackageError, RecipeError, Refusal, ResolveError};
+use crate::{PackageError, RecipeError, Refusal, ResolveError, WorkspaceError};
 
 /// Why there is no sandbox.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,9 @@ pub enum ExecuteError {
     /// The packages cannot be had.
     #[error(transparent)]
     Packages(#[from] PackageError),
+    /// The workspace cannot be had.
+    #[error(transparent)]
+    Workspace(#[from] WorkspaceError),
     /// A hook said no.
     #[error("refused: {}", .0.reason())]
     Refused(Refusal),

@@ -139,7 +139,9 @@ fn explain(outcome: &StageOutcome) -> String {
         Ending::TimedOut(_) => "it took longer than the recipe allows".to_owned(),
         Ending::OutOfMemory => "it needs more memory than the recipe allows".to_owned(),
         Ending::TooMuchOutput => "it printed too much".to_owned(),
-        Ending::TooManyFiles => "it left more files than a layer can hold".to_owned(),
+        Ending::TooManyFiles | Ending::TooMuchForWorkspace => {
+            "it left more files than a layer can hold".to_owned()
+        }
         Ending::Cancelled => "it was cancelled".to_owned(),
     };
     let output = String::from_utf8_lossy(&outcome.output);

@@ -31,6 +31,7 @@ mod layers;
 mod environment;
 mod runtime;
 pub mod template;
+mod workspace;
 
 mod compile_cache;
 mod engine;
@@ -58,6 +59,7 @@ pub use runtime::{
     toolchains_directory,
 };
 pub use sandbox::{Requirements, Sandbox, SandboxBuilder};
+pub use workspace::{TarError, Workspace, WorkspaceError, Workspaces};
 
 /// The whole vocabulary of requests, limits, reports and backends.
 pub use sandbox_backends::native::sandboxes_have_own_ids;

@@ -3,8 +3,8 @@
 use chrono::{DateTime, Utc};
 use sandbox_core::{
     CollectRule, Ending, ExecutionId, Isolation, Limits, OutputFile, Protection, Report, Stage,
-    StageOutcome, StageReport, Status, TimeKind, Timings, Violation, format_duration, signal_name,
-    text_and_base64,
+    StageOutcome, StageReport, Status, TimeKind, Timings, Violation, WorkspaceReport,
+    format_duration, signal_name, text_and_base64,
 };
 
 /// Artefacts are collected up to what the run stage has room for.
@@ -18,6 +18,7 @@ pub(crate) struct Header {
     pub(crate) version: String,
     pub(crate) isolation: Isolation,
     pub(crate) created_at: DateTime<Utc>,
+    pub(crate) workspace: Option<WorkspaceReport>,
 }
 
 /// A stage that ran, with the rules it ran under.
@@ -103,6 +104,7 @@ pub(crate) fn assemble(
         output_files: run
             .map_or_else(Vec::new, |run| run.outcome.files.iter().map(OutputFile::from).collect()),
         skipped_files: run.map_or_else(Vec::new, |run| run.outcome.skipped.clone()),
+        workspace: header.workspace,
         enforced,
         missing,
         violations: violations(results),
@@ -152,7 +154,9 @@ impl StageResult {
             (Ending::Exited(_) | Ending::Signaled(_), Stage::Run) => Status::RuntimeError,
             (Ending::TimedOut(_), _) => Status::Timeout,
             (Ending::OutOfMemory, _) => Status::MemoryLimit,
-            (Ending::TooMuchOutput | Ending::TooManyFiles, _) => Status::OutputLimit,
+            (Ending::TooMuchOutput | Ending::TooManyFiles | Ending::TooMuchForWorkspace, _) => {
+                Status::OutputLimit
+            }
             (Ending::Cancelled, _) => Status::Cancelled,
         }
     }
@@ -180,6 +184,11 @@ impl StageResult {
                 "more than {} or {} files to collect",
                 self.collect.total, self.collect.count
             ),
+            Ending::TooMuchForWorkspace => {
+                let workspace = self.outcome.workspace.as_ref();
+                let reason = workspace.and_then(|workspace| workspace.refusal.as_deref());
+                format!("the workspace is not kept: {}", reason.unwrap_or_default())
+            }
             Ending::Cancelled => "cancelled".to_owned(),
         };
         Some(match self.stage {
@@ -270,6 +279,7 @@ mod tests {
             version: "1.2.3".into(),
             isolation: Isolation::Native,
             created_at: Utc::now(),
+            workspace: None,
         }
     }
 

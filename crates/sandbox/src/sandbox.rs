@@ -12,7 +12,10 @@ use crate::engine::Engine;
 use crate::environment;
 use crate::events::{Events, Listener};
 use crate::store::Store;
-use crate::{Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, plan};
+use crate::{
+    Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
+    plan,
+};
 
 /// Executes requests. Make one and share it: executions through `&self` run in parallel.
 pub struct Sandbox {
@@ -39,6 +42,7 @@ pub struct SandboxBuilder {
     runtimes_directory: Option<PathBuf>,
     runtimes: Option<Arc<Runtimes>>,
     store_directory: Option<PathBuf>,
+    workspaces: Option<Workspaces>,
     remembers_compiled: bool,
     hooks: Vec<Box<dyn Hooks>>,
 }
@@ -57,6 +61,7 @@ impl Sandbox {
             runtimes_directory: None,
             runtimes: None,
             store_directory: None,
+            workspaces: None,
             remembers_compiled: true,
             hooks: Vec::new(),
         }
@@ -70,6 +75,11 @@ impl Sandbox {
     /// The environments of this user.
     pub fn environments(&self) -> Environments<'_> {
         Environments::of(&self.engine)
+    }
+
+    /// The workspaces that requests to this sandbox name.
+    pub fn workspaces(&self) -> Result<Workspaces, WorkspaceError> {
+        self.engine.workspaces()
     }
 
     /// What can be enforced on this host.
@@ -186,6 +196,12 @@ impl SandboxBuilder {
         self
     }
 
+    /// Keeps workspaces here instead of in the user's data directory.
+    pub fn workspaces(mut self, workspaces: Workspaces) -> Self {
+        self.workspaces = Some(workspaces);
+        self
+    }
+
     /// Compiles every program anew, also one that was compiled before.
     pub fn without_compile_cache(mut self) -> Self {
         self.remembers_compiled = false;
@@ -220,6 +236,7 @@ impl SandboxBuilder {
             hooks: self.hooks,
             // What needs it will say so; an interpreter does not.
             store: store.map_err(|error| with_causes(&error)),
+            workspaces: self.workspaces,
             // What was made with a wall missing is for nobody else.
             remembers_compiled: self.remembers_compiled && walls_stand,
         };

@@ -65,6 +65,7 @@ impl Scripted {
             runtimes: Arc::new(runtimes()),
             hooks,
             store: Err("there is no store in this test".to_owned()),
+            workspaces: None,
             remembers_compiled: false,
         }
     }
@@ -125,6 +126,7 @@ pub(crate) fn outcome(ending: Ending) -> StageOutcome {
         stderr_truncated: false,
         files: Vec::new(),
         skipped: Vec::new(),
+        workspace: None,
         enforced: Vec::new(),
         violations: Vec::new(),
         turned_away: Vec::new(),

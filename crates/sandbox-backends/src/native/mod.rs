@@ -14,6 +14,7 @@ mod stdin;
 mod supervise;
 mod usage;
 mod verdict;
+mod workspace;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -16,6 +16,7 @@ use super::host::Host;
 use super::output::Streams;
 use super::slots::{Lease, Slots, Tools};
 use super::stdin;
+use super::workspace;
 
 /// A slot that has its order.
 pub(crate) struct Running<'a> {
@@ -43,9 +44,12 @@ pub(crate) fn send<'a>(
     let mut mounts = open_trees(host, slots, &plan.trees, slot.slot.owner)?;
     mounts.extend(open_volumes(host, slots, &plan.volumes, slot.slot.owner)?);
     let env: Vec<String> = plan.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let order = order(host, plan, &env);
+    let mut order = order(host, plan, &env);
+    order.workspace = workspace::order(plan)?;
+    let content = plan.workspace.as_ref().and_then(|workspace| workspace.content.as_ref());
+    let streams_in_order = [input.as_fd(), streams.writers().0, streams.writers().1];
     slot.slot
-        .send(&order, [input.as_fd(), streams.writers().0, streams.writers().1], &mounts)
+        .send(&order, streams_in_order, content.map(AsFd::as_fd), &mounts)
         .map_err(|error| failed("start the sandbox", error))?;
     Ok(Running { slot, streams, oom })
 }
@@ -54,7 +58,9 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let turn = TURN.fetch_add(1, Ordering::Relaxed);
     let rlimits = if host.has(Protection::Rlimits) {
-        rlimits::encode(&plan.limits, host.fallback(), host.has(Protection::OpenFiles))
+        let largest_file = workspace::largest_file(plan);
+        let open_files = host.has(Protection::OpenFiles);
+        rlimits::encode(&plan.limits, largest_file, host.fallback(), open_files)
     } else {
         Vec::new()
     };
@@ -81,6 +87,7 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         // Without a network of its own it would be a hole in the host's, and of no use.
         gate_port: plan.gate.as_ref().filter(|_| has_network).map_or(0, |gate| gate.port),
         volumes: shown(plan),
+        workspace: None,
     }
 }
 

@@ -62,6 +62,8 @@ pub(crate) struct Ended<'a> {
     pub(crate) running: Running<'a>,
     pub(crate) exit: Option<ExitNotice>,
     pub(crate) cause: Option<Cause>,
+    /// The work directory, if it is that of a workspace.
+    pub(crate) work: Option<OwnedFd>,
     pub(crate) kept: Kept,
     pub(crate) violations: BTreeMap<String, u64>,
     pub(crate) turned_away: Vec<String>,
@@ -80,6 +82,7 @@ struct Watch<'a> {
     notifications: Option<Notifications>,
     /// Closed with everything that goes through it when the watch ends.
     gate: Option<OpenGate>,
+    work: Option<OwnedFd>,
     kept: Kept,
     violations: BTreeMap<String, u64>,
     denied: u64,
@@ -123,6 +126,7 @@ pub(crate) fn watch<'a>(
         cancelled,
         notifications: None,
         gate: None,
+        work: None,
         kept: Kept::new(limit),
         violations: BTreeMap::new(),
         denied: 0,
@@ -311,6 +315,7 @@ impl<'a> Watch<'a> {
             // Both were said while the slot was prepared.
             Notice::Cloned | Notice::Ready { .. } => {}
             Notice::Gate => self.open_gate(descriptor),
+            Notice::Workspace => self.work = descriptor,
             Notice::Starting => {
                 self.notifications = descriptor.and_then(|fd| Notifications::new(fd).ok());
                 self.start_clocks();
@@ -453,6 +458,7 @@ impl<'a> Watch<'a> {
             running: self.running,
             exit: self.exit,
             cause: self.cause,
+            work: self.work,
             kept: self.kept,
             violations: self.violations,
             turned_away,

@@ -13,6 +13,7 @@ use sandbox_linux::{ExitNotice, collect};
 use super::failed;
 use super::host::{Host, OWN_PROCESSES};
 use super::supervise::{Cause, Ended};
+use super::workspace;
 
 /// Judges and collects. The slot is taken down afterwards.
 pub(crate) fn conclude(
@@ -28,10 +29,16 @@ pub(crate) fn conclude(
     let figures = figures(host, &slot.before, &after, ended.exit.as_ref(), ended.run_time);
     let ending = ending(host, plan, ended.cause, ended.exit.as_ref(), oom_kills, &figures)
         .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
-    let found = collect::collect(slot.slot.work.as_fd(), &collect_rule(host, plan), &plan.files);
+    let work = ended.work.as_ref().unwrap_or(&slot.slot.work).as_fd();
+    let found = collect::collect(work, &collect_rule(host, plan), &plan.files);
     let ending = match ending {
         Ending::Exited(_) | Ending::Signaled(_) if found.over_limit => Ending::TooManyFiles,
         ending => ending,
+    };
+    let workspace = workspace::keep(work, plan, ending)?;
+    let ending = match &workspace {
+        Some(workspace) if workspace.refusal.is_some() => Ending::TooMuchForWorkspace,
+        _ => ending,
     };
     Ok(StageOutcome {
         ending,
@@ -43,6 +50,7 @@ pub(crate) fn conclude(
         stderr_truncated: ended.kept.stderr_truncated,
         files: found.files,
         skipped: found.skipped,
+        workspace,
         enforced: host.enforced(plan),
         violations: ended
             .violations

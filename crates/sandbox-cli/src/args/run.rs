@@ -2,7 +2,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use sandbox::{ByteSize, EnvironmentName, NetworkPolicy, Protection, parse_duration};
+use sandbox::{
+    ByteSize, EnvironmentName, NetworkPolicy, Protection, WorkspaceChoice, parse_duration,
+};
 
 use super::ServerArgs;
 use super::values::{IsolationChoice, Packages, Pair, parse_isolation, parse_packages, parse_pair};
@@ -84,6 +86,14 @@ pub(crate) struct RunArgs {
     /// Show it a directory of this host, read-only unless rw; can be repeated [default: none]
     #[arg(short, long, value_name = "HOST:DEST[:ro|rw]", help_heading = PROGRAM)]
     pub(crate) volume: Vec<String>,
+
+    /// Work in a directory that outlives the execution; it is made by its first use [default: none]
+    ///
+    /// Its files are in the work directory, and what the program leaves there is kept if the program
+    /// ends by itself. With :ro nothing is kept, and any number of executions can have it at once. It lies
+    /// in memory, which counts against --memory, and holds up to 256M and 10240 files.
+    #[arg(long, value_name = "NAME[:ro]", help_heading = PROGRAM)]
+    pub(crate) workspace: Option<WorkspaceChoice>,
 
     /// Start in this directory below the work directory [default: the work directory]
     #[arg(long, value_name = "DIR", help_heading = PROGRAM)]

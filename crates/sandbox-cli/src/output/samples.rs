@@ -47,6 +47,7 @@ pub(crate) fn report() -> Report {
         }],
         output_files: Vec::new(),
         skipped_files: Vec::new(),
+        workspace: None,
         enforced: Vec::new(),
         missing: Vec::new(),
         violations: Vec::new(),

@@ -1,4 +1,4 @@
-use sandbox::{Report, Stage, Status};
+use sandbox::{Report, Stage, Status, WorkspaceAccess, WorkspaceReport};
 
 use super::Paint;
 use super::figures::{size, time};
@@ -37,6 +37,9 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
         });
         lines.push(format!("  files left out: {}", list(files)));
     }
+    if let Some(workspace) = &report.workspace {
+        lines.extend(about_workspace(workspace, paint));
+    }
     if !report.missing.is_empty() {
         let names = report.missing.iter().map(ToString::to_string);
         let names = names.collect::<Vec<_>>().join(", ");
@@ -44,6 +47,25 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
         lines.push(paint.dim(&line));
     }
     lines.join("\n") + "\n"
+}
+
+/// What a person should know: that something they may count on is not kept.
+fn about_workspace(workspace: &WorkspaceReport, paint: Paint) -> Vec<String> {
+    let mut lines = Vec::new();
+    if !workspace.saved && workspace.access == WorkspaceAccess::ReadWrite {
+        let reason = workspace.reason.as_deref().unwrap_or("it could not be");
+        let line = format!("workspace {} not saved: {}", workspace.name, printable(reason));
+        lines.push(format!("  {}", paint.warning(&line)));
+    }
+    if !workspace.left_out.is_empty() {
+        let files = workspace.left_out.iter();
+        let files = files.map(|file| {
+            let (path, reason) = (printable(&file.path), printable(&file.reason));
+            format!("{path} ({reason})")
+        });
+        lines.push(format!("  left out of the workspace: {}", list(files)));
+    }
+    lines
 }
 
 fn headline(report: &Report, paint: Paint) -> String {

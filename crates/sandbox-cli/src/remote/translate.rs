@@ -38,6 +38,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
         collect: request.collect().iter().map(ToString::to_string).collect(),
         packages: request.packages().iter().map(ToString::to_string).collect(),
         environment: request.environment().map(|name| name.as_str().to_owned()),
+        workspace: request.workspace().map(ToString::to_string),
         allow_missing: request.allow_missing().iter().map(ToString::to_string).collect(),
         ..ExecuteRequest::default()
     };

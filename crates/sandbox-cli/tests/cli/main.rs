@@ -9,3 +9,4 @@ mod remote;
 mod support;
 mod templates;
 mod walls;
+mod workspaces;

@@ -46,6 +46,7 @@ sections! {
     projects: "Projects",
     templates: "Templates",
     packages: "Packages",
+    workspaces: "Workspaces",
     compile_cache: "The compile cache",
     another_language: "Adding a language",
     reports: "Reports and exit codes",

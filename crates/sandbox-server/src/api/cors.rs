@@ -38,7 +38,7 @@ pub(super) fn layer(config: &Config) -> Option<CorsLayer> {
     ];
     let layer = CorsLayer::new()
         .allow_origin(allowed)
-        .allow_methods([Method::GET, Method::POST, Method::DELETE])
+        .allow_methods([Method::GET, Method::POST, Method::PUT, Method::DELETE])
         .allow_headers(sent)
         .expose_headers(read)
         .max_age(Duration::from_hours(1));

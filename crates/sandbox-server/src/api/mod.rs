@@ -15,6 +15,7 @@ mod environments;
 mod health;
 mod ready;
 mod runtimes;
+mod workspaces;
 
 mod docs;
 mod home;
@@ -62,6 +63,12 @@ pub(crate) fn router(state: AppState) -> Router {
         .route("/api/v1/runtimes", get(runtimes::list))
         .route("/api/v1/environments", get(environments::list).post(environments::build))
         .route("/api/v1/environments/{name}", get(environments::one).delete(environments::remove))
+        .route("/api/v1/workspaces", get(workspaces::list))
+        .route(
+            "/api/v1/workspaces/{name}",
+            get(workspaces::show).put(workspaces::import).delete(workspaces::remove),
+        )
+        .route("/api/v1/workspaces/{name}/export", get(workspaces::export))
         .route("/metrics", get(health::metrics))
         .route_layer(from_fn_with_state(Door::new(&state), door::pass));
     let open = Router::new()

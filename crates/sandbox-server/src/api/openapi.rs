@@ -17,6 +17,7 @@ use utoipa::{Modify, OpenApi};
 
 use super::{
     batch, environments, execute, executions, health, narrow, ready, runtimes, schema, stream,
+    workspaces,
 };
 use crate::config::Config;
 use crate::state::AppState;
@@ -40,6 +41,11 @@ use crate::state::AppState;
         environments::build,
         environments::one,
         environments::remove,
+        workspaces::list,
+        workspaces::show,
+        workspaces::import,
+        workspaces::remove,
+        workspaces::export,
         health::health,
         ready::ready,
         health::metrics
@@ -48,6 +54,7 @@ use crate::state::AppState;
     tags(
         (name = "executions", description = "Run code, and see what came of it"),
         (name = "environments", description = "Packages under a name, installed once"),
+        (name = "workspaces", description = "Directories that outlive executions"),
         (name = "server", description = "What this server has and how it is"),
     ),
     modifiers(&Everywhere)
@@ -67,7 +74,7 @@ impl Modify for Everywhere {
         components.responses.insert("Problem".to_owned(), problem().into());
         components.responses.insert("Later".to_owned(), later().into());
         for (path, item) in &mut document.paths.paths {
-            let operations = [&mut item.get, &mut item.post, &mut item.delete];
+            let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
             for operation in operations.into_iter().flatten() {
                 add_problems(path, operation);
                 for parameter in operation.parameters.iter_mut().flatten() {

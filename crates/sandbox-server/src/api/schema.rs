@@ -103,6 +103,8 @@ pub(super) struct Report {
     output_files: Option<Vec<OutputFile>>,
     /// Names that fitted a pattern and were left where they were.
     skipped_files: Option<Vec<SkippedFile>>,
+    /// What became of the workspace, if the request named one.
+    workspace: Option<WorkspaceReport>,
     /// Protections really in force.
     enforced: Option<Vec<String>>,
     /// Protections that were wanted and not in force, because the request allowed it.
@@ -116,6 +118,24 @@ pub(super) struct Report {
     /// When it was begun, while it is not over.
     #[schema(format = DateTime)]
     started_at: Option<String>,
+}
+
+/// What became of a workspace.
+#[derive(ToSchema)]
+pub(super) struct WorkspaceReport {
+    name: String,
+    /// `rw` or `ro`.
+    access: String,
+    /// Whether what the program left is what is kept now.
+    saved: bool,
+    /// Bytes in its files, as it is kept now.
+    bytes: u64,
+    /// Files, directories and links.
+    files: u64,
+    /// Why it was not saved, in a sentence.
+    reason: Option<String>,
+    /// What was left out because no workspace can hold it.
+    left_out: Option<Vec<SkippedFile>>,
 }
 
 /// One stage of a report.

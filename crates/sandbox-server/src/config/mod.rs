@@ -68,6 +68,10 @@ pub(crate) struct Config {
     pub(crate) packages: Packages,
     /// Environments of one key.
     pub(crate) environments_per_key: usize,
+    /// The most that one workspace holds.
+    pub(crate) workspace_size: ByteSize,
+    /// Workspaces of one key.
+    pub(crate) workspaces_per_key: u64,
     /// Requests of one client, in the long run.
     pub(crate) requests_per_minute: u32,
     /// Requests of one client, all at once.

@@ -53,6 +53,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("quota_per_key", "100"),
     text("packages", "on"),
     text("environments_per_key", "20"),
+    text("workspace_size", "256M"),
+    text("workspaces_per_key", "20"),
     text("requests_per_minute", "600"),
     text("burst", "100"),
     text("wait_limit", "60s"),

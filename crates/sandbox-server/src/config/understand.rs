@@ -40,6 +40,8 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         memory_budget,
         queue_bound: settled.read("queue_bound", number)?,
         quota_per_key: settled.read("quota_per_key", number)?,
+        workspace_size: settled.read("workspace_size", size)?,
+        workspaces_per_key: settled.read("workspaces_per_key", number)?,
         packages: settled.read("packages", packages)?,
         environments_per_key: settled.read("environments_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,

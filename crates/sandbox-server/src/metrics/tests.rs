@@ -33,6 +33,7 @@ fn report(stages: Vec<StageReport>) -> Report {
         stages,
         output_files: Vec::new(),
         skipped_files: Vec::new(),
+        workspace: None,
         enforced: Vec::new(),
         missing: Vec::new(),
         violations: vec![Violation { syscall: "ptrace".into(), count: 3 }],

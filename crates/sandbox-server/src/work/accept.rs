@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
 use super::shared::{Shared, store_failed};
+use super::workspace;
 use crate::callbacks::promise;
 use crate::config::Packages;
 
@@ -62,7 +63,7 @@ pub(super) async fn accept(
     }
     let callback = callback(shared, &asked)?;
     let labels = asked.labels.clone();
-    let Checked { request, needs, json } = check(shared, asked, owner.as_deref()).await?;
+    let Checked { request, needs, json } = check(shared, asked, owner.clone()).await?;
     refuse_too_much_memory(shared, &request, &needs)?;
     let created_at = Utc::now();
     let live = Live::new(owner.clone(), request, needs, idempotency.clone(), created_at, 0);
@@ -98,17 +99,18 @@ fn callback(shared: &Shared, asked: &ExecuteRequest) -> Result<Option<NewCallbac
 async fn check(
     shared: &Arc<Shared>,
     asked: ExecuteRequest,
-    owner: Option<&str>,
+    owner: Option<String>,
 ) -> Result<Checked, Problem> {
     let _turn = match &asked.template {
         Some(_) => shared.templates.acquire().await.ok(),
         None => None,
     };
     let sandbox = Arc::clone(&shared.sandbox);
-    let environments = shared.environments_of(owner);
+    let environments = shared.environments_of(owner.as_deref());
     let checking = tokio::task::spawn_blocking(move || {
-        let request = convert(&asked, None)?.with_environments(environments);
+        let request = convert(&asked, owner.as_deref(), None)?.with_environments(environments);
         let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
+        workspace::check(&sandbox, &request)?;
         let json = serde_json::to_value(&asked)
             .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         Ok(Checked { request, needs, json })

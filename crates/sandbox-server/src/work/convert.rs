@@ -9,14 +9,18 @@ use sandbox::{
 };
 use sandbox_api::{Code, ExecuteRequest, NetworkMode, Problem};
 
-use super::template;
+use super::{template, workspace};
 
 /// More words about an execution than anybody filters by.
 const MOST_LABELS: usize = 32;
 const LONGEST_LABEL: usize = 256;
 
-/// Checks a request as a whole. `id` is given if the execution has its name already.
-pub(super) fn convert(asked: &ExecuteRequest, id: Option<ExecutionId>) -> Result<Request, Problem> {
+/// Checks a request as a whole, for the key that sent it. `id` is given if the execution has its name already.
+pub(super) fn convert(
+    asked: &ExecuteRequest,
+    owner: Option<&str>,
+    id: Option<ExecutionId>,
+) -> Result<Request, Problem> {
     refuse_unavailable(asked)?;
     check_labels(asked)?;
     let mut builder = Request::builder(&language(asked)?)
@@ -24,7 +28,8 @@ pub(super) fn convert(asked: &ExecuteRequest, id: Option<ExecutionId>) -> Result
         .limits(run_limits(asked)?)
         .compile_limits(compile_limits(asked)?)
         .network(network(asked)?)
-        .packages(asked.packages.iter().cloned());
+        .packages(asked.packages.iter().cloned())
+        .workspaces_of(workspace::owner(owner));
     if let Some(id) = id {
         builder = builder.id(id);
     }
@@ -40,6 +45,9 @@ pub(super) fn convert(asked: &ExecuteRequest, id: Option<ExecutionId>) -> Result
     }
     if let Some(name) = &asked.environment {
         builder = builder.environment(name);
+    }
+    if let Some(workspace) = &asked.workspace {
+        builder = builder.workspace(workspace);
     }
     for name in &asked.allow_missing {
         let protection: Protection =
@@ -99,9 +107,6 @@ pub(super) fn code_size(asked: &ExecuteRequest) -> usize {
 }
 
 fn refuse_unavailable(asked: &ExecuteRequest) -> Result<(), Problem> {
-    if asked.workspace.is_some() {
-        return Err(invalid("workspace", "not available yet"));
-    }
     match asked.isolation.as_deref() {
         None | Some("native" | "auto") => Ok(()),
         Some(other) => Err(invalid(
@@ -234,6 +239,7 @@ fn field_of(error: &InvalidRequest) -> &'static str {
         InvalidRequest::Text(_) => "args or env",
         InvalidRequest::Package(_) | InvalidRequest::Packages(_) => "packages",
         InvalidRequest::Environment(_) => "environment",
+        InvalidRequest::Workspace(_) => "workspace",
         InvalidRequest::Language(_) => "language",
         InvalidRequest::UsageInterval(_) => "usage_interval_ms",
         _ => "files",
@@ -251,7 +257,7 @@ mod tests {
         if !whole.contains_key("files") {
             whole.entry("code").or_insert("1".into());
         }
-        convert(&serde_json::from_value(fields).unwrap(), None)
+        convert(&serde_json::from_value(fields).unwrap(), Some("k"), None)
     }
 
     #[test]
@@ -262,7 +268,7 @@ mod tests {
             "compile_timeout_ms": 2500, "memory_limit_mb": 64, "cpus": 0.5, "pids": 9,
             "disk_mb": 3, "output_limit_kb": 5, "network": {"mode": "localhost"},
             "collect": ["*.txt"], "packages": ["six"], "allow_missing": ["landlock"],
-            "usage_interval_ms": 50, "isolation": "auto"
+            "usage_interval_ms": 50, "isolation": "auto", "workspace": "w:ro"
         }))
         .unwrap();
         assert_eq!(request.language().to_string(), "python@3.11");
@@ -280,6 +286,8 @@ mod tests {
         assert_eq!(request.packages()[0].as_str(), "six");
         assert!(request.allow_missing().contains(&Protection::Landlock));
         assert_eq!(request.usage_interval(), Some(Duration::from_millis(50)));
+        assert_eq!(request.workspace().unwrap().to_string(), "w:ro");
+        assert_eq!(request.workspaces_of(), Some("key:k"));
     }
 
     #[test]
@@ -304,7 +312,8 @@ mod tests {
             (json!({"isolation": "docker"}), "isolation"),
             (json!({"network": {"mode": "allowlist"}}), "network"),
             (json!({"network": {"mode": "none", "allow": ["a"]}}), "network"),
-            (json!({"workspace": "w"}), "workspace"),
+            (json!({"workspace": "../w"}), "workspace"),
+            (json!({"workspace": "w:x"}), "workspace"),
             (json!({"labels": {"a": "x".repeat(300)}}), "labels"),
             (json!({"language": "a b"}), "language"),
             (json!({"language": "python@3", "version": "3"}), "version"),
@@ -340,6 +349,6 @@ mod tests {
             ..ExecuteRequest::default()
         };
         let id = ExecutionId::generate();
-        assert_eq!(convert(&asked, Some(id)).unwrap().id(), id);
+        assert_eq!(convert(&asked, None, Some(id)).unwrap().id(), id);
     }
 }

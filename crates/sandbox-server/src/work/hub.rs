@@ -7,6 +7,7 @@ use sandbox_api::{Code, Problem};
 use sandbox_store::Idempotency;
 
 use super::live::{Live, Outcome, lock};
+use super::workspace;
 
 /// What was accepted and is not over. Finished executions are read from the store: one is removed here
 /// only after it is complete there, so whoever does not find it here finds it there.
@@ -47,6 +48,10 @@ impl Hub {
         if state.waiting.len() >= bounds.waiting {
             let reason = format!("{} executions wait already", bounds.waiting);
             return Err(Problem::new(Code::QueueFull, reason));
+        }
+        if let Some(other) = state.writer_before(live) {
+            let name = live.writes_to.as_deref().unwrap_or_default();
+            return Err(workspace::in_use(name, &other.id));
         }
         state.insert(live);
         Ok(())
@@ -110,6 +115,17 @@ impl Hub {
 }
 
 impl State {
+    /// Another execution of this owner's that may replace the same workspace. One that has told its end
+    /// has let go of it.
+    fn writer_before(&self, live: &Live) -> Option<&Arc<Live>> {
+        live.writes_to.as_ref()?;
+        self.live.values().find(|other| {
+            other.writes_to == live.writes_to
+                && other.owner == live.owner
+                && other.outcome().is_none()
+        })
+    }
+
     fn insert(&mut self, live: &Arc<Live>) {
         *self.by_owner.entry(live.owner.clone()).or_default() += 1;
         self.waiting.insert(live.id.clone());

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{SetOnce, watch};
 
 use super::events::{Journal, Reading};
+use super::workspace;
 use crate::telemetry::{Origin, StageStarts};
 
 /// An execution from acceptance to its end.
@@ -21,6 +22,8 @@ pub(super) struct Live {
     pub(super) needs: Requirements,
     pub(super) idempotency: Option<Idempotency>,
     pub(super) created_at: DateTime<Utc>,
+    /// The workspace of its owner that it may replace.
+    pub(super) writes_to: Option<String>,
     /// The same on a clock that is never set.
     pub(super) accepted: Instant,
     /// The request that asked for it.
@@ -66,6 +69,7 @@ impl Live {
     ) -> Self {
         let live = Self {
             id: request.id().to_string(),
+            writes_to: workspace::written_by(&request),
             owner,
             needs,
             idempotency,

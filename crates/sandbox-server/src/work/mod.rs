@@ -8,6 +8,7 @@ mod template;
 
 mod caps;
 mod convert;
+pub(crate) mod workspace;
 
 mod events;
 mod live;

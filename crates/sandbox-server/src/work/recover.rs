@@ -55,10 +55,12 @@ async fn again(
 ) -> Result<Live, String> {
     let (json, sandbox) = (record.request.clone(), Arc::clone(&shared.sandbox));
     let environments = shared.environments_of(record.owner.as_deref());
+    let owner = record.owner.clone();
     let checking = tokio::task::spawn_blocking(move || {
         let asked: ExecuteRequest =
             serde_json::from_value(json).map_err(|error| error.to_string())?;
-        let request = convert(&asked, Some(id)).map_err(|problem| problem.detail)?;
+        let request =
+            convert(&asked, owner.as_deref(), Some(id)).map_err(|problem| problem.detail)?;
         let request = request.with_environments(environments);
         let needs = sandbox.requirements(&request).map_err(|error| refusal(&error).detail)?;
         Ok((request, needs))

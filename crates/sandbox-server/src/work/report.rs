@@ -87,6 +87,7 @@ pub(super) fn not_carried_out(
         stages: Vec::new(),
         output_files: Vec::new(),
         skipped_files: Vec::new(),
+        workspace: None,
         enforced: Vec::new(),
         missing: Vec::new(),
         violations: Vec::new(),

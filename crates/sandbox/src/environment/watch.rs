@@ -32,7 +32,9 @@ pub(super) fn judge(
         }
         Ending::OutOfMemory => PackageError::Limit(format!("{} of memory", limits.memory())),
         Ending::TooMuchOutput => PackageError::Limit(format!("{} of output", limits.output())),
-        Ending::TooManyFiles => PackageError::Limit(format!("{} of files", plan.collect.total)),
+        Ending::TooManyFiles | Ending::TooMuchForWorkspace => {
+            PackageError::Limit(format!("{} of files", plan.collect.total))
+        }
         Ending::Cancelled => PackageError::Cancelled,
     })
 }

@@ -51,6 +51,7 @@ pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {
         network: NetworkPolicy::None,
         gate: None,
         volumes: Vec::new(),
+        workspace: None,
         trees: Vec::new(),
         collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),

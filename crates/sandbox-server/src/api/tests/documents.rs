@@ -65,7 +65,7 @@ async fn the_document_and_the_routes_are_the_same() {
         }
         // A path that is not routed would be 404, and every path refuses some method.
         let path = path.replace("{id}", "x").replace("{name}", "x");
-        let answer = server.send(request(Method::PUT, &path, &[], Body::empty())).await;
+        let answer = server.send(request(Method::PATCH, &path, &[], Body::empty())).await;
         answer.problem(405, "method_not_allowed");
         let mut allowed: Vec<_> = answer.header("allow").split(',').collect();
         allowed.retain(|method| *method != "HEAD");
@@ -79,6 +79,7 @@ async fn the_document_and_the_routes_are_the_same() {
     let expected = [
         "DELETE /api/v1/environments/{name}",
         "DELETE /api/v1/execute/{id}",
+        "DELETE /api/v1/workspaces/{name}",
         "GET /api/v1/environments",
         "GET /api/v1/environments/{name}",
         "GET /api/v1/execute/{id}",
@@ -87,10 +88,14 @@ async fn the_document_and_the_routes_are_the_same() {
         "GET /api/v1/health",
         "GET /api/v1/ready",
         "GET /api/v1/runtimes",
+        "GET /api/v1/workspaces",
+        "GET /api/v1/workspaces/{name}",
+        "GET /api/v1/workspaces/{name}/export",
         "GET /metrics",
         "POST /api/v1/batch",
         "POST /api/v1/environments",
         "POST /api/v1/execute",
+        "PUT /api/v1/workspaces/{name}",
     ];
     assert_eq!(operations, expected);
     assert_references_lead_somewhere(&document, &document);

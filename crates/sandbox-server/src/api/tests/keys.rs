@@ -14,6 +14,9 @@ async fn with_keys_nobody_is_served_without_one() {
         "/api/v1/executions",
         "/api/v1/runtimes",
         "/api/v1/environments",
+        "/api/v1/workspaces",
+        "/api/v1/workspaces/x",
+        "/api/v1/workspaces/x/export",
         "/metrics",
     ];
     for path in paths {

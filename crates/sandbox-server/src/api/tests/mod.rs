@@ -11,6 +11,7 @@ mod keys;
 mod limits;
 mod malformed;
 mod stream;
+mod workspaces;
 
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::serve::open_store;
 use crate::state::AppState;
 use crate::telemetry::Telemetry;
-use crate::work::Work;
+use crate::work::{Work, workspace};
 
 /// A server that does everything but listen.
 struct Server {
@@ -60,7 +61,9 @@ impl Server {
         change(&mut config);
         let store: Arc<dyn Store> = open_store(&config).await.unwrap();
         let keys = Arc::new(Keys::load(&*store, &config.data_dir).await.unwrap());
-        let builder = Sandbox::builder().store_directory(directory.path().join("store"));
+        let builder = Sandbox::builder()
+            .store_directory(directory.path().join("store"))
+            .workspaces(workspace::of_server(&config));
         let sandbox = Arc::new(builder.build().unwrap());
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new());

@@ -1,0 +1,116 @@
+//! A workspace on its way into a sandbox and out of it.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::ops::Bound;
+use std::os::fd::BorrowedFd;
+
+use sandbox_core::{
+    BackendError, ByteSize, Ending, InputFile, StagePlan, WorkspaceOutcome, WorkspacePlan,
+};
+use sandbox_linux::OrderWorkspace;
+use sandbox_linux::snapshot::{Kind, SnapshotReader, take};
+
+use super::failed;
+
+/// What tmpfs hands out.
+const PAGE: u64 = 4096;
+
+/// How large the work directory is made: as large as the workspace may be, with room for the files of
+/// the request, which do not count.
+pub(super) fn order(plan: &StagePlan) -> Result<Option<OrderWorkspace>, BackendError> {
+    let Some(workspace) = &plan.workspace else {
+        return Ok(None);
+    };
+    let (mut bytes, mut inodes) = (workspace.quota.bytes.as_u64(), workspace.quota.files);
+    if let Some(mut content) = workspace.content.as_ref() {
+        let size = SnapshotReader::size_of(&mut content).map_err(unreadable)?;
+        // It may have been kept when more was allowed.
+        bytes = bytes.max(size.room);
+        inodes = inodes.max(size.told.files);
+        refuse_clashes(content, &plan.files)?;
+    }
+    for file in &plan.files {
+        bytes += (file.contents.len() as u64).div_ceil(PAGE) * PAGE;
+        inodes += file.path.components().count() as u64;
+    }
+    let has_content = workspace.content.is_some();
+    Ok(Some(OrderWorkspace { bytes, inodes, has_content }))
+}
+
+/// The largest file that any of the program's file systems has room for.
+pub(super) fn largest_file(plan: &StagePlan) -> ByteSize {
+    let disk = plan.limits.disk();
+    plan.workspace.as_ref().map_or(disk, |workspace| disk.max(workspace.quota.bytes))
+}
+
+/// Writes what a program left, if it ended by itself: one that was stopped may have been in the middle
+/// of something.
+pub(super) fn keep(
+    work: BorrowedFd<'_>,
+    plan: &StagePlan,
+    ending: Ending,
+) -> Result<Option<WorkspaceOutcome>, BackendError> {
+    let Some(workspace) = &plan.workspace else {
+        return Ok(None);
+    };
+    let nothing = WorkspaceOutcome { written: None, refusal: None, left_out: Vec::new() };
+    let Some(kept) = &workspace.kept else {
+        return Ok(Some(nothing));
+    };
+    if !matches!(ending, Ending::Exited(_) | Ending::Signaled(_)) {
+        return Ok(Some(nothing));
+    }
+    let known = known_files(workspace)?;
+    let is_own = |file: &&InputFile| !known.contains(file.path.as_str().as_bytes());
+    let own: Vec<&InputFile> = plan.files.iter().filter(is_own).collect();
+    let taken = take(work, kept, workspace.quota, &own)
+        .map_err(|error| failed("keep the workspace", error))?;
+    let written = taken.refusal.is_none().then_some(taken.size);
+    Ok(Some(WorkspaceOutcome { written, refusal: taken.refusal, left_out: taken.left_out }))
+}
+
+/// The files that were in a workspace before: they stay part of it, also where the request brought
+/// another in their place.
+fn known_files(workspace: &WorkspacePlan) -> Result<BTreeSet<Vec<u8>>, BackendError> {
+    let mut known = BTreeSet::new();
+    if let Some(content) = &workspace.content {
+        let mut reader = SnapshotReader::new(content).map_err(unreadable)?;
+        while let Some(entry) = reader.next_entry().map_err(unreadable)? {
+            if entry.kind != Kind::Directory {
+                known.insert(entry.path);
+            }
+        }
+    }
+    Ok(known)
+}
+
+/// A file of the request may take the place of one that was kept, but not of a directory, nor may it lie
+/// in what is none.
+fn refuse_clashes(content: &File, files: &[InputFile]) -> Result<(), BackendError> {
+    let places: BTreeSet<&[u8]> = files.iter().map(|file| file.path.as_str().as_bytes()).collect();
+    let mut reader = SnapshotReader::new(content).map_err(unreadable)?;
+    while let Some(entry) = reader.next_entry().map_err(unreadable)? {
+        let clash = if entry.kind == Kind::Directory {
+            places.get(entry.path.as_slice()).copied()
+        } else {
+            let inside = [entry.path.as_slice(), b"/"].concat();
+            let from = (Bound::Included(inside.as_slice()), Bound::Unbounded);
+            let next = places.range::<[u8], _>(from).next().copied();
+            next.filter(|path| path.starts_with(&inside))
+        };
+        if let Some(file) = clash {
+            let path = String::from_utf8_lossy(&entry.path).escape_debug().to_string();
+            let is = if entry.kind == Kind::Directory { "a directory" } else { "no directory" };
+            return Err(BackendError::Refused(format!(
+                "the file '{}' cannot be placed: '{path}' in the workspace is {is}",
+                String::from_utf8_lossy(file)
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn unreadable(error: std::io::Error) -> BackendError {
+    failed("read the workspace", error)
+}

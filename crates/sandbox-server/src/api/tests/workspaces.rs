@@ -1,0 +1,142 @@
+use super::*;
+
+fn bash(workspace: &str, code: &str) -> Value {
+    json!({"language": "bash", "code": code, "workspace": workspace})
+}
+
+/// An archive with one file in it.
+fn archive(path: &str, content: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 512];
+    let size = format!("{:011o}", content.len());
+    for (place, text) in [
+        (0, path),
+        (100, "0000644"),
+        (124, &size),
+        (136, "00000000000"),
+        (148, "        "),
+        (156, "0"),
+        (257, "ustar"),
+    ] {
+        bytes[place..place + text.len()].copy_from_slice(text.as_bytes());
+    }
+    let sum: u32 = bytes.iter().map(|byte| u32::from(*byte)).sum();
+    bytes[148..154].copy_from_slice(format!("{sum:06o}").as_bytes());
+    bytes[154] = 0;
+    bytes.extend_from_slice(content.as_bytes());
+    bytes.resize(bytes.len().next_multiple_of(512) + 1024, 0);
+    bytes
+}
+
+async fn put(server: &Server, path: &str, body: Vec<u8>, key: &str) -> Answer {
+    let headers = [("content-type", "application/x-tar"), ("x-api-key", key)];
+    server.send(request(Method::PUT, path, &headers, Body::from(body))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn executions_share_a_workspace_which_can_be_shown_exported_and_removed() {
+    let server = Server::start().await;
+    let report =
+        server.post("/api/v1/execute", &bash("w", "echo built > result")).await.expect(200);
+    assert_eq!(report["workspace"]["saved"], true, "{report}");
+    let report = server.post("/api/v1/execute", &bash("w:ro", "cat result")).await.expect(200);
+    assert_eq!(report["stdout"], "built\n", "{report}");
+    let listed = server.get("/api/v1/workspaces").await.expect(200);
+    assert_eq!((&listed[0]["name"], &listed[0]["bytes"]), (&json!("w"), &json!(6)));
+    let shown = server.get("/api/v1/workspaces/w").await.expect(200);
+    assert_eq!((&shown["files"], &shown["in_use"]), (&json!(1), &json!(false)));
+    let export = server.get("/api/v1/workspaces/w/export").await;
+    assert_eq!((export.status.as_u16(), export.header("content-type")), (200, "application/x-tar"));
+    assert!(export.body.starts_with(b"result\0"), "{export:?}");
+    put(&server, "/api/v1/workspaces/copy", export.body.to_vec(), "").await.expect(200);
+    let report = server.post("/api/v1/execute", &bash("copy", "cat result")).await.expect(200);
+    assert_eq!(report["stdout"], "built\n", "{report}");
+    assert_eq!(server.delete("/api/v1/workspaces/w").await.status, 204);
+    for path in ["/api/v1/workspaces/w", "/api/v1/workspaces/w/export", "/api/v1/workspaces/.."] {
+        server.get(path).await.problem(404, "not_found");
+    }
+    server.delete("/api/v1/workspaces/w").await.problem(404, "not_found");
+    server.post("/api/v1/execute", &bash("w:ro", "")).await.problem(404, "not_found");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_key_s_workspaces_are_not_there() {
+    let server = Server::start().await;
+    let (ada, bob) = (server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await);
+    // Not even an administrator's key is somebody else's.
+    let admin = server.key(&[Scope::Admin]).await;
+    put(&server, "/api/v1/workspaces/w", archive("secret", "ada's"), &ada).await.expect(200);
+    for key in [&bob, &admin] {
+        let header = [("x-api-key", key.as_str())];
+        assert_eq!(server.get_with("/api/v1/workspaces", &header).await.expect(200), json!([]));
+        for path in ["/api/v1/workspaces/w", "/api/v1/workspaces/w/export"] {
+            server.get_with(path, &header).await.problem(404, "not_found");
+        }
+        let delete = request(Method::DELETE, "/api/v1/workspaces/w", &header, Body::empty());
+        server.send(delete).await.problem(404, "not_found");
+        server
+            .post_with("/api/v1/execute", &bash("w:ro", "cat secret"), &header)
+            .await
+            .problem(404, "not_found");
+        let own = bash("w", "ls; echo x > x");
+        let report = server.post_with("/api/v1/execute", &own, &header).await.expect(200);
+        assert_eq!(report["stdout"], "main.sh\n");
+    }
+    let header = [("x-api-key", ada.as_str())];
+    let report = server.post_with("/api/v1/execute", &bash("w", "ls; cat secret"), &header).await;
+    assert_eq!(report.expect(200)["stdout"], "main.sh\nsecret\nada's");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_execution_at_a_time_writes_also_while_it_waits() {
+    let server = Server::start().await;
+    server.post("/api/v1/execute", &bash("w", "echo x > x")).await.expect(200);
+    let mut endless = endless();
+    endless["workspace"] = json!("w");
+    let id = server.post("/api/v1/execute?wait=false", &endless).await.expect(202);
+    let id = id["id"].as_str().unwrap();
+    let detail =
+        server.post("/api/v1/execute", &bash("w", "true")).await.problem(409, "workspace_in_use");
+    assert!(detail.contains("'w:ro'"), "{detail}");
+    let report = server.post("/api/v1/execute", &bash("w:ro", "cat x")).await.expect(200);
+    assert_eq!(report["stdout"], "x\n", "{report}");
+    let cancelled = server.delete(&format!("/api/v1/execute/{id}")).await.expect(200);
+    assert_eq!(cancelled["status"], "cancelled");
+    let report = server.post("/api/v1/execute", &bash("w", "cat x")).await.expect(200);
+    assert_eq!(report["stdout"], "x\n", "{report}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn archives_that_cannot_be_taken_are_told_as_problems() {
+    let server = Server::with(|config| {
+        config.workspace_size = sandbox::ByteSize::mib(1);
+        config.workspaces_per_key = 1;
+    })
+    .await;
+    let path = "/api/v1/workspaces/w";
+    put(&server, path, archive("../up", ""), "").await.problem(400, "invalid_body");
+    put(&server, path, vec![b'x'; 4096], "").await.problem(400, "invalid_body");
+    let large = "x".repeat(1_100_000);
+    put(&server, path, archive("x", &large), "").await.problem(413, "code_too_large");
+    put(&server, path, vec![0; 3 << 20], "").await.problem(413, "code_too_large");
+    put(&server, "/api/v1/workspaces/.x", archive("x", ""), "").await.problem(400, "invalid_field");
+    let json = [("content-type", "application/json")];
+    let untyped = request(Method::PUT, path, &json, Body::from(archive("x", "")));
+    server.send(untyped).await.problem(415, "invalid_body");
+    assert_eq!(server.get("/api/v1/workspaces").await.expect(200), json!([]));
+    put(&server, path, archive("x", ""), "").await.expect(200);
+    put(&server, "/api/v1/workspaces/v", archive("x", ""), "")
+        .await
+        .problem(409, "workspace_limit");
+    server.post("/api/v1/execute", &bash("v", "")).await.problem(409, "workspace_limit");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_may_only_read_changes_nothing() {
+    let server = Server::start().await;
+    let reader = server.key(&[Scope::Read]).await;
+    let path = "/api/v1/workspaces/w";
+    put(&server, path, archive("x", ""), &reader).await.problem(403, "forbidden");
+    let header = [("x-api-key", reader.as_str())];
+    let delete = request(Method::DELETE, path, &header, Body::empty());
+    server.send(delete).await.problem(403, "forbidden");
+}

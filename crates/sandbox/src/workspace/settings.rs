@@ -1,0 +1,84 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use sandbox_core::WorkspaceQuota;
+
+use super::WorkspaceError;
+
+const PLACE: &str = "SANDBOX_RUN_WORKSPACES";
+const SIZE: &str = "SANDBOX_RUN_WORKSPACE_SIZE";
+
+/// What the environment says about workspaces.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Settings {
+    pub(super) directory: PathBuf,
+    pub(super) quota: WorkspaceQuota,
+}
+
+impl Settings {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the configuration code that finds the user's workspaces"
+    )]
+    pub(super) fn from_environment() -> Result<Self, WorkspaceError> {
+        Self::from_variables(|name| std::env::var_os(name))
+    }
+
+    fn from_variables(value: impl Fn(&str) -> Option<OsString>) -> Result<Self, WorkspaceError> {
+        // An empty value is how a shell script says that a variable is not meant.
+        let value = |name| value(name).filter(|value| !value.is_empty());
+        let absolute = |name| value(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let directory = match value(PLACE).map(PathBuf::from) {
+            Some(path) if path.is_absolute() => path,
+            Some(path) => return Err(WorkspaceError::RelativePlace(path.display().to_string())),
+            None => {
+                // By the XDG base directory specification, where a relative path does not count.
+                let home = || Some(absolute("HOME")?.join(".local/share"));
+                let data = absolute("XDG_DATA_HOME").or_else(home);
+                data.ok_or(WorkspaceError::NoPlace)?.join("sandbox-run/workspaces")
+            }
+        };
+        let quota = match value(SIZE) {
+            None => WorkspaceQuota::default(),
+            Some(text) => {
+                WorkspaceQuota::of(text.to_string_lossy().parse().map_err(WorkspaceError::Size)?)
+            }
+        };
+        Ok(Self { directory, quota })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sandbox_core::ByteSize;
+
+    fn settings(variables: &[(&str, &str)]) -> Result<Settings, WorkspaceError> {
+        Settings::from_variables(|name| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn the_first_variable_that_names_a_place_wins() {
+        let (home, data) = (("HOME", "/home/ada"), ("XDG_DATA_HOME", "/data"));
+        for (variables, directory) in [
+            (&[home][..], "/home/ada/.local/share/sandbox-run/workspaces"),
+            (&[home, data], "/data/sandbox-run/workspaces"),
+            (&[home, data, (PLACE, "/w")], "/w"),
+            (&[home, (PLACE, "")], "/home/ada/.local/share/sandbox-run/workspaces"),
+        ] {
+            assert_eq!(settings(variables).unwrap().directory, PathBuf::from(directory));
+        }
+        assert!(matches!(settings(&[]), Err(WorkspaceError::NoPlace)));
+        assert!(matches!(settings(&[(PLACE, "w")]), Err(WorkspaceError::RelativePlace(_))));
+    }
+
+    #[test]
+    fn the_size_is_read_like_every_other() {
+        let with_size = |size| settings(&[("HOME", "/home/ada"), (SIZE, size)]);
+        assert_eq!(with_size("512M").unwrap().quota.bytes, ByteSize::mib(512));
+        assert!(matches!(with_size("much"), Err(WorkspaceError::Size(_))));
+    }
+}

@@ -1,0 +1,234 @@
+//! A tar archive from anywhere as a workspace. Nothing of it is unpacked on the host.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+
+use sandbox_backends::snapshot::{DEEPEST, Entry, Kind, LONGEST_PATH, SnapshotWriter};
+use sandbox_core::WorkspaceQuota;
+use tar::{Archive, EntryType, PaxExtensions};
+
+use super::{TarError, WorkspaceError};
+
+/// Names and attributes that stand before an entry are held in memory.
+const LONGEST_EXTENSION: u64 = 1 << 16;
+/// By the kernel.
+const LONGEST_NAME: usize = 255;
+const LONGEST_TARGET: usize = 4095;
+/// Headers, padding and long names of one entry, at most.
+const OVERHEAD: u64 = 1 << 18;
+
+/// Writes what is in an archive into a file, as a workspace is kept.
+pub(super) fn read(
+    archive: impl Read,
+    into: &File,
+    quota: WorkspaceQuota,
+) -> Result<(), WorkspaceError> {
+    // However much is sent, and however it is written, reading ends.
+    let most = quota.bytes.as_u64().saturating_add(quota.files.saturating_mul(OVERHEAD));
+    let mut archive = Archive::new(archive.take(most));
+    let writer = SnapshotWriter::new(into).map_err(Stop::Write);
+    let read = writer.and_then(|writer| {
+        let mut import = Import { writer, quota, seen: BTreeMap::new(), next: Said::default() };
+        let entries = archive.entries().map_err(TarError::Unreadable)?;
+        for entry in entries.raw(true) {
+            import.entry(entry.map_err(TarError::Unreadable)?)?;
+        }
+        import.writer.finish().map_err(Stop::Write)
+    });
+    match read {
+        Ok(_) => Ok(()),
+        Err(Stop::Tar(error)) => Err(error.into()),
+        Err(Stop::Write(error)) => {
+            Err(WorkspaceError::io("write", std::path::Path::new("the workspace"))(error))
+        }
+    }
+}
+
+/// Why reading ended early.
+enum Stop {
+    Tar(TarError),
+    Write(io::Error),
+}
+
+impl From<TarError> for Stop {
+    fn from(error: TarError) -> Self {
+        Self::Tar(error)
+    }
+}
+
+struct Import<'a> {
+    writer: SnapshotWriter<&'a File>,
+    quota: WorkspaceQuota,
+    seen: BTreeMap<Vec<u8>, Kind>,
+    next: Said,
+}
+
+/// What entries of their own say about the next one.
+#[derive(Default)]
+struct Said {
+    path: Option<Vec<u8>>,
+    target: Option<Vec<u8>>,
+}
+
+impl Import<'_> {
+    fn entry<R: Read>(&mut self, mut entry: tar::Entry<'_, R>) -> Result<(), Stop> {
+        let header = entry.header();
+        let kind = match header.entry_type() {
+            EntryType::GNULongName => {
+                self.next.path = Some(text(&mut entry)?);
+                return Ok(());
+            }
+            EntryType::GNULongLink => {
+                self.next.target = Some(text(&mut entry)?);
+                return Ok(());
+            }
+            EntryType::XHeader => return self.extension(&mut entry),
+            EntryType::XGlobalHeader => return Ok(()),
+            EntryType::Regular => Ok(Kind::File),
+            EntryType::Directory => Ok(Kind::Directory),
+            EntryType::Symlink => Ok(Kind::Link),
+            EntryType::Link => Err("is a hard link, which is not taken"),
+            EntryType::Char | EntryType::Block | EntryType::Fifo => {
+                Err("is a device or a pipe, which is not taken")
+            }
+            _ => Err("is of a kind that is not taken"),
+        };
+        let said = std::mem::take(&mut self.next);
+        let path = said.path.unwrap_or_else(|| header.path_bytes().into_owned());
+        let kind = kind.map_err(|reason| refuse(&path, reason))?;
+        let Some(path) = plain(&path)? else {
+            return Ok(());
+        };
+        let mode = header.mode().map_err(TarError::Unreadable)? & 0o777;
+        let modified = header.mtime().map_err(TarError::Unreadable)?;
+        let modified = (i64::try_from(modified).unwrap_or(i64::MAX), 0);
+        match kind {
+            Kind::Directory => self.directory(path, mode, modified),
+            Kind::File => {
+                let size = header.size().map_err(TarError::Unreadable)?;
+                let entry_of = Entry { path, kind, mode, modified, size };
+                self.add(&entry_of, &mut entry)
+            }
+            Kind::Link => {
+                let target = said.target.or_else(|| Some(header.link_name_bytes()?.into_owned()));
+                let target = target.unwrap_or_default();
+                if target.is_empty() || target.len() > LONGEST_TARGET || target.contains(&0) {
+                    return Err(refuse(&path, "is a link that leads nowhere").into());
+                }
+                let size = target.len() as u64;
+                self.add(&Entry { path, kind, mode, modified, size }, &mut target.as_slice())
+            }
+        }
+    }
+
+    fn extension(&mut self, entry: &mut impl Read) -> Result<(), Stop> {
+        let bytes = bounded(entry)?;
+        for extension in PaxExtensions::new(&bytes) {
+            let extension = extension.map_err(TarError::Unreadable)?;
+            match extension.key_bytes() {
+                b"path" => self.next.path = Some(extension.value_bytes().to_vec()),
+                b"linkpath" => self.next.target = Some(extension.value_bytes().to_vec()),
+                // Only what does not fit the header is written here, which no workspace has room for; the
+                // other is how sparse files are written.
+                b"size" | b"GNU.sparse.major" => {
+                    return Err(refuse(b"an entry", "is of a kind that is not taken").into());
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn directory(&mut self, path: Vec<u8>, mode: u32, modified: (i64, u32)) -> Result<(), Stop> {
+        match self.seen.get(&path) {
+            Some(Kind::Directory) => Ok(()),
+            Some(_) => Err(refuse(&path, "is there twice").into()),
+            None => {
+                let entry = Entry { path, kind: Kind::Directory, mode, modified, size: 0 };
+                self.add(&entry, &mut io::empty())
+            }
+        }
+    }
+
+    fn add(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), Stop> {
+        if let Some(slash) = entry.path.iter().rposition(|byte| *byte == b'/') {
+            // Archives need not name the directories that their files are in.
+            self.directory(entry.path[..slash].to_vec(), 0o755, entry.modified)?;
+        }
+        if self.seen.insert(entry.path.clone(), entry.kind).is_some() {
+            return Err(refuse(&entry.path, "is there twice").into());
+        }
+        let size = self.writer.size().plus(entry);
+        if size.room > self.quota.bytes.as_u64() || size.told.files > self.quota.files {
+            return Err(TarError::TooLarge(self.quota).into());
+        }
+        let mut content = Noting { content, failed: false };
+        self.writer.add(entry, &mut content).map_err(|error| {
+            // Whose fault it is depends on which of the two ends failed.
+            if content.failed || error.kind() == io::ErrorKind::UnexpectedEof {
+                TarError::Unreadable(error).into()
+            } else {
+                Stop::Write(error)
+            }
+        })
+    }
+}
+
+/// Remembers whether reading failed.
+struct Noting<'a> {
+    content: &'a mut dyn Read,
+    failed: bool,
+}
+
+impl Read for Noting<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.content.read(buffer).inspect_err(|error| {
+            self.failed = error.kind() != io::ErrorKind::Interrupted;
+        })
+    }
+}
+
+/// The path as a workspace has it; none for the top itself.
+fn plain(path: &[u8]) -> Result<Option<Vec<u8>>, TarError> {
+    if path.starts_with(b"/") {
+        return Err(refuse(path, "is not below the workspace: its path begins at the root"));
+    }
+    let parts = path.split(|byte| *byte == b'/');
+    let parts: Vec<&[u8]> = parts.filter(|part| !part.is_empty() && *part != b".").collect();
+    if parts.contains(&&b".."[..]) {
+        return Err(refuse(path, "is not below the workspace: its path has '..' in it"));
+    }
+    if parts.iter().any(|part| part.len() > LONGEST_NAME || part.contains(&0)) {
+        return Err(refuse(path, "has a name that no file can have"));
+    }
+    let joined = parts.join(&b'/');
+    if parts.len() > DEEPEST || joined.len() > LONGEST_PATH {
+        return Err(refuse(path, "lies too deep"));
+    }
+    Ok((!parts.is_empty()).then_some(joined))
+}
+
+/// A name that stands before its entry, without the zero byte that may end it.
+fn text(entry: &mut impl Read) -> Result<Vec<u8>, Stop> {
+    let mut bytes = bounded(entry)?;
+    if bytes.last() == Some(&0) {
+        bytes.pop();
+    }
+    Ok(bytes)
+}
+
+fn bounded(entry: &mut impl Read) -> Result<Vec<u8>, Stop> {
+    let mut bytes = Vec::new();
+    let read = entry.take(LONGEST_EXTENSION + 1).read_to_end(&mut bytes);
+    read.map_err(TarError::Unreadable)?;
+    if bytes.len() as u64 > LONGEST_EXTENSION {
+        return Err(refuse(b"an entry", "has a name that no file can have").into());
+    }
+    Ok(bytes)
+}
+
+fn refuse(path: &[u8], reason: &'static str) -> TarError {
+    let path: String = String::from_utf8_lossy(path).chars().take(200).collect();
+    TarError::Entry { path: path.escape_debug().to_string(), reason }
+}

@@ -24,6 +24,7 @@ pub(super) struct Door {
     keys: Arc<Keys>,
     limiter: Arc<Limiter>,
     metrics: Arc<Metrics>,
+    limits_local: bool,
 }
 
 impl Door {
@@ -32,6 +33,7 @@ impl Door {
             keys: Arc::clone(&state.keys),
             limiter: Arc::new(Limiter::new(&state.config)),
             metrics: Arc::clone(&state.metrics),
+            limits_local: state.config.limit_local,
         }
     }
 
@@ -56,6 +58,7 @@ pub(super) async fn pass(State(door): State<Door>, mut request: Request, next: N
     let identity = door.recognise(request.headers(), request.uri());
     let client = match &identity {
         Ok(Identity { key: Some(key), .. }) => Client::Key(key.clone()),
+        Ok(Identity { key: None, .. }) if !door.limits_local => Client::Local,
         _ => Client::at(peer(&request)),
     };
     let standing = door.limiter.take(&client);

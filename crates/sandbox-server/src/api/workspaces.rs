@@ -164,7 +164,7 @@ pub(super) async fn export(
     path = "/api/v1/workspaces/{name}",
     tag = "workspaces",
     operation_id = "import_workspace",
-    params(("name" = String, Path, description = "The workspace")),
+    params(("name" = String, Path, description = "The workspace", pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")),
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
     responses((status = 200, description = "What it holds now", body = WorkspaceEntry))
 )]

@@ -46,6 +46,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         environments_per_key: settled.read("environments_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,
         burst: settled.read("burst", number)?,
+        limit_local: settled.read("limit_local", switch)?,
         wait_limit: settled.read("wait_limit", duration)?,
         retention: Retention {
             age: settled.read("retention_age", duration)?,
@@ -154,9 +155,13 @@ fn origins(text: &str) -> Result<Vec<String>, String> {
 }
 
 fn packages(text: &str) -> Result<Packages, String> {
+    Ok(if switch(text)? { Packages::On } else { Packages::Off })
+}
+
+fn switch(text: &str) -> Result<bool, String> {
     match text {
-        "on" => Ok(Packages::On),
-        "off" => Ok(Packages::Off),
+        "on" => Ok(true),
+        "off" => Ok(false),
         _ => Err(format!("'{text}' is neither 'on' nor 'off'")),
     }
 }

@@ -32,6 +32,8 @@ struct State {
 pub(super) struct Bounds {
     pub(super) waiting: usize,
     pub(super) per_key: usize,
+    /// Whether that is the bound of clients without keys too.
+    pub(super) of_local: bool,
 }
 
 impl Hub {
@@ -41,7 +43,9 @@ impl Hub {
         if state.is_closed {
             return Err(Problem::new(Code::Unavailable, "the server is stopping"));
         }
-        if state.by_owner.get(&live.owner).is_some_and(|count| *count >= bounds.per_key) {
+        let is_bounded = live.owner.is_some() || bounds.of_local;
+        let count = state.by_owner.get(&live.owner).copied().unwrap_or_default();
+        if is_bounded && count >= bounds.per_key {
             let reason = format!("this client has {} executions that are not over", bounds.per_key);
             return Err(Problem::new(Code::QuotaExceeded, reason));
         }

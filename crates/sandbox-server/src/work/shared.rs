@@ -38,6 +38,8 @@ pub(super) struct WorkLimits {
     pub(super) queue_bound: usize,
     /// Executions of one key that wait or run at once.
     pub(super) quota_per_key: usize,
+    /// Whether clients without keys have it too.
+    pub(super) limit_local: bool,
     /// Where callbacks may go.
     pub(super) callback_allow: AddressPolicy,
 }
@@ -69,6 +71,7 @@ impl From<&Config> for WorkLimits {
             memory_budget: config.memory_budget,
             queue_bound: config.queue_bound,
             quota_per_key: config.quota_per_key,
+            limit_local: config.limit_local,
             callback_allow: config.callback_allow.clone(),
         }
     }
@@ -99,7 +102,11 @@ impl Shared {
     }
 
     pub(super) fn bounds(&self) -> Bounds {
-        Bounds { waiting: self.limits.queue_bound, per_key: self.limits.quota_per_key }
+        Bounds {
+            waiting: self.limits.queue_bound,
+            per_key: self.limits.quota_per_key,
+            of_local: self.limits.limit_local,
+        }
     }
 
     /// Where this client has its environments.

@@ -45,6 +45,7 @@ fn limits() -> WorkLimits {
         memory_budget: ByteSize::mib(1024),
         queue_bound: 100,
         quota_per_key: 50,
+        limit_local: false,
         callback_allow: AddressPolicy::default(),
     }
 }

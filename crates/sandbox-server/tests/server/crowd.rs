@@ -52,6 +52,7 @@ fn over_the_limits_each_is_answered_or_told_when_to_come_again() {
         ("SANDBOXD_CONCURRENCY", "1"),
         ("SANDBOXD_BURST", "150"),
         ("SANDBOXD_REQUESTS_PER_MINUTE", "1"),
+        ("SANDBOXD_LIMIT_LOCAL", "on"),
     ];
     let server = Server::start_with(data.path(), &limits);
     let mut counts: HashMap<u16, usize> = HashMap::new();

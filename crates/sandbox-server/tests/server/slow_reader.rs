@@ -10,7 +10,8 @@ use crate::server::{SOON, Server};
 use crate::wire::{Wire, post};
 
 /// Short, so that a test waits for the end itself.
-const SHORT: &[(&str, &str)] = &[("SANDBOXD_WRITE_TIMEOUT", "500ms")];
+const SHORT: &[(&str, &str)] =
+    &[("SANDBOXD_WRITE_TIMEOUT", "500ms"), ("SANDBOXD_MAX_OUTPUT", "64M")];
 
 /// More than the sockets between a client and its server hold.
 const OUTPUT: usize = 16 << 20;

@@ -10,6 +10,7 @@ async fn limited(burst: u32) -> Server {
         // No token comes back while the test runs.
         config.requests_per_minute = 1;
         config.burst = burst;
+        config.limit_local = true;
     })
     .await
 }
@@ -107,12 +108,29 @@ async fn a_full_queue_is_told_with_a_time_to_come_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_without_keys_share_a_quota() {
-    let server = Server::with(|config| config.quota_per_key = 1).await;
+    let server = Server::with(|config| {
+        config.quota_per_key = 1;
+        config.limit_local = true;
+    })
+    .await;
     let running = server.post("/api/v1/execute?wait=false", &endless()).await;
     let refused = server.post("/api/v1/execute", &python("1")).await;
     refused.problem(429, "quota_exceeded");
     server.delete(running.header("location")).await.expect(200);
     server.post("/api/v1/execute", &python("1")).await.expect(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_without_keys_are_not_limited_unless_wanted() {
+    let server = Server::with(|config| {
+        config.requests_per_minute = 1;
+        config.burst = 1;
+        config.quota_per_key = 1;
+    })
+    .await;
+    let running = server.post("/api/v1/execute?wait=false", &endless()).await;
+    server.post("/api/v1/execute", &python("1")).await.expect(200);
+    server.delete(running.header("location")).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,4 +1,4 @@
-//! One client: the library and the server in turns, request by request.
+//! One client: the library and the server in turns.
 
 use std::time::{Duration, Instant};
 
@@ -55,31 +55,49 @@ impl Way {
     }
 }
 
-pub(super) fn measure(contestants: &Contestants, pairs: usize) -> anyhow::Result<Alone> {
+/// Measures so many pairs, in turns of so many requests.
+pub(super) fn measure(
+    contestants: &Contestants,
+    pairs: usize,
+    turn: usize,
+) -> anyhow::Result<Alone> {
     let mut client = Client::connect(contestants.daemon.address()).context("connect")?;
     let mut found =
         Alone { library: Way::default(), server: Way::default(), health: Series::default() };
-    for pair in 0..WARM_UP + pairs {
-        let (library, server);
+    let mut turns = 0;
+    let mut done = 0;
+    while done < WARM_UP + pairs {
+        let mut through = |is_http: bool| -> anyhow::Result<Vec<_>> {
+            let one = |client: &mut Client| {
+                if is_http { over_http(contestants, client) } else { through_library(contestants) }
+            };
+            (0..turn).map(|_| one(&mut client)).collect()
+        };
         // Each follows the other equally often: both leave something to be cleaned up behind them.
-        if pair % 2 == 0 {
-            library = through_library(contestants)?;
-            server = over_http(contestants, &mut client)?;
-        } else {
-            server = over_http(contestants, &mut client)?;
-            library = through_library(contestants)?;
-        }
-        let started = Instant::now();
-        let answer = client.exchange(&contestants.health)?;
-        let health = started.elapsed();
-        ensure!(answer.status == 200, "health: {answer:?}");
-        if pair >= WARM_UP {
-            found.library.push(library.0, &library.1);
-            found.server.push(server.0, &server.1);
+        let is_http_first = turns % 2 == 1;
+        let (first, second) = (through(is_http_first)?, through(!is_http_first)?);
+        let (library, server) = if is_http_first { (second, first) } else { (first, second) };
+        let health = health(contestants, &mut client)?;
+        if done >= WARM_UP {
+            for (way, runs) in [(&mut found.library, &library), (&mut found.server, &server)] {
+                for (total, report) in runs {
+                    way.push(*total, report);
+                }
+            }
             found.health.push(Run { total: health, stages: None });
         }
+        turns += 1;
+        done += turn;
     }
     Ok(found)
+}
+
+fn health(contestants: &Contestants, client: &mut Client) -> anyhow::Result<Duration> {
+    let started = Instant::now();
+    let answer = client.exchange(&contestants.health)?;
+    let took = started.elapsed();
+    ensure!(answer.status == 200, "health: {answer:?}");
+    Ok(took)
 }
 
 fn through_library(contestants: &Contestants) -> anyhow::Result<(Duration, Report)> {

@@ -1,6 +1,6 @@
 //! What HTTP adds: a Python hello through the library and through a `sandboxd` of the same build.
 //!
-//! Both have as many spare slots and run as many programs at once. They take turns, one request each for
+//! Both have as many spare slots and run as many programs at once. They take turns, a few requests each for
 //! the time that a request takes ([`alone`]), one round each for how many there are in a second
 //! ([`crowd`]), so that whatever else the machine does falls on both alike. The client's own cost is
 //! measured with the cheapest request that the server answers.
@@ -31,6 +31,11 @@ const MOST_ADDED: Duration = Duration::from_micros(500);
 const LEAST_SHARE: f64 = 0.9;
 const PROMISED_CLIENTS: usize = 64;
 
+/// Requests of a turn: as in steady use, most follow one of their own kind. If they followed one of the
+/// other kind, each would also be measured beside the other's cleaning up, in a process whose caches
+/// the other one has just filled.
+const TURN: usize = 20;
+
 const CODE: &str = "print('Hello, World!')";
 const STDOUT: &str = "Hello, World!\n";
 
@@ -55,6 +60,8 @@ struct Findings {
     host: HostFacts,
     concurrency: usize,
     alone: Alone,
+    /// The same in turns of one request.
+    alternating: Alone,
     crowds: Vec<Crowd>,
 }
 
@@ -110,10 +117,12 @@ impl Contestants {
 pub(crate) fn run(plan: &Plan, results: &Path) -> anyhow::Result<ExitCode> {
     let host = HostFacts::gather("");
     let contestants = Contestants::start(plan)?;
-    let alone = alone::measure(&contestants, plan.pairs)?;
+    let alone = alone::measure(&contestants, plan.pairs, TURN)?;
+    let alternating = alone::measure(&contestants, plan.pairs / 2, 1)?;
     let crowds: anyhow::Result<Vec<_>> =
         plan.clients.iter().map(|clients| crowd::measure(&contestants, plan, *clients)).collect();
-    let findings = Findings { host, concurrency: plan.concurrency, alone, crowds: crowds? };
+    let concurrency = plan.concurrency;
+    let findings = Findings { host, concurrency, alone, alternating, crowds: crowds? };
     contestants.daemon.stop()?;
     let text = show::render(&findings);
     std::io::stdout().write_all(text.as_bytes()).context("print the results")?;

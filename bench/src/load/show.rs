@@ -18,7 +18,8 @@ pub(super) fn render(findings: &Findings) -> String {
         let _ = writeln!(text, "{line}");
     }
     let _ = writeln!(text, "{} programs at once, in both", findings.concurrency);
-    text.push_str(&alone(&findings.alone));
+    text.push_str(&alone("One client, in turns of 20 requests", &findings.alone));
+    text.push_str(&alone("One client, request by request", &findings.alternating));
     text.push_str(&crowds(&findings.crowds));
     text.push_str(
         "\nWhat a row contains\n\
@@ -32,7 +33,7 @@ pub(super) fn render(findings: &Findings) -> String {
     text
 }
 
-fn alone(alone: &Alone) -> String {
+fn alone(heading: &str, alone: &Alone) -> String {
     let heads =
         ["ms", "runs", "median", "p95", "p99", "queue", "prepare", "run", "collect", "the rest"];
     let row = |name: &str, way: &Way| {
@@ -54,7 +55,7 @@ fn alone(alone: &Alone) -> String {
     let rows = [row("library", &alone.library), row("HTTP", &alone.server), health];
     let pair = alone.added_by_pair();
     format!(
-        "\nOne client, in turns{}\n{}\n\
+        "\n{heading}{}\n{}\n\
          \x20 HTTP adds {} ms to the median, which is {:.3} times the library's\n\
          \x20 pair by pair it adds {:.3} ± {:.3} ms (median, with its standard error)\n",
         if alone.library.total.summary().is_noisy() { " (noisy)" } else { "" },
@@ -144,24 +145,28 @@ pub(super) fn record(findings: &Findings, text: &str, directory: &Path) -> anyho
 }
 
 fn to_json(findings: &Findings) -> Value {
-    let alone = &findings.alone;
-    let pair = alone.added_by_pair();
     json!({
         "benchmark": "load",
         "host": findings.host.to_json(),
         "concurrency": findings.concurrency,
-        "alone": {
-            "library": summary(alone.library.total.summary()),
-            "http": summary(alone.server.total.summary()),
-            "health": summary(alone.health.summary()),
-            "added_us": rounded(alone.added().as_secs_f64() * 1e6),
-            "added_by_pair_us": rounded(pair.micros),
-            "added_by_pair_uncertainty_us": rounded(pair.uncertainty),
-            "ratio": rounded(times(alone)),
-            "holds": findings.holds_added(),
-        },
+        "in_turns": of_alone(&findings.alone),
+        "request_by_request": of_alone(&findings.alternating),
+        "added_holds": findings.holds_added(),
         "crowds": findings.crowds.iter().map(crowd).collect::<Vec<_>>(),
         "share_holds": findings.holds_share(),
+    })
+}
+
+fn of_alone(alone: &Alone) -> Value {
+    let pair = alone.added_by_pair();
+    json!({
+        "library": summary(alone.library.total.summary()),
+        "http": summary(alone.server.total.summary()),
+        "health": summary(alone.health.summary()),
+        "added_us": rounded(alone.added().as_secs_f64() * 1e6),
+        "added_by_pair_us": rounded(pair.micros),
+        "added_by_pair_uncertainty_us": rounded(pair.uncertainty),
+        "ratio": rounded(times(alone)),
     })
 }
 

@@ -55,7 +55,7 @@ pub use report::{
     FileEncoding, OutputFile, Report, StageFigures, StageReport, Timings, Violation, signal_name,
     text_and_base64,
 };
-pub use request::{InputFile, InvalidRequest, LanguageChoice, Request, RequestBuilder};
+pub use request::{Acceptance, InputFile, InvalidRequest, LanguageChoice, Request, RequestBuilder};
 pub use size::{ByteSize, InvalidSize};
 pub use snippet::{Place, Snippet};
 pub use status::{Stage, Status};

@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+
 use crate::glob::{Glob, InvalidGlob};
 use crate::{
     EnvironmentName, ExecutionId, InvalidEnvironmentName, InvalidPackage, InvalidPath,
@@ -29,6 +31,15 @@ pub struct InputFile {
     pub executable: bool,
 }
 
+/// How a request came to its turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acceptance {
+    /// When it was accepted.
+    pub at: DateTime<Utc>,
+    /// How long it waited since.
+    pub waited: Duration,
+}
+
 /// One piece of work, checked.
 #[derive(Debug)]
 pub struct Request {
@@ -50,6 +61,7 @@ pub struct Request {
     pub(crate) packages: Vec<PackageSpec>,
     pub(crate) environment: Option<EnvironmentName>,
     pub(crate) environments: Option<PathBuf>,
+    pub(crate) acceptance: Option<Acceptance>,
     pub(crate) workspace: Option<WorkspaceChoice>,
     pub(crate) workspaces_of: Option<String>,
     pub(crate) snippet: Option<Snippet>,
@@ -205,6 +217,18 @@ impl Request {
     #[must_use]
     pub fn with_environments(mut self, directory: PathBuf) -> Self {
         self.environments = Some(directory);
+        self
+    }
+
+    /// When it was accepted, and how long it waited since, if its caller lets requests wait.
+    pub fn acceptance(&self) -> Option<Acceptance> {
+        self.acceptance
+    }
+
+    /// Has the report tell that the request was accepted then, and has waited so long for its turn.
+    #[must_use]
+    pub fn with_acceptance(mut self, acceptance: Acceptance) -> Self {
+        self.acceptance = Some(acceptance);
         self
     }
 
@@ -427,6 +451,7 @@ impl RequestBuilder {
             packages,
             environment,
             environments: None,
+            acceptance: None,
             workspace,
             workspaces_of: self.workspaces_of,
             snippet: self.snippet,

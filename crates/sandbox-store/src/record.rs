@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -68,8 +69,8 @@ pub struct Ending {
     pub id: String,
     /// How it ended.
     pub status: Status,
-    /// Its report.
-    pub report: Value,
+    /// Its report, as JSON.
+    pub report: Arc<str>,
     /// All of its events.
     pub events: Vec<StoredEvent>,
     /// When it ended.

@@ -12,7 +12,8 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// What a server remembers. What was answered is there after a crash.
 ///
 /// A write is asked for by the call, not by waiting for its answer: writes are carried out in the order of
-/// the calls, also those whose answer nobody waits for.
+/// the calls, also those whose answer nobody waits for, and whoever reads sees every write that was asked
+/// for before.
 pub trait Store: Send + Sync {
     /// Remembers an accepted execution, as `queued` or as begun.
     fn insert(&self, new: NewExecution) -> Answer<'_, Inserted>;
@@ -30,7 +31,7 @@ pub trait Store: Send + Sync {
     fn put_back<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
 
     /// It is over, in one step. Only the first end counts; false if it was over already.
-    fn finish(&self, ending: Ending) -> Answer<'_, bool>;
+    fn finish(&self, ending: Ending) -> Answer<'static, bool>;
 
     /// The events of a finished execution after this one, in order, at most so many.
     fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>>;

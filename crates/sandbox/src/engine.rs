@@ -1,11 +1,12 @@
 //! One execution, step by step: accept, compile, run, report.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use sandbox_core::{
-    Backend, BackendError, CancelToken, CollectedFile, ExecutionId, Observer, Report, Request,
-    SkippedFile, Stage, StageOutcome, StagePlan, WorkspaceReport, with_causes,
+    Acceptance, Backend, BackendError, CancelToken, CollectedFile, ExecutionId, Observer, Report,
+    Request, SkippedFile, Stage, StageOutcome, StagePlan, WorkspaceReport, with_causes,
 };
 
 use crate::environment::{self, Installed};
@@ -38,7 +39,7 @@ pub(crate) struct Engine {
 pub(crate) struct Job {
     request: Request,
     runtime: Runtime,
-    created_at: DateTime<Utc>,
+    acceptance: Acceptance,
 }
 
 /// Why the stages were left early.
@@ -63,7 +64,9 @@ impl Engine {
         }
         let runtime = self.runtimes.resolve(request.language())?;
         plan::check(&runtime, &request)?;
-        Ok(Job { request, runtime, created_at: Utc::now() })
+        let now = Acceptance { at: Utc::now(), waited: Duration::ZERO };
+        let acceptance = request.acceptance().unwrap_or(now);
+        Ok(Job { request, runtime, acceptance })
     }
 
     /// Carries out what was accepted.
@@ -95,7 +98,7 @@ impl Engine {
             language: job.runtime.name().to_owned(),
             version: job.runtime.version().to_owned(),
             isolation: self.backend.isolation(),
-            created_at: job.created_at,
+            acceptance: job.acceptance,
             workspace,
         };
         let report = report::assemble(header, &results, interruption);

@@ -67,6 +67,11 @@ pub(crate) fn memory(runtime: &Runtime, request: &Request) -> ByteSize {
     if runtime.compiles() { run.max(compile_limits(recipe, request).memory()) } else { run }
 }
 
+/// How long the run stage may take.
+pub(crate) fn wall_time(runtime: &Runtime, request: &Request) -> Duration {
+    run_limits(runtime.recipe(), request).wall_time()
+}
+
 /// The compile stage, if the language has one.
 pub(crate) fn compile(
     runtime: &Runtime,

@@ -1,10 +1,11 @@
 //! From what the stages did to the report. Nothing here touches the host.
 
-use chrono::{DateTime, Utc};
+use std::time::Duration;
+
 use sandbox_core::{
-    CollectRule, Ending, ExecutionId, Isolation, Limits, OutputFile, Protection, Report, Stage,
-    StageOutcome, StageReport, Status, TimeKind, Timings, Violation, WorkspaceReport,
-    format_duration, signal_name, text_and_base64,
+    Acceptance, CollectRule, Ending, ExecutionId, Isolation, Limits, OutputFile, Protection,
+    Report, Stage, StageOutcome, StageReport, Status, TimeKind, Timings, Violation,
+    WorkspaceReport, format_duration, signal_name, text_and_base64,
 };
 
 /// Artefacts are collected up to what the run stage has room for.
@@ -17,7 +18,7 @@ pub(crate) struct Header {
     pub(crate) language: String,
     pub(crate) version: String,
     pub(crate) isolation: Isolation,
-    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) acceptance: Acceptance,
     pub(crate) workspace: Option<WorkspaceReport>,
 }
 
@@ -108,8 +109,8 @@ pub(crate) fn assemble(
         enforced,
         missing,
         violations: violations(results),
-        timings_ms: timings(results),
-        created_at: header.created_at,
+        timings_ms: timings(results, header.acceptance.waited),
+        created_at: header.acceptance.at,
     }
 }
 
@@ -247,7 +248,7 @@ fn violations(results: &[StageResult]) -> Vec<Violation> {
     together
 }
 
-fn timings(results: &[StageResult]) -> Timings {
+fn timings(results: &[StageResult], waited: Duration) -> Timings {
     let wall = |stage| {
         let result = results.iter().find(|result| result.stage == stage);
         Timings::millis(
@@ -256,8 +257,7 @@ fn timings(results: &[StageResult]) -> Timings {
     };
     let outcomes = || results.iter().map(|result| &result.outcome);
     Timings {
-        // Nothing waits for a turn here: who queues executions fills this in.
-        queue: 0.0,
+        queue: Timings::millis(waited),
         prepare: Timings::millis(outcomes().map(|outcome| outcome.prepare_time).sum()),
         compile: wall(Stage::Compile),
         run: wall(Stage::Run),
@@ -278,7 +278,7 @@ mod tests {
             language: "toy".into(),
             version: "1.2.3".into(),
             isolation: Isolation::Native,
-            created_at: Utc::now(),
+            acceptance: Acceptance { at: chrono::Utc::now(), waited: Duration::ZERO },
             workspace: None,
         }
     }

@@ -1,6 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 use sandbox_core::{
@@ -32,6 +33,8 @@ pub struct Requirements {
     pub version: String,
     /// The most memory that any of its stages may use.
     pub memory: ByteSize,
+    /// How long its program may run; none if something else is to be done before, such as compiling it.
+    pub longest: Option<Duration>,
 }
 
 /// Sets up a [`Sandbox`].
@@ -102,6 +105,7 @@ impl Sandbox {
             language: runtime.name().to_owned(),
             version: runtime.version().to_owned(),
             memory: plan::memory(&runtime, request),
+            longest: (!runtime.compiles()).then(|| plan::wall_time(&runtime, request)),
         })
     }
 

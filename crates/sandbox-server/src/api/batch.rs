@@ -1,11 +1,12 @@
 use axum::Json as Answer;
 use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::join_all;
 use sandbox_api::{Accepted, Code, ExecuteRequest, Problem};
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 use utoipa::ToSchema;
 
 use super::body::Json;
@@ -80,10 +81,13 @@ pub(super) async fn batch(
             Ok(id) => state.work.wait(&id, caller.identity(), patience).await,
             Err(problem) => Err(problem),
         };
-        waited.unwrap_or_else(|problem| json!(problem))
+        match waited {
+            Ok(report) => report.json.to_string(),
+            Err(problem) => json!(problem).to_string(),
+        }
     });
-    let reports: Vec<Value> = join_all(reports).await;
-    Ok(Answer(reports).into_response())
+    let reports = format!("[{}]", join_all(reports).await.join(","));
+    Ok(([(CONTENT_TYPE, "application/json")], reports).into_response())
 }
 
 async fn accept(

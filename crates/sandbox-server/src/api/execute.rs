@@ -2,12 +2,11 @@ use std::time::Duration;
 
 use axum::Json as Answer;
 use axum::extract::State;
-use axum::http::header::LOCATION;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use sandbox_api::{Accepted, ExecuteRequest, Problem};
 use sandbox_store::Idempotency;
-use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::body::Json;
@@ -16,7 +15,7 @@ use super::query::{Id, Query, Wait};
 use super::refusal::Refusal;
 use super::schema;
 use crate::state::AppState;
-use crate::work::AnswerWith;
+use crate::work::{AnswerWith, Told};
 
 /// Longer ones are not names of requests.
 const LONGEST_IDEMPOTENCY_KEY: usize = 255;
@@ -54,18 +53,20 @@ pub(super) async fn execute(
     let wait = asked.or(preferred).unwrap_or(Wait::Long);
     let idempotency = idempotency_key(&headers)?.map(|key| name_for(&request, key));
     let patience = wait.patience(state.config.wait_limit);
-    let answer = if patience.is_zero() { AnswerWith::Id } else { AnswerWith::Report };
+    let answer = if patience.is_zero() { AnswerWith::Id } else { AnswerWith::Report(patience) };
     let ticket = state.work.accept(request, caller.identity(), idempotency, answer).await?;
     let mut response = if patience.is_zero() && ticket.is_new {
         accepted(&ticket.id, "queued")
     } else {
-        let report = state.work.wait(&ticket.id, caller.identity(), patience).await?;
-        match unfinished(&report) {
-            Some(status) => {
-                state.work.promise(&ticket.id).await?;
-                accepted(&ticket.id, status)
-            }
-            None => Answer(report).into_response(),
+        let report = match ticket.report {
+            Some(report) => report,
+            None => state.work.wait(&ticket.id, caller.identity(), patience).await?,
+        };
+        if report.is_final() {
+            told(&report)
+        } else {
+            state.work.promise(&ticket.id).await?;
+            accepted(&ticket.id, report.status.name())
         }
     };
     let is_later = response.status() == StatusCode::ACCEPTED;
@@ -96,7 +97,7 @@ pub(super) async fn report(
     caller: Caller<Read>,
     query: Query,
     Id(id): Id,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Response, Refusal> {
     let wait = query.only_wait()?.unwrap_or(Wait::AtMost(Duration::ZERO));
     let patience = wait.patience(state.config.wait_limit);
     let report = if patience.is_zero() {
@@ -104,7 +105,7 @@ pub(super) async fn report(
     } else {
         state.work.wait(&id, caller.identity(), patience).await?
     };
-    Ok(Answer(report))
+    Ok(told(&report))
 }
 
 /// End it.
@@ -123,15 +124,15 @@ pub(super) async fn cancel(
     caller: Caller<Execute>,
     query: Query,
     Id(id): Id,
-) -> Result<Answer<Value>, Refusal> {
+) -> Result<Response, Refusal> {
     query.end()?;
-    Ok(Answer(state.work.cancel(&id, caller.identity()).await?))
+    Ok(told(&state.work.cancel(&id, caller.identity()).await?))
 }
 
-/// The status of an execution that is not over.
-pub(super) fn unfinished(report: &Value) -> Option<&str> {
-    let status = report.get("status").and_then(Value::as_str);
-    status.filter(|status| matches!(*status, "queued" | "running"))
+/// The report, as it was written already.
+fn told(report: &Told) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    ([(CONTENT_TYPE, json)], String::from(&*report.json)).into_response()
 }
 
 fn accepted(id: &str, status: &str) -> Response {

@@ -16,7 +16,6 @@ use sandbox_store::StoredEvent;
 
 use super::caller::{Caller, Read};
 use super::cors;
-use super::execute::unfinished;
 use super::query::{Id, Query};
 use super::refusal::Refusal;
 use super::schema;
@@ -70,7 +69,7 @@ pub(super) async fn stream(
     }
     let report = state.work.report(&id, caller.identity()).await?;
     let mut events = state.work.events(&id, caller.identity(), after).await?;
-    if seen.is_some() && unfinished(&report).is_none() {
+    if seen.is_some() && report.is_final() {
         // Browsers reconnect when a stream ends, as this one did after its report.
         return Ok(match events.next().await {
             None => StatusCode::NO_CONTENT.into_response(),

@@ -41,10 +41,14 @@ pub fn run() -> ExitCode {
 }
 
 fn carry_out(cli: &Cli) -> Result<()> {
-    let sources =
-        Sources::gather(cli.settings.layer(), cli.settings.config(), &Surroundings::look())?;
+    let surroundings = Surroundings::look();
+    let sources = Sources::gather(cli.settings.layer(), cli.settings.config(), &surroundings)?;
     let config = sources.config()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    // Half of the cores for HTTP, the rest for programs and their walls, which have threads of their own.
+    // With more, each step of a request would wake another core to look whether there is work for it.
+    let threads = (surroundings.cores / 2).max(1);
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build();
     let runtime = runtime.context("the server's threads cannot be started")?;
     match &cli.command {
         None => runtime.block_on(serve::serve(config, sources.file.as_deref())),

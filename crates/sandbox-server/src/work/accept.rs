@@ -1,6 +1,7 @@
 //! From a request to a place in the queue.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::Utc;
 use sandbox::{ByteSize, Request, Requirements};
@@ -10,8 +11,9 @@ use serde_json::Value;
 
 use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
+use super::report::{self, Told};
 use super::shared::{Shared, store_failed};
-use super::workspace;
+use super::{worker, workspace};
 use crate::callbacks::promise;
 use crate::config::Packages;
 
@@ -22,6 +24,8 @@ pub(crate) struct Ticket {
     pub(crate) id: String,
     /// Whether this request began it; false if an earlier one of the same name did.
     pub(crate) is_new: bool,
+    /// Its report, if it is over already.
+    pub(crate) report: Option<Told>,
 }
 
 /// What the client waits for.
@@ -29,8 +33,9 @@ pub(crate) struct Ticket {
 pub(crate) enum AnswerWith {
     /// The id: it is a promise, so what it names is stored before the client hears it.
     Id,
-    /// The report. Until then nothing was promised, and storing goes on while the program runs.
-    Report,
+    /// The report, waiting so long for it. Until then nothing was promised, and storing goes on while the
+    /// program runs.
+    Report(Duration),
 }
 
 /// A request that was checked.
@@ -63,7 +68,10 @@ pub(super) async fn accept(
     }
     let callback = callback(shared, &asked)?;
     let labels = asked.labels.clone();
+    let is_quick = shared.familiar.is_quick_to_check(&asked);
     let Checked { request, needs, json } = check(shared, asked, owner.clone()).await?;
+    // It has been run before, so that nothing is prepared for it that takes longer than its limits.
+    let longest = needs.longest;
     refuse_too_much_memory(shared, &request, &needs)?;
     let created_at = Utc::now();
     let live = Live::new(owner.clone(), request, needs, idempotency.clone(), created_at, 0);
@@ -79,10 +87,16 @@ pub(super) async fn accept(
         idempotency,
         callback,
     };
+    if let AnswerWith::Report(patience) = answer
+        && new.idempotency.is_none()
+    {
+        let is_over_soon = is_quick && longest.is_some_and(|longest| longest < patience);
+        return admit_unstored(shared, &Arc::new(live), new, is_over_soon).await;
+    }
     // In a task of its own: a client that goes away in the middle must not leave an execution that is
     // stored and in no queue.
     let shared = Arc::clone(shared);
-    let task = tokio::spawn(async move { admit(&shared, Arc::new(live), new, answer).await });
+    let task = tokio::spawn(async move { admit(&shared, Arc::new(live), new).await });
     task.await.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "accepting it failed")))
 }
 
@@ -105,17 +119,30 @@ async fn check(
         Some(_) => shared.templates.acquire().await.ok(),
         None => None,
     };
-    let sandbox = Arc::clone(&shared.sandbox);
-    let environments = shared.environments_of(owner.as_deref());
+    if shared.familiar.is_quick_to_check(&asked) {
+        return check_here(shared, &asked, owner.as_deref());
+    }
+    let shared = Arc::clone(shared);
     let checking = tokio::task::spawn_blocking(move || {
-        let request = convert(&asked, owner.as_deref(), None)?.with_environments(environments);
-        let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
-        workspace::check(&sandbox, &request)?;
-        let json = serde_json::to_value(&asked)
-            .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
-        Ok(Checked { request, needs, json })
+        let checked = check_here(&shared, &asked, owner.as_deref())?;
+        shared.familiar.add(&asked);
+        Ok(checked)
     });
     checking.await.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "checking it failed")))
+}
+
+fn check_here(
+    shared: &Shared,
+    asked: &ExecuteRequest,
+    owner: Option<&str>,
+) -> Result<Checked, Problem> {
+    let environments = shared.environments_of(owner);
+    let request = convert(asked, owner, None)?.with_environments(environments);
+    let needs = shared.sandbox.requirements(&request).map_err(|error| refusal(&error))?;
+    workspace::check(&shared.sandbox, &request)?;
+    let json = serde_json::to_value(asked)
+        .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
+    Ok(Checked { request, needs, json })
 }
 
 /// What could never run must not wait.
@@ -137,19 +164,32 @@ fn refuse_too_much_memory(
     Err(invalid("memory_limit_mb", reason))
 }
 
-async fn admit(
-    shared: &Shared,
-    live: Arc<Live>,
+/// Lets an execution in that is stored when it begins.
+async fn admit_unstored(
+    shared: &Arc<Shared>,
+    live: &Arc<Live>,
     new: NewExecution,
-    answer: AnswerWith,
+    is_over_soon: bool,
 ) -> Result<Ticket, Problem> {
+    // Before others can find it.
+    live.store_later(new);
+    shared.hub.add(live, shared.bounds())?;
+    if is_over_soon
+        && shared.queue.depth().await == 0
+        && let Some(place) = shared.budget.try_take(live.needs.memory.as_u64())
+    {
+        shared.metrics.accepted(&live.needs.language);
+        worker::carry_out_here(shared, live, place);
+        let report = Some(report::of_live(live)).filter(Told::is_final);
+        return Ok(Ticket { id: live.id.clone(), is_new: true, report });
+    }
+    Ok(enqueue(shared, live).await)
+}
+
+async fn admit(shared: &Shared, live: Arc<Live>, new: NewExecution) -> Result<Ticket, Problem> {
     if let Err(problem) = shared.hub.add(&live, shared.bounds()) {
         // Asking again for what runs already takes no room.
         return same_again(shared, &live).unwrap_or(Err(problem));
-    }
-    if answer == AnswerWith::Report && new.idempotency.is_none() {
-        live.store_later(new);
-        return Ok(enqueue(shared, &live).await);
     }
     match shared.store.insert(new).await {
         Ok(Inserted::New) => {
@@ -158,7 +198,7 @@ async fn admit(
         }
         Ok(Inserted::Before(id)) => {
             shared.hub.remove(&live.id);
-            Ok(Ticket { id, is_new: false })
+            Ok(Ticket { id, is_new: false, report: None })
         }
         Ok(Inserted::Conflict) => {
             shared.hub.remove(&live.id);
@@ -176,14 +216,18 @@ async fn enqueue(shared: &Shared, live: &Live) -> Ticket {
     // The hub has kept room for it, so that only a queue that was closed refuses it. Then the server
     // stops, and the next start finds it in the store.
     let _ = shared.queue.restore(job(live)).await;
-    Ticket { id: live.id.clone(), is_new: true }
+    Ticket { id: live.id.clone(), is_new: true, report: None }
 }
 
 fn same_again(shared: &Shared, live: &Live) -> Option<Result<Ticket, Problem>> {
     let asked = live.idempotency.as_ref()?;
     let same = shared.hub.same(live.owner.as_deref(), asked)?;
     let is_same = same.idempotency.as_ref() == Some(asked);
-    Some(if is_same { Ok(Ticket { id: same.id.clone(), is_new: false }) } else { Err(conflict()) })
+    Some(if is_same {
+        Ok(Ticket { id: same.id.clone(), is_new: false, report: None })
+    } else {
+        Err(conflict())
+    })
 }
 
 fn conflict() -> Problem {

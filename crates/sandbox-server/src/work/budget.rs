@@ -31,22 +31,20 @@ impl Budget {
         Self { most: most.max(1), memory, used: Mutex::default(), queue }
     }
 
-    /// Whether one with this memory could run now.
-    pub(super) fn fits(&self, memory: u64) -> bool {
-        let used = lock(&self.used);
-        used.running < self.most && self.memory.saturating_sub(used.memory) >= memory
-    }
-
     /// Whether one with this memory could ever run.
     pub(super) fn could_fit(&self, memory: u64) -> bool {
         memory <= self.memory
     }
 
-    pub(super) fn take(self: &Arc<Self>, memory: u64) -> Place {
+    /// A place for one with this memory, if there is one now.
+    pub(super) fn try_take(self: &Arc<Self>, memory: u64) -> Option<Place> {
         let mut used = lock(&self.used);
-        used.running += 1;
-        used.memory += memory;
-        Place { budget: Arc::clone(self), memory }
+        let fits = used.running < self.most && self.memory.saturating_sub(used.memory) >= memory;
+        fits.then(|| {
+            used.running += 1;
+            used.memory += memory;
+            Place { budget: Arc::clone(self), memory }
+        })
     }
 
     pub(super) fn running(&self) -> usize {
@@ -74,14 +72,15 @@ mod tests {
     fn neither_places_nor_memory_are_given_twice() {
         let budget = Arc::new(Budget::new(3, 100, Arc::new(LocalQueue::new(1))));
         assert!(budget.could_fit(100) && !budget.could_fit(101));
-        let large = budget.take(60);
-        assert!(budget.fits(40) && !budget.fits(41));
-        let (_one, two) = (budget.take(10), budget.take(10));
-        assert!(!budget.fits(1), "three are running");
+        let fits = |memory| budget.try_take(memory).is_some();
+        let large = budget.try_take(60);
+        assert!(fits(40) && !fits(41));
+        let (_one, two) = (budget.try_take(10), budget.try_take(10));
+        assert!(!fits(1), "three are running");
         drop(two);
-        assert!(budget.fits(30) && !budget.fits(31));
+        assert!(fits(30) && !fits(31));
         drop(large);
         assert_eq!(budget.running(), 1);
-        assert!(budget.fits(90));
+        assert!(fits(90));
     }
 }

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use sandbox::{Event, EventKind, StreamKind};
 use sandbox_store::StoredEvent;
-use serde_json::Value;
 
 /// A piece of output becomes an event at this size.
 const LARGE_PIECE: usize = 16 * 1024;
@@ -152,7 +151,7 @@ pub(super) fn is_report_place(event: &StoredEvent) -> bool {
 }
 
 /// The event as clients see it: the last one with the report in its place.
-pub(super) fn with_report(event: StoredEvent, report: &Value) -> StoredEvent {
+pub(super) fn with_report(event: StoredEvent, report: &str) -> StoredEvent {
     if !is_report_place(&event) {
         return event;
     }
@@ -248,8 +247,8 @@ mod tests {
         let mut journal = Journal::default();
         journal.write(Stdout, br#"{"seq":1,"type":"report"}"#);
         let events = journal.close();
-        let report = serde_json::json!({"id": "x"});
-        let told: Vec<_> = events.iter().map(|event| with_report(event.clone(), &report)).collect();
+        let report = r#"{"id":"x"}"#;
+        let told: Vec<_> = events.iter().map(|event| with_report(event.clone(), report)).collect();
         assert_eq!(told[0], events[0]);
         assert_eq!(told[1].json, r#"{"seq":2,"type":"report","report":{"id":"x"}}"#);
     }

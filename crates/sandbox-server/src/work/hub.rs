@@ -22,6 +22,8 @@ struct State {
     /// How many of each client's are not over. Whoever comes without a key is one client: an address on
     /// loopback can be chosen at will.
     by_owner: HashMap<Option<String>, usize>,
+    /// Those that are in these numbers.
+    counted: HashSet<String>,
     /// Those that were accepted and not begun.
     waiting: HashSet<String>,
     is_closed: bool,
@@ -71,18 +73,16 @@ impl Hub {
         lock(&self.state).waiting.remove(id);
     }
 
+    /// One is over, so that its owner may have another. It is still found here.
+    pub(super) fn make_room(&self, live: &Live) {
+        lock(&self.state).make_room(live);
+    }
+
     /// Forgets one that is over.
     pub(super) fn remove(&self, id: &str) {
         let mut state = lock(&self.state);
-        let Some(live) = state.live.remove(id) else {
-            return;
-        };
-        state.waiting.remove(id);
-        if let Some(count) = state.by_owner.get_mut(&live.owner) {
-            *count -= 1;
-            if *count == 0 {
-                state.by_owner.remove(&live.owner);
-            }
+        if let Some(live) = state.live.remove(id) {
+            state.make_room(&live);
         }
     }
 
@@ -112,7 +112,9 @@ impl Hub {
     /// Lets go of all that still wait, in favour of the next start.
     pub(super) fn put_all_back(&self) {
         for live in self.all() {
-            live.end(Outcome::PutBack);
+            if live.outcome().is_none() {
+                live.end(Outcome::PutBack);
+            }
             self.remove(&live.id);
         }
     }
@@ -130,7 +132,22 @@ impl State {
         })
     }
 
+    fn make_room(&mut self, live: &Live) {
+        self.waiting.remove(&live.id);
+        // Once for each, however often it is said.
+        if !self.counted.remove(&live.id) {
+            return;
+        }
+        if let Some(count) = self.by_owner.get_mut(&live.owner) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_owner.remove(&live.owner);
+            }
+        }
+    }
+
     fn insert(&mut self, live: &Arc<Live>) {
+        self.counted.insert(live.id.clone());
         *self.by_owner.entry(live.owner.clone()).or_default() += 1;
         self.waiting.insert(live.id.clone());
         self.live.insert(live.id.clone(), Arc::clone(live));

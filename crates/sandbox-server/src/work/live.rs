@@ -1,17 +1,17 @@
 //! One execution that was accepted and is not over, and everybody who waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
-use sandbox::{CancelToken, Event, EventKind, Request, Requirements, Status};
+use sandbox::{Acceptance, CancelToken, Event, EventKind, Request, Requirements, Status};
 use sandbox_store::{Idempotency, NewExecution, StoredEvent};
-use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::{SetOnce, watch};
 
 use super::events::{Journal, Reading};
+use super::report::Told;
 use super::workspace;
 use crate::telemetry::{Origin, StageStarts};
 
@@ -53,7 +53,7 @@ pub(super) struct Live {
 #[derive(Clone, Debug)]
 pub(super) enum Outcome {
     /// It is over.
-    Reported(Arc<Value>),
+    Reported(Told),
     /// The server stops; the next start takes it up again.
     PutBack,
 }
@@ -97,9 +97,15 @@ impl Live {
         *lock(&self.unstored) = Some(new);
     }
 
+    /// Whether it is left to others to store it.
+    pub(super) fn is_unstored(&self) -> bool {
+        lock(&self.unstored).is_some()
+    }
+
     /// What is still to be stored. Whoever takes it stores it, and says so.
     pub(super) fn take_unstored(&self) -> Option<NewExecution> {
-        lock(&self.unstored).take()
+        let new = lock(&self.unstored).take()?;
+        Some(NewExecution { begun_at: *lock(&self.started_at), ..new })
     }
 
     /// The store has it.
@@ -114,10 +120,15 @@ impl Live {
         let _ = self.begin_stored.set(());
     }
 
-    /// Waits on this thread until the store has that it was begun.
+    /// Waits until the store has that it was begun.
+    pub(super) async fn begin_stored(&self) {
+        self.begin_stored.wait().await;
+    }
+
+    /// Waits on this thread until the store has that it was begun, if anybody could hear of it.
     pub(super) fn wait_for_begin(&self, runtime: &Handle) {
-        if !self.begin_stored.initialized() {
-            runtime.block_on(self.begin_stored.wait());
+        if !self.begin_stored.initialized() && !self.is_unstored() {
+            runtime.block_on(self.begin_stored());
         }
     }
 
@@ -195,6 +206,11 @@ impl Live {
     pub(super) async fn ended(&self) {
         // The sender is ours, so waiting cannot fail before there is an outcome.
         let _ = self.outcome.subscribe().wait_for(Option::is_some).await;
+    }
+
+    /// When it was accepted, and how long that is ago.
+    pub(super) fn acceptance(&self) -> Acceptance {
+        Acceptance { at: self.created_at, waited: self.accepted.elapsed() }
     }
 
     /// How far it is, and since when it runs.

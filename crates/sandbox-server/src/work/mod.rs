@@ -11,6 +11,7 @@ mod convert;
 pub(crate) mod workspace;
 
 mod events;
+mod familiar;
 mod live;
 
 mod budget;
@@ -44,6 +45,7 @@ use crate::metrics::Metrics;
 pub(crate) use accept::{AnswerWith, Ticket};
 pub(crate) use caps::Caps;
 use live::{Live, lock};
+pub(crate) use report::Told;
 use shared::{Shared, WorkLimits, may_see, no_such, store_failed};
 pub(crate) use stream::EventStream;
 pub(crate) use turn::Turn;
@@ -100,18 +102,14 @@ impl Work {
             // What is not here any more is there.
             return Ok(());
         };
-        match live.take_unstored() {
-            Some(new) => {
-                self.shared.store.insert(new).await.map_err(|error| store_failed(&error))?;
-                live.set_stored();
-            }
-            None => live.stored().await,
-        }
+        let stored = worker::store_unstored(&self.shared, &live).await;
+        stored.map_err(|error| store_failed(&error))?;
+        live.stored().await;
         Ok(())
     }
 
     /// The report so far.
-    pub(crate) async fn report(&self, id: &str, owner: &Identity) -> Result<Value, Problem> {
+    pub(crate) async fn report(&self, id: &str, owner: &Identity) -> Result<Told, Problem> {
         match self.live(id, owner)? {
             Some(live) => Ok(report::of_live(&live)),
             None => self.shared.remembered(id, owner).await.map(report::of_record),
@@ -124,7 +122,7 @@ impl Work {
         id: &str,
         owner: &Identity,
         patience: Duration,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Told, Problem> {
         let Some(live) = self.live(id, owner)? else {
             return self.shared.remembered(id, owner).await.map(report::of_record);
         };
@@ -134,7 +132,7 @@ impl Work {
     }
 
     /// Ends an execution. One that is over stays as it is.
-    pub(crate) async fn cancel(&self, id: &str, owner: &Identity) -> Result<Value, Problem> {
+    pub(crate) async fn cancel(&self, id: &str, owner: &Identity) -> Result<Told, Problem> {
         let Some(live) = self.live(id, owner)? else {
             return self.shared.remembered(id, owner).await.map(report::of_record);
         };
@@ -163,7 +161,8 @@ impl Work {
         }
         let record = self.shared.remembered(id, owner).await?;
         let store = Arc::clone(&self.shared.store);
-        Ok(EventStream::stored(store, record.id, record.report, after))
+        let report = record.report.map(|report| report.to_string().into());
+        Ok(EventStream::stored(store, record.id, report, after))
     }
 
     /// A part of the history.
@@ -217,11 +216,8 @@ impl Work {
         }
         for live in shared.hub.all() {
             // Its client is about to be told its id.
-            if let Some(new) = live.take_unstored() {
-                match shared.store.insert(new).await {
-                    Ok(_) => live.set_stored(),
-                    Err(error) => drop(store_failed(&error)),
-                }
+            if let Err(error) = worker::store_unstored(shared, &live).await {
+                drop(store_failed(&error));
             }
         }
         shared.hub.put_all_back();

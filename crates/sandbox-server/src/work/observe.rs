@@ -8,8 +8,9 @@ use super::live::Live;
 use super::shared::Shared;
 use crate::telemetry::Ended;
 
-/// It ended with this report, after it had waited so long for its turn.
-pub(super) fn ended(shared: &Shared, live: &Live, report: &Report, waited: Duration) {
+/// It ended with this report.
+pub(super) fn ended(shared: &Shared, live: &Live, report: &Report) {
+    let waited = Duration::from_secs_f64(report.timings_ms.queue / 1e3);
     let key = live.owner.as_deref();
     shared.metrics.finished(report, key, waited);
     log(live, report, waited);

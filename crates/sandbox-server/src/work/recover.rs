@@ -5,15 +5,17 @@
 //! program can take the server down again and again.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::Utc;
-use sandbox::{ExecutionId, Status};
+use sandbox::{Acceptance, ExecutionId, Status};
 use sandbox_api::ExecuteRequest;
 use sandbox_store::{Ending, ExecutionRecord, StoreError};
 
 use super::accept::job;
 use super::convert::{convert, refusal};
 use super::live::Live;
+use super::report::Told;
 use super::shared::{Shared, audit_of_end};
 use super::{observe, report};
 
@@ -83,11 +85,12 @@ async fn give_up(
     record: ExecutionRecord,
     reason: &str,
 ) -> Result<(), StoreError> {
+    let acceptance = Acceptance { at: record.created_at, waited: Duration::ZERO };
     let ended =
-        report::not_carried_out(id, &record.language, "", record.created_at, Status::Error, reason);
+        report::not_carried_out(id, &record.language, "", acceptance, Status::Error, reason);
     let ending = Ending {
         status: Status::Error,
-        report: report::to_value(&ended),
+        report: Told::of(&ended).json,
         events: report::only_event(record.attempts),
         at: Utc::now(),
         audit: audit_of_end(record.owner.clone(), &record.id, &record.language, Status::Error),

@@ -1,56 +1,73 @@
 //! Reports of executions that have none of the library's: those that are not over, and those that
 //! ended without being carried out.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use sandbox::{ExecutionId, Isolation, Report, Stage, Status, Timings};
+use sandbox::{Acceptance, ExecutionId, Isolation, Report, Stage, Status, Timings};
 use sandbox_store::{ExecutionRecord, StoredEvent};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::events::Journal;
 use super::live::{Live, Outcome};
 
+/// A report as clients get it, whole or so far.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// How far the execution is, or how it ended.
+    pub(crate) status: Status,
+    /// The report as JSON. It is written once, and then only handed around.
+    pub(crate) json: Arc<str>,
+}
+
+impl Told {
+    /// Whether it is over.
+    pub(crate) fn is_final(&self) -> bool {
+        !matches!(self.status, Status::Queued | Status::Running)
+    }
+
+    pub(super) fn of(report: &Report) -> Self {
+        let json = serde_json::to_string(report)
+            .expect("a report has only names for keys, which JSON can write");
+        Self { status: report.status, json: json.into() }
+    }
+
+    fn unfinished(
+        id: &str,
+        status: Status,
+        language: &str,
+        created_at: DateTime<Utc>,
+        started_at: Option<DateTime<Utc>>,
+    ) -> Self {
+        let json = json!({
+            "id": id,
+            "status": status,
+            "success": null,
+            "language": language,
+            "exit_code": null,
+            "created_at": to_second(created_at),
+            "started_at": started_at.map(to_second),
+        });
+        Self { status, json: json.to_string().into() }
+    }
+}
+
 /// The report so far of an execution that is not over, or the whole.
-pub(super) fn of_live(live: &Live) -> Value {
+pub(super) fn of_live(live: &Live) -> Told {
     if let Some(Outcome::Reported(report)) = live.outcome() {
-        return Value::clone(&report);
+        return report;
     }
     let (status, started_at) = live.progress();
-    unfinished(&live.id, status, &live.needs.language, live.created_at, started_at)
+    Told::unfinished(&live.id, status, &live.needs.language, live.created_at, started_at)
 }
 
 /// The same of one that is remembered.
-pub(super) fn of_record(record: ExecutionRecord) -> Value {
+pub(super) fn of_record(record: ExecutionRecord) -> Told {
     let ExecutionRecord { id, status, language, created_at, started_at, report, .. } = record;
-    report.unwrap_or_else(|| unfinished(&id, status, &language, created_at, started_at))
-}
-
-fn unfinished(
-    id: &str,
-    status: Status,
-    language: &str,
-    created_at: DateTime<Utc>,
-    started_at: Option<DateTime<Utc>>,
-) -> Value {
-    json!({
-        "id": id,
-        "status": status,
-        "success": null,
-        "language": language,
-        "exit_code": null,
-        "created_at": to_second(created_at),
-        "started_at": started_at.map(to_second),
-    })
-}
-
-/// The library's report, as of an execution that waited for its turn.
-pub(super) fn after_waiting(report: &Report, live: &Live, waited: Duration) -> Value {
-    let mut value = to_value(report);
-    // Microseconds are as exact as this is.
-    value["timings_ms"]["queue"] = ((waited.as_secs_f64() * 1e6).round() / 1e3).into();
-    value["created_at"] = to_second(live.created_at).into();
-    value
+    match report {
+        Some(report) => Told { status, json: report.to_string().into() },
+        None => Told::unfinished(&id, status, &language, created_at, started_at),
+    }
 }
 
 /// The report of an execution that no sandbox was built for.
@@ -58,7 +75,7 @@ pub(super) fn not_carried_out(
     id: ExecutionId,
     language: &str,
     version: &str,
-    created_at: DateTime<Utc>,
+    acceptance: Acceptance,
     status: Status,
     reason: &str,
 ) -> Report {
@@ -91,18 +108,14 @@ pub(super) fn not_carried_out(
         enforced: Vec::new(),
         missing: Vec::new(),
         violations: Vec::new(),
-        timings_ms: Timings::default(),
-        created_at,
+        timings_ms: Timings { queue: Timings::millis(acceptance.waited), ..Timings::default() },
+        created_at: acceptance.at,
     }
 }
 
 /// The events of an execution that an earlier run of the server began and this one cannot.
 pub(super) fn only_event(attempts: u32) -> Vec<StoredEvent> {
     Journal::after(attempts).close()
-}
-
-pub(super) fn to_value(report: &Report) -> Value {
-    serde_json::to_value(report).expect("a report has only names for keys, which JSON can write")
 }
 
 fn to_second(time: DateTime<Utc>) -> String {

@@ -11,6 +11,7 @@ use tokio::sync::{Semaphore, watch};
 
 use super::budget::Budget;
 use super::caps::Caps;
+use super::familiar::Familiar;
 use super::hub::{Bounds, Hub};
 use super::turn::Turns;
 use crate::callbacks::AddressPolicy;
@@ -54,6 +55,7 @@ pub(super) struct Shared {
     pub(super) hub: Hub,
     pub(super) budget: Arc<Budget>,
     pub(super) turns: Turns,
+    pub(super) familiar: Familiar,
     /// Executions that were begun and are not yet stored.
     pub(super) in_hand: watch::Sender<usize>,
     /// Templates are filled one at a time, which bounds the memory of all of them.
@@ -96,6 +98,7 @@ impl Shared {
             hub: Hub::default(),
             budget,
             turns: Turns::default(),
+            familiar: Familiar::default(),
             in_hand: watch::Sender::new(0),
             templates: Semaphore::new(1),
         }

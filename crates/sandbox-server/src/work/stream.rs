@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 use sandbox_api::Problem;
 use sandbox_store::{Store, StoredEvent};
-use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -27,7 +26,7 @@ pub(crate) struct EventStream {
 
 enum Source {
     Live(Arc<Live>, watch::Receiver<()>),
-    Stored { store: Arc<dyn Store>, id: String, report: Value },
+    Stored { store: Arc<dyn Store>, id: String, report: Arc<str> },
     Ended,
 }
 
@@ -42,7 +41,7 @@ impl EventStream {
     pub(super) fn stored(
         store: Arc<dyn Store>,
         id: String,
-        report: Option<Value>,
+        report: Option<Arc<str>>,
         after: u64,
     ) -> Self {
         let source = report.map_or(Source::Ended, |report| Source::Stored { store, id, report });
@@ -92,7 +91,7 @@ async fn read_live(live: &Live, news: &mut watch::Receiver<()>, after: u64) -> V
         match (live.read(after), outcome) {
             (Reading::Events(mut events), Some(Outcome::Reported(report))) => {
                 if let Some(last) = events.pop() {
-                    events.push(with_report(last, &report));
+                    events.push(with_report(last, &report.json));
                 }
                 return events;
             }

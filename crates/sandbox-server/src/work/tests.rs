@@ -12,7 +12,7 @@ use sandbox_store::{Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{AnswerWith, Caps, EventStream, Ticket, Work, WorkLimits};
+use super::{AnswerWith, Caps, EventStream, Ticket, Told, Work, WorkLimits};
 use crate::callbacks::AddressPolicy;
 use crate::config::Packages;
 use crate::keys::Identity;
@@ -68,7 +68,7 @@ impl Bench {
     }
 
     async fn report(&self, id: &str) -> Value {
-        self.work.wait(id, &nobody(), PATIENCE).await.unwrap()
+        json(&self.work.wait(id, &nobody(), PATIENCE).await.unwrap())
     }
 
     /// Waits until the program has printed this.
@@ -87,6 +87,11 @@ fn start(store: &Arc<dyn Store>, directory: &TempDir, limits: WorkLimits) -> Wor
     let sandbox = Sandbox::builder().spare_slots(1);
     let sandbox = sandbox.store_directory(directory.path().join("kept")).build().unwrap();
     Work::within(limits, Arc::new(sandbox), Arc::clone(store), Arc::new(Metrics::new()))
+}
+
+/// What a client reads.
+fn json(report: &Told) -> Value {
+    serde_json::from_str(&report.json).unwrap()
 }
 
 fn bash(code: &str) -> ExecuteRequest {

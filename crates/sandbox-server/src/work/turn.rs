@@ -34,11 +34,11 @@ struct Ticket {
 
 impl Turns {
     /// It is the turn of this job, if anybody still waits for it.
-    pub(super) fn come(&self, id: &str, place: impl FnOnce() -> Place) {
+    pub(super) fn come(&self, id: &str, place: Place) {
         let waiting = lock(&self.waiting).remove(id);
         if let Some(waiting) = waiting {
             // Whoever went away just now gives the place back by dropping it.
-            let _ = waiting.send(place());
+            let _ = waiting.send(place);
         }
     }
 

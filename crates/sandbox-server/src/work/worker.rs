@@ -1,17 +1,17 @@
 //! Carrying out what waits.
 
-use std::sync::Arc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sandbox::{Event, EventKind, ExecutionId, Report, Request, Status, with_causes};
-use sandbox_store::{Ending, Job, NewExecution};
-use serde_json::Value;
+use sandbox_store::{Answer, Ending, Job, StoreError};
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
 use super::budget::Place;
-use super::live::{Live, Outcome};
+use super::live::{Live, Outcome, lock};
+use super::report::Told;
 use super::shared::{Shared, audit_of_end};
 use super::{observe, report};
 
@@ -23,178 +23,250 @@ const STORE_AGAIN: [Duration; 4] = [
     Duration::from_secs(5),
 ];
 
-/// How an execution ended.
-struct End {
-    status: Status,
-    report: Value,
-}
+/// After so long an execution is stored although nobody was told its id, so that it can be seen.
+const LONG_ENOUGH: Duration = Duration::from_millis(100);
 
 /// Counts an execution as in hand until it is dropped.
 struct InHand(Arc<Shared>);
 
+/// An end that was told, and the store's answer to it.
+struct Ended {
+    report: Report,
+    told: Told,
+    stored: Answer<'static, bool>,
+}
+
 /// Begins executions as they fit, until the queue is closed.
 pub(super) async fn dispatch(shared: Arc<Shared>) {
-    let fits = |job: &Job| shared.budget.fits(job.memory);
+    // A job that fits has its place from then on: others take places too.
+    let taken = Mutex::new(None);
+    let fits = |job: &Job| {
+        let place = shared.budget.try_take(job.memory);
+        let fits = place.is_some();
+        *lock(&taken) = place;
+        fits
+    };
     while let Some(job) = shared.queue.take(&fits).await {
-        shared.hub.begun(&job.id);
-        let Some(live) = shared.hub.get(&job.id) else {
-            shared.turns.come(&job.id, || shared.budget.take(job.memory));
+        let Some(place) = lock(&taken).take() else {
             continue;
         };
-        let place = shared.budget.take(job.memory);
-        let in_hand = InHand::new(&shared);
-        tokio::spawn(carry_out(in_hand, live, place));
+        shared.hub.begun(&job.id);
+        match shared.hub.get(&job.id) {
+            Some(live) => drop(tokio::spawn(carry_out(InHand::new(&shared), live, place))),
+            None => shared.turns.come(&job.id, place),
+        }
     }
 }
 
+/// Carries out an execution whose turn came, on a thread of its own.
 async fn carry_out(in_hand: InHand, live: Arc<Live>, place: Place) {
     let shared = &in_hand.0;
-    let started_at = Utc::now();
-    let Some(request) = live.begin(started_at) else {
+    let Some(request) = begin(shared, &live) else {
         return;
     };
-    let end = run(shared, &live, request, started_at, place).await;
-    if end.status == Status::Cancelled && !live.is_cancelled_by_client() {
-        put_back(shared, &live).await;
-    } else {
-        finish(shared, &live, end).await;
-    }
-    shared.queue.done(&live.id).await;
-}
-
-/// Runs it on a thread of its own.
-async fn run(
-    shared: &Arc<Shared>,
-    live: &Arc<Live>,
-    request: Request,
-    started_at: DateTime<Utc>,
-    place: Place,
-) -> End {
-    store_begin(shared, live, started_at);
-    let (tell_end, end) = oneshot::channel();
-    let id = request.id();
     let thread = {
-        let (shared, live) = (Arc::clone(shared), Arc::clone(live));
+        let (shared, live) = (Arc::clone(shared), Arc::clone(&live));
         let runtime = Handle::current();
         tokio::task::spawn_blocking(move || {
-            execute(&shared, &live, request, &runtime, tell_end);
+            let ended = execute(&shared, &live, request, &runtime);
             // Only now is the sandbox gone.
             drop(place);
+            ended
         })
     };
-    if let Ok(end) = end.await {
-        return end;
+    match thread.await {
+        Ok(ended) => settle(in_hand, live, ended).await,
+        Err(_) => after_panic(in_hand, live).await,
     }
-    // The thread is gone without a word, by a panic that was printed when it happened.
-    let _ = thread.await;
-    End::without_running(shared, live, id, Status::Error, "a failure of the server")
+}
+
+/// Carries out an execution whose turn it is at once, on this thread: whoever waits for it is spared the
+/// way to another one and back. Other tasks of this thread go on elsewhere meanwhile.
+pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, place: Place) {
+    let in_hand = InHand::new(shared);
+    shared.hub.begun(&live.id);
+    let Some(request) = begin(shared, live) else {
+        return;
+    };
+    let runtime = Handle::current();
+    let run = AssertUnwindSafe(|| execute(shared, live, request, &runtime));
+    let ran = tokio::task::block_in_place(|| catch_unwind(run));
+    drop(place);
+    let live = Arc::clone(live);
+    tokio::spawn(async move {
+        match ran {
+            Ok(ended) => settle(in_hand, live, ended).await,
+            Err(_) => after_panic(in_hand, live).await,
+        }
+    });
+}
+
+fn begin(shared: &Arc<Shared>, live: &Arc<Live>) -> Option<Request> {
+    let started_at = Utc::now();
+    let request = live.begin(started_at)?;
+    store_begin(shared, live, started_at);
+    Some(request)
 }
 
 /// Has the store write that it was begun, and does not wait for that: the sandbox is prepared meanwhile.
 ///
 /// One that ends the server must be counted, or it would be tried for ever. So nobody sees anything of
-/// what a program does before its attempt is stored.
+/// what a program does before its attempt is stored. One that nobody was told the id of needs no count:
+/// it would not be tried again. It is stored with its end, in one step, unless it takes longer.
 fn store_begin(shared: &Arc<Shared>, live: &Arc<Live>, started_at: DateTime<Utc>) {
     let (shared, live) = (Arc::clone(shared), Arc::clone(live));
     tokio::spawn(async move {
-        let begun = match live.take_unstored() {
-            Some(new) => {
-                let new = NewExecution { begun_at: Some(started_at), ..new };
-                shared.store.insert(new).await.map(drop)
+        if live.is_unstored() {
+            tokio::time::sleep(LONG_ENOUGH).await;
+            if let Err(error) = store_unstored(&shared, &live).await {
+                tracing::error!(id = live.id, error = with_causes(&error), "not stored");
             }
-            None => shared.store.begin(&live.id, started_at).await,
-        };
-        if let Err(error) = begun {
-            tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
+        } else {
+            if let Err(error) = shared.store.begin(&live.id, started_at).await {
+                tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
+            }
+            live.set_begin_stored();
         }
-        live.set_begin_stored();
     });
 }
 
+/// Stores an execution that was not stored when it was accepted, if nobody else does.
+pub(super) async fn store_unstored(shared: &Shared, live: &Live) -> Result<(), StoreError> {
+    let Some(new) = live.take_unstored() else {
+        return Ok(());
+    };
+    let is_begun = new.begun_at.is_some();
+    let stored = shared.store.insert(new).await;
+    if is_begun {
+        live.set_begin_stored();
+    } else {
+        live.set_stored();
+    }
+    stored.map(drop)
+}
+
 /// Executes and tells the end as soon as it is known: what the library does after that, such as
-/// remembering what was compiled, nobody needs to wait for.
-fn execute(
-    shared: &Shared,
-    live: &Live,
-    request: Request,
-    runtime: &Handle,
-    tell_end: oneshot::Sender<End>,
-) {
+/// remembering what was compiled, nobody needs to wait for. None if it is to be run again.
+fn execute(shared: &Shared, live: &Live, request: Request, runtime: &Handle) -> Option<Ended> {
     let id = request.id();
-    let waited = live.accepted.elapsed();
-    let mut tell_end = Some(tell_end);
+    let request = request.with_acceptance(live.acceptance());
+    let mut told = None;
     let mut listener = |event: &Event| {
         if matches!(event.kind, EventKind::Output(..) | EventKind::Report(_)) {
             live.wait_for_begin(runtime);
         }
-        if let EventKind::Report(ended) = &event.kind
-            && let Some(tell_end) = tell_end.take()
-        {
-            let _ = tell_end.send(End::reported(shared, live, ended, waited));
-        } else {
-            live.tell(event);
+        match &event.kind {
+            EventKind::Report(ended) if was_stopped(live, ended) => put_back(shared, live, runtime),
+            EventKind::Report(ended) => told = Some(tell(shared, live, ended)),
+            _ => live.tell(event),
         }
     };
-    let result = shared.sandbox.execute_with(request, &mut listener, &live.cancel);
-    if let (Err(error), Some(tell_end)) = (result, tell_end) {
-        let reason = with_causes(&error);
-        let _ = tell_end.send(End::without_running(shared, live, id, Status::Error, &reason));
-    }
+    let report = match shared.sandbox.execute_with(request, &mut listener, &live.cancel) {
+        Ok(report) => report,
+        Err(error) => {
+            live.wait_for_begin(runtime);
+            let report = without_running(live, id, Status::Error, &with_causes(&error));
+            told = Some(tell(shared, live, &report));
+            report
+        }
+    };
+    let (told, stored) = told?;
+    Some(Ended { report, told, stored })
 }
 
-/// Stores the end, then tells it.
-async fn finish(shared: &Shared, live: &Live, end: End) {
-    let End { status, report } = end;
+/// Whether it was ended because the server stops.
+fn was_stopped(live: &Live, ended: &Report) -> bool {
+    ended.status == Status::Cancelled && !live.is_cancelled_by_client()
+}
+
+/// Tells the end, and has it stored.
+///
+/// It is told as soon as every later reader sees it, which is when the store was asked to write it:
+/// whoever waits need not wait for the disk. If the server is killed in that moment, the execution is one
+/// that was interrupted.
+fn tell(shared: &Shared, live: &Live, ended: &Report) -> (Told, Answer<'static, bool>) {
+    let told = Told::of(ended);
     if let Some(new) = live.take_unstored() {
         // Nobody needs to wait: the store writes in the order of the calls.
         drop(shared.store.insert(new));
-    } else {
-        live.stored().await;
     }
-    let mut delays = STORE_AGAIN.iter();
-    loop {
-        let ending = Ending {
-            id: live.id.clone(),
-            status,
-            report: report.clone(),
-            events: live.close_journal(),
-            at: Utc::now(),
-            audit: audit_of_end(live.owner.clone(), &live.id, &live.needs.language, status),
-        };
-        let Err(error) = shared.store.finish(ending).await else {
-            break;
-        };
-        tracing::error!(id = live.id, error = with_causes(&error), "the end is not stored");
-        match delays.next() {
-            Some(delay) => tokio::time::sleep(*delay).await,
-            // Whoever waits is told; for the store, it is unfinished until the next start.
-            None => break,
-        }
-    }
-    live.set_stored();
+    let stored = store_end(shared, live, &told);
     // First this: whoever is told of the end has room for another one.
-    shared.hub.remove(&live.id);
-    live.end(Outcome::Reported(Arc::new(report)));
+    shared.hub.make_room(live);
+    live.end(Outcome::Reported(told.clone()));
+    (told, stored)
+}
+
+fn store_end(shared: &Shared, live: &Live, told: &Told) -> Answer<'static, bool> {
+    shared.store.finish(Ending {
+        id: live.id.clone(),
+        status: told.status,
+        report: Arc::clone(&told.json),
+        events: live.close_journal(),
+        at: Utc::now(),
+        audit: audit_of_end(live.owner.clone(), &live.id, &live.needs.language, told.status),
+    })
+}
+
+/// Sees to it that an end is stored, and lets go of the execution.
+async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>) {
+    let shared = &in_hand.0;
+    if let Some(Ended { report, told, mut stored }) = ended {
+        observe::ended(shared, &live, &report);
+        let mut delays = STORE_AGAIN.iter();
+        while let Err(error) = stored.await {
+            tracing::error!(id = live.id, error = with_causes(&error), "the end is not stored");
+            // For the store, it is unfinished until the next start.
+            let Some(delay) = delays.next() else { break };
+            tokio::time::sleep(*delay).await;
+            stored = store_end(shared, &live, &told);
+        }
+        live.set_stored();
+        shared.hub.remove(&live.id);
+    }
+    shared.queue.done(&live.id).await;
+}
+
+/// The thread ended by a panic, which was printed when it happened: before the end was told, or after it.
+async fn after_panic(in_hand: InHand, live: Arc<Live>) {
+    let shared = &in_hand.0;
+    let ended = if live.outcome().is_none()
+        && let Ok(id) = live.id.parse()
+    {
+        live.begin_stored().await;
+        let report = without_running(&live, id, Status::Error, "a failure of the server");
+        let (told, stored) = tell(shared, &live, &report);
+        Some(Ended { report, told, stored })
+    } else {
+        shared.hub.remove(&live.id);
+        None
+    };
+    settle(in_hand, live, ended).await;
 }
 
 /// Ends an execution that was not begun.
 pub(super) async fn end_without_running(
     shared: &Arc<Shared>,
-    live: &Live,
+    live: &Arc<Live>,
     status: Status,
     reason: &str,
 ) {
-    let _in_hand = InHand::new(shared);
+    let in_hand = InHand::new(shared);
     let Some(request) = live.begin_never() else {
         return;
     };
-    let end = End::without_running(shared, live, request.id(), status, reason);
-    finish(shared, live, end).await;
+    let report = without_running(live, request.id(), status, reason);
+    let (told, stored) = tell(shared, live, &report);
+    settle(in_hand, Arc::clone(live), Some(Ended { report, told, stored })).await;
 }
 
 /// The server stops: the next start runs it again.
-async fn put_back(shared: &Shared, live: &Live) {
-    if let Err(error) = shared.store.put_back(&live.id).await {
+fn put_back(shared: &Shared, live: &Live, runtime: &Handle) {
+    let put_back = runtime.block_on(async {
+        store_unstored(shared, live).await?;
+        shared.store.put_back(&live.id).await
+    });
+    if let Err(error) = put_back {
         tracing::error!(id = live.id, error = with_causes(&error), "not put back");
     }
     live.set_stored();
@@ -202,33 +274,10 @@ async fn put_back(shared: &Shared, live: &Live) {
     shared.hub.remove(&live.id);
 }
 
-impl End {
-    fn reported(shared: &Shared, live: &Live, ended: &Report, waited: Duration) -> Self {
-        if ended.status != Status::Cancelled || live.is_cancelled_by_client() {
-            observe::ended(shared, live, ended, waited);
-        }
-        let report = report::after_waiting(ended, live, waited);
-        Self { status: ended.status, report }
-    }
-
-    fn without_running(
-        shared: &Shared,
-        live: &Live,
-        id: ExecutionId,
-        status: Status,
-        reason: &str,
-    ) -> Self {
-        let needs = &live.needs;
-        let ended = report::not_carried_out(
-            id,
-            &needs.language,
-            &needs.version,
-            live.created_at,
-            status,
-            reason,
-        );
-        Self::reported(shared, live, &ended, live.accepted.elapsed())
-    }
+/// The report of an execution that came to nothing.
+fn without_running(live: &Live, id: ExecutionId, status: Status, reason: &str) -> Report {
+    let needs = &live.needs;
+    report::not_carried_out(id, &needs.language, &needs.version, live.acceptance(), status, reason)
 }
 
 impl InHand {

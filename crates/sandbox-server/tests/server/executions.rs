@@ -1,6 +1,7 @@
+use sandbox_tests::wait::wait_for;
 use serde_json::{Value, json};
 
-use crate::server::Server;
+use crate::server::{SOON, Server};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("there is room for temporary files")
@@ -69,10 +70,11 @@ fn metrics_are_counted_while_serving() {
     let data = data();
     let server = Server::start(data.path());
     server.final_report(&server.accept("1"));
-    let text = server.get("/metrics").body;
     let counted = "sandboxd_executions_total{language=\"python\",isolation=\"native\",\
                    status=\"completed\"} 1";
-    assert!(text.lines().any(|line| line == counted), "{text}");
+    // Whoever waits for a report does not wait for the counting.
+    let is_counted = || server.get("/metrics").body.lines().any(|line| line == counted);
+    assert!(wait_for(SOON, || is_counted().then_some(())).is_some());
 }
 
 fn text(event: &Value) -> String {

@@ -3,17 +3,52 @@ use rusqlite::{Connection, params};
 use super::value::integer;
 use crate::{StoreError, StoredEvent};
 
+/// A row is not longer than this, or than its one event: readers read whole rows.
+const CHUNK: usize = 64 * 1024;
+
+/// Events of a row.
+struct Chunk {
+    first: u64,
+    last: u64,
+    /// One a line, which JSON has no line breaks in.
+    lines: String,
+}
+
 pub(super) fn write(
     connection: &Connection,
     execution: &str,
     events: &[StoredEvent],
 ) -> Result<(), StoreError> {
-    let mut statement =
-        connection.prepare_cached("INSERT INTO events (execution, seq, json) VALUES (?, ?, ?)")?;
-    for event in events {
-        statement.execute(params![execution, integer(event.seq), event.json])?;
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO event_chunks (execution, first, last, events) VALUES (?, ?, ?, ?)",
+    )?;
+    for chunk in chunks(events)? {
+        let (first, last) = (integer(chunk.first), integer(chunk.last));
+        statement.execute(params![execution, first, last, chunk.lines])?;
     }
     Ok(())
+}
+
+fn chunks(events: &[StoredEvent]) -> Result<Vec<Chunk>, StoreError> {
+    let mut chunks: Vec<Chunk> = Vec::new();
+    for event in events {
+        match chunks.last_mut() {
+            Some(chunk) if chunk.last + 1 != event.seq => {
+                let reason = format!("event {} follows event {}", event.seq, chunk.last);
+                return Err(StoreError::Damaged(reason));
+            }
+            Some(chunk) if chunk.lines.len() + event.json.len() < CHUNK => {
+                chunk.last = event.seq;
+                chunk.lines.push('\n');
+                chunk.lines.push_str(&event.json);
+            }
+            _ => {
+                let (first, lines) = (event.seq, event.json.clone());
+                chunks.push(Chunk { first, last: first, lines });
+            }
+        }
+    }
+    Ok(chunks)
 }
 
 pub(super) fn read(
@@ -23,13 +58,23 @@ pub(super) fn read(
     most: u32,
 ) -> Result<Vec<StoredEvent>, StoreError> {
     let mut query = connection.prepare_cached(
-        "SELECT seq, json FROM events WHERE execution = ? AND seq > ? ORDER BY seq LIMIT ?",
+        "SELECT first, events FROM event_chunks WHERE execution = ? AND last > ? ORDER BY first",
     )?;
-    let rows = query.query_and_then(params![execution, integer(after), most], |row| {
-        let seq: i64 = row.get(0)?;
-        let seq = u64::try_from(seq)
-            .map_err(|_| StoreError::Damaged(format!("{execution} has an event {seq}")))?;
-        Ok(StoredEvent { seq, json: row.get(1)? })
-    })?;
-    rows.collect()
+    let mut rows = query.query(params![execution, integer(after)])?;
+    let mut events = Vec::new();
+    while let Some(row) = rows.next()? {
+        let first: i64 = row.get(0)?;
+        let first = u64::try_from(first)
+            .map_err(|_| StoreError::Damaged(format!("{execution} has an event {first}")))?;
+        let lines: String = row.get(1)?;
+        for (seq, json) in (first..).zip(lines.split('\n')) {
+            if events.len() == most as usize {
+                return Ok(events);
+            }
+            if seq > after {
+                events.push(StoredEvent { seq, json: json.to_owned() });
+            }
+        }
+    }
+    Ok(events)
 }

@@ -134,15 +134,15 @@ pub(super) fn put_back(connection: &Connection, id: &str) -> Result<(), StoreErr
 }
 
 pub(super) fn finish(connection: &Connection, ending: &Ending) -> Result<bool, StoreError> {
-    let report = ending.report.to_string();
-    let bytes = size(&report) + ending.events.iter().map(|event| size(&event.json)).sum::<i64>();
+    let bytes =
+        size(&ending.report) + ending.events.iter().map(|event| size(&event.json)).sum::<i64>();
     let mut statement = connection.prepare_cached(
         "UPDATE executions SET status = ?, report = ?, finished_at = ?, bytes = bytes + ? \
          WHERE id = ? AND finished_at IS NULL",
     )?;
     let updated = statement.execute(params![
         ending.status.name(),
-        report,
+        &*ending.report,
         micros(ending.at),
         bytes,
         ending.id

@@ -8,6 +8,7 @@ use crate::StoreError;
 const STEPS: &[&str] = &[
     include_str!("migrations/0001_executions_keys_audit.sql"),
     include_str!("migrations/0002_callbacks.sql"),
+    include_str!("migrations/0003_chunks_of_events.sql"),
 ];
 
 /// Brings the tables up to date. Each step is a transaction.
@@ -48,7 +49,7 @@ mod tests {
             digest.iter().take(8).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
         };
         let hashes: Vec<_> = STEPS.iter().map(hash).collect();
-        assert_eq!(hashes, ["0c964d03667e669d", "5e4b832509f9006b"]);
+        assert_eq!(hashes, ["0c964d03667e669d", "5e4b832509f9006b", "bd69c9eb3f993dcf"]);
     }
 
     #[test]

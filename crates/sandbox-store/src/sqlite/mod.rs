@@ -24,7 +24,7 @@ mod value;
 mod writer;
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use chrono::{DateTime, Utc};
@@ -50,7 +50,7 @@ pub struct SqliteStore {
 /// What writes.
 #[derive(Debug)]
 struct Open {
-    writer: Writer,
+    writer: Arc<Writer>,
     thread: JoinHandle<()>,
     checkpoints: Checkpoints,
 }
@@ -89,18 +89,29 @@ impl SqliteStore {
         &self,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<'static, T> {
-        let open = self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        match &*open {
-            Some(open) => open.writer.write(work),
+        match self.writer() {
+            Some(writer) => writer.write(work),
             None => Box::pin(async { Err(StoreError::Closed) }),
         }
+    }
+
+    fn writer(&self) -> Option<Arc<Writer>> {
+        let open = self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        open.as_ref().map(|open| Arc::clone(&open.writer))
     }
 
     fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<'static, T> {
-        self.readers.read(work)
+        let settled = self.writer().and_then(|writer| writer.settle());
+        let reading = self.readers.read(work);
+        Box::pin(async {
+            if let Some(settled) = settled {
+                settled.await?;
+            }
+            reading.await
+        })
     }
 }
 
@@ -128,7 +139,7 @@ impl Store for SqliteStore {
         self.write(move |connection| executions::put_back(connection, &id))
     }
 
-    fn finish(&self, ending: Ending) -> Answer<'_, bool> {
+    fn finish(&self, ending: Ending) -> Answer<'static, bool> {
         self.write(move |connection| executions::finish(connection, &ending))
     }
 

@@ -2,6 +2,7 @@ use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -42,7 +43,7 @@ fn open_here(path: &Path) -> Result<SqliteStore, Box<dyn std::error::Error + Sen
     migrations::run(&mut connection)?;
     let (writer, thread) = Writer::start(connection)?;
     let checkpoints = Checkpoints::start(path.to_owned())?;
-    let open = Open { writer, thread, checkpoints };
+    let open = Open { writer: Arc::new(writer), thread, checkpoints };
     Ok(SqliteStore::new(open, Readers::new(path.to_owned())))
 }
 

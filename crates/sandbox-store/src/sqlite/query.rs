@@ -27,7 +27,9 @@ impl Query {
     pub(super) fn and_not_in(&mut self, what: &'static str, values: Vec<String>) {
         let places = vec!["?"; values.len()].join(", ");
         self.and(what, []);
-        self.text.push_str(&format!(" NOT IN ({places})"));
+        self.text.push_str(" NOT IN (");
+        self.text.push_str(&places);
+        self.text.push(')');
         self.values.extend(values.into_iter().map(Value::from));
     }
 }

@@ -1,10 +1,10 @@
-//! The one thread that writes.
+//! The one connection that writes.
 //!
-//! SQLite has one writer at a time whatever one does. Here it is a thread with a connection of its own,
-//! which takes everything that waits and writes it in one transaction: the more there is to do, the
-//! less each write costs. Orders are carried out in the order in which they were given.
+//! SQLite has one writer at a time whatever one does. Orders are put into a line, and a thread writes all
+//! that stand there in one transaction: the more there is to do, the less each write costs. They are
+//! carried out in the order in which they were given.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use futures_util::FutureExt;
@@ -16,10 +16,25 @@ use crate::{Answer, StoreError};
 /// No transaction is longer, so that the first one in it does not wait for ever more.
 const TOGETHER: usize = 256;
 
-/// The way to the thread. When the last one is dropped, the thread does what is left and ends.
+/// The way to the connection. When it is dropped, the thread does what is left and ends.
 #[derive(Debug)]
 pub(super) struct Writer {
-    orders: Sender<Box<dyn Order>>,
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    line: Mutex<Line>,
+    /// Told when the thread has something to do.
+    called: Condvar,
+}
+
+/// What is to be written.
+#[derive(Default)]
+struct Line {
+    orders: Vec<Box<dyn Order>>,
+    /// Whether some were taken out and are not yet written.
+    is_writing: bool,
+    is_closed: bool,
 }
 
 /// A write that somebody waits for.
@@ -57,12 +72,13 @@ where
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(connection: Connection) -> std::io::Result<(Self, JoinHandle<()>)> {
-        let (orders, waiting) = channel();
+    pub(super) fn start(mut connection: Connection) -> std::io::Result<(Self, JoinHandle<()>)> {
+        let shared = Arc::new(Shared { line: Mutex::default(), called: Condvar::new() });
+        let writing = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("store writer".to_owned())
-            .spawn(move || write_all(connection, &waiting))?;
-        Ok((Self { orders }, thread))
+            .spawn(move || writing.write_until_closed(&mut connection))?;
+        Ok((Self { shared }, thread))
     }
 
     /// Has this done, whether or not the answer is waited for. It may be done a second time if the
@@ -71,28 +87,79 @@ impl Writer {
         &self,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<'static, T> {
-        let (answer, answered) = oneshot::channel();
-        // If the thread is gone, so is the sender of the answer, which is noticed below.
-        let _ = self.orders.send(Box::new(Write { work, made: None, answer }));
+        let answered = self.give(work);
+        self.shared.called.notify_one();
         answered.map(|answer| answer.unwrap_or(Err(StoreError::Closed))).boxed()
+    }
+
+    /// Waits until everything is written that was given so far; nothing to wait for if it is already.
+    pub(super) fn settle(&self) -> Option<Answer<'static, ()>> {
+        let is_settled = {
+            let line = lock(&self.shared.line);
+            line.orders.is_empty() && !line.is_writing
+        };
+        (!is_settled).then(|| self.write(|_| Ok(())))
+    }
+
+    fn give<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> oneshot::Receiver<Result<T, StoreError>> {
+        let (answer, answered) = oneshot::channel();
+        lock(&self.shared.line).orders.push(Box::new(Write { work, made: None, answer }));
+        answered
     }
 }
 
-fn write_all(mut connection: Connection, waiting: &Receiver<Box<dyn Order>>) {
-    while let Ok(first) = waiting.recv() {
-        let mut orders = vec![first];
-        orders.extend(waiting.try_iter().take(TOGETHER - 1));
-        if orders.len() > 1 && together(&mut connection, &mut orders).is_ok() {
-            for order in orders {
-                order.answer(Ok(()));
+impl Drop for Writer {
+    fn drop(&mut self) {
+        lock(&self.shared.line).is_closed = true;
+        self.shared.called.notify_one();
+    }
+}
+
+impl Shared {
+    fn write_until_closed(&self, connection: &mut Connection) {
+        let mut line = lock(&self.line);
+        loop {
+            line.is_writing = false;
+            let is_idle = |line: &mut Line| line.orders.is_empty() && !line.is_closed;
+            line = self.called.wait_while(line, is_idle).unwrap_or_else(PoisonError::into_inner);
+            if line.orders.is_empty() {
+                return;
             }
-            continue;
+            line.is_writing = true;
+            let together = line.orders.len().min(TOGETHER);
+            let orders = line.orders.drain(..together).collect();
+            drop(line);
+            write_some(connection, orders);
+            line = lock(&self.line);
         }
-        // One of them failed and took the others with it. On its own each fails or not for itself.
-        for mut order in orders {
-            let outcome = together(&mut connection, std::slice::from_mut(&mut order));
-            order.answer(outcome);
+    }
+}
+
+fn write_some(connection: &mut Connection, mut orders: Vec<Box<dyn Order>>) {
+    if orders.len() > 1 && together(connection, &mut orders).is_ok() {
+        for order in orders {
+            order.answer(Ok(()));
         }
+        return;
+    }
+    // One of them failed and took the others with it. On its own each fails or not for itself.
+    for mut order in orders {
+        let outcome = together(connection, std::slice::from_mut(&mut order));
+        order.answer(outcome);
+    }
+}
+
+/// A panic in somebody's order rolls its transaction back and leaves nothing half done.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
     }
 }
 
@@ -126,7 +193,7 @@ mod tests {
         connection.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)").unwrap();
         let (writer, thread) = Writer::start(connection).unwrap();
         // Holds the thread until all the others wait, so that they go into one transaction.
-        let (go, wait) = channel::<()>();
+        let (go, wait) = std::sync::mpsc::channel::<()>();
         let held = writer.write(move |_| Ok(wait.recv().ok()));
         let answers: Vec<_> = [1, 2, 1, 3].map(|n| writer.write(insert(n))).into_iter().collect();
         let read = writer.write(|connection| Ok(numbers(connection)));

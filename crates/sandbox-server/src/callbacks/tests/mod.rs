@@ -110,7 +110,7 @@ impl Bench {
             subject: id.clone(),
             detail: json!({}),
         };
-        let (report, events) = (report(&id), Vec::new());
+        let (report, events) = (report(&id).to_string().into(), Vec::new());
         let status = Status::Completed;
         let ending = Ending { id: id.clone(), status, report, events, at: Utc::now(), audit };
         self.store.finish(ending).await.unwrap();

@@ -14,7 +14,7 @@ async fn an_execution_runs_and_is_remembered() {
     assert_eq!((record.status.name(), record.attempts), ("runtime_error", 1));
     assert!(record.started_at.is_some() && record.finished_at.is_some());
     assert_eq!(record.report, Some(report.clone()));
-    assert_eq!(bench.work.report(&ticket.id, &nobody()).await.unwrap(), report);
+    assert_eq!(json(&bench.work.report(&ticket.id, &nobody()).await.unwrap()), report);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -22,13 +22,14 @@ async fn patience_ends_before_a_long_program_does() {
     let bench = Bench::new(limits()).await;
     let ticket = bench.accept("echo begun; read never < <(sleep 50)").await;
     bench.printed(&ticket.id, "begun").await;
-    let report = bench.work.wait(&ticket.id, &nobody(), Duration::from_millis(1)).await.unwrap();
+    let report =
+        json(&bench.work.wait(&ticket.id, &nobody(), Duration::from_millis(1)).await.unwrap());
     assert_eq!((&report["status"], &report["exit_code"]), (&json!("running"), &Value::Null));
-    let report = within(bench.work.cancel(&ticket.id, &nobody())).await.unwrap();
+    let report = json(&within(bench.work.cancel(&ticket.id, &nobody())).await.unwrap());
     assert_eq!((&report["status"], &report["exit_code"]), (&json!("cancelled"), &json!(-1)));
     assert_eq!(report["stdout"], "begun\n");
     // Cancelling what is over changes nothing.
-    assert_eq!(bench.work.cancel(&ticket.id, &nobody()).await.unwrap(), report);
+    assert_eq!(json(&bench.work.cancel(&ticket.id, &nobody()).await.unwrap()), report);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,9 +38,9 @@ async fn what_waits_can_be_cancelled_and_never_runs() {
     let running = bench.accept("echo begun; sleep 50").await;
     bench.printed(&running.id, "begun").await;
     let waiting = bench.accept("echo never").await;
-    let report = bench.work.report(&waiting.id, &nobody()).await.unwrap();
+    let report = json(&bench.work.report(&waiting.id, &nobody()).await.unwrap());
     assert_eq!(report["status"], "queued");
-    let report = within(bench.work.cancel(&waiting.id, &nobody())).await.unwrap();
+    let report = json(&within(bench.work.cancel(&waiting.id, &nobody())).await.unwrap());
     assert_eq!((&report["status"], &report["stdout"]), (&json!("cancelled"), &json!("")));
     assert_eq!(report["id"], json!(waiting.id));
     let record = bench.store.execution(&waiting.id).await.unwrap().unwrap();
@@ -54,7 +55,7 @@ async fn every_execution_leaves_an_audit_record() {
     let bench = Bench::new(limits()).await;
     let ticket =
         bench.work.accept(bash("true"), &client("key"), None, AnswerWith::Id).await.unwrap();
-    let report = bench.work.wait(&ticket.id, &client("key"), PATIENCE).await.unwrap();
+    let report = json(&bench.work.wait(&ticket.id, &client("key"), PATIENCE).await.unwrap());
     assert_eq!(report["status"], "completed");
     // It is written after the client was told; a stop waits for it.
     bench.work.shut_down(PATIENCE).await;
@@ -72,7 +73,7 @@ async fn memory_is_promised_only_once() {
     let first = bench.accept("echo begun; sleep 50").await;
     bench.printed(&first.id, "begun").await;
     let second = bench.accept("echo begun").await;
-    let report = bench.work.report(&second.id, &nobody()).await.unwrap();
+    let report = json(&bench.work.report(&second.id, &nobody()).await.unwrap());
     assert_eq!(report["status"], "queued");
     within(bench.work.cancel(&first.id, &nobody())).await.unwrap();
     assert_eq!(bench.report(&second.id).await["status"], "completed");

@@ -76,7 +76,7 @@ async fn what_a_stop_cannot_wait_for_is_left_to_the_next_start() {
     let waits = bench.work.wait(&waiting.id, &somebody, PATIENCE);
     let ((), report) = tokio::join!(bench.work.shut_down(Duration::from_millis(1)), waits);
     // Whoever waited is let go, without a report.
-    assert_eq!(report.unwrap()["status"], "queued");
+    assert_eq!(report.unwrap().status, Status::Queued);
     assert!(all(stream).await.iter().all(|event| event["type"] != "report"));
     let left = bench.store.unfinished().await.unwrap();
     let ids: Vec<_> = left.iter().map(|record| (&record.id, record.status)).collect();
@@ -86,8 +86,8 @@ async fn what_a_stop_cannot_wait_for_is_left_to_the_next_start() {
     let next = start(&bench.store, &directory, WorkLimits { concurrency: 2, ..limits() });
     next.recover().await.unwrap();
     let report = next.wait(&waiting.id, &nobody(), PATIENCE).await.unwrap();
-    assert_eq!(report["stdout"], "waited\n");
-    let report = within(next.cancel(&ticket.id, &nobody())).await.unwrap();
+    assert_eq!(json(&report)["stdout"], "waited\n");
+    let report = json(&within(next.cancel(&ticket.id, &nobody())).await.unwrap());
     assert_eq!(report["status"], "cancelled");
     assert_eq!(bench.store.unfinished().await.unwrap(), []);
 }

@@ -35,7 +35,7 @@ async fn as_many_wait_as_may_and_no_key_has_more_than_its_share() {
     let last = code(client("b"), "true").await.unwrap();
     assert_eq!(code(client("c"), "true").await.unwrap_err().code, Code::QueueFull);
     bench.work.cancel(&running.id, &client("a")).await.unwrap();
-    let report = bench.work.wait(&last.id, &client("b"), PATIENCE).await.unwrap();
+    let report = json(&bench.work.wait(&last.id, &client("b"), PATIENCE).await.unwrap());
     assert_eq!(report["status"], "completed");
     code(client("c"), "true").await.unwrap();
 }
@@ -59,7 +59,7 @@ async fn asking_twice_under_one_name_runs_once() {
     let others = ask(client("b"), named("n", "y")).await.unwrap();
     assert!(others.is_new);
     bench.work.cancel(&others.id, &client("b")).await.unwrap();
-    let report = bench.work.cancel(&first.id, &client("a")).await.unwrap();
+    let report = json(&bench.work.cancel(&first.id, &client("a")).await.unwrap());
     // And when it is over.
     let again = ask(client("a"), named("n", "x")).await.unwrap();
     assert_eq!((&json!(again.id), again.is_new), (&report["id"], false));
@@ -93,7 +93,10 @@ async fn what_is_anothers_is_not_there() {
             }
         }
         let admin = Identity { key: Some("c".into()), scopes: vec![Scope::Admin] };
-        assert_eq!(bench.work.report(&ticket.id, &admin).await.unwrap()["id"], json!(ticket.id));
+        assert_eq!(
+            json(&bench.work.report(&ticket.id, &admin).await.unwrap())["id"],
+            json!(ticket.id)
+        );
         if !is_over {
             within(bench.work.cancel(&ticket.id, &client("a"))).await.unwrap();
         }
@@ -108,13 +111,20 @@ async fn what_is_anothers_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_nobody_was_told_of_is_stored_when_it_begins_or_is_promised() {
+async fn what_nobody_was_told_of_is_stored_when_it_lasts_or_is_promised() {
     let bench = Bench::new(WorkLimits { concurrency: 1, ..limits() }).await;
     let client = nobody();
-    let accept = |code| bench.work.accept(bash(code), &client, None, AnswerWith::Report);
+    let accept = |code| bench.work.accept(bash(code), &client, None, AnswerWith::Report(PATIENCE));
     let running = accept("echo begun; sleep 50").await.unwrap();
     bench.printed(&running.id, "begun").await;
-    let stored = bench.store.execution(&running.id).await.unwrap().unwrap();
+    let stored = within(async {
+        loop {
+            if let Some(stored) = bench.store.execution(&running.id).await.unwrap() {
+                return stored;
+            }
+        }
+    })
+    .await;
     assert_eq!((stored.status, stored.attempts), (sandbox::Status::Running, 1));
 
     let [promised, cancelled, left] =

@@ -44,7 +44,8 @@ pub(crate) async fn one_of_fifty_ends_counts(store: &Arc<dyn Store>) {
     let ends = fifty(store, |store, task| async move {
         let report = json!({ "task": task });
         let ending = ending("exec_1", Status::Completed, vec![event(1)], task);
-        let ended = store.finish(Ending { report: report.clone(), ..ending }).await.unwrap();
+        let ended =
+            store.finish(Ending { report: report.to_string().into(), ..ending }).await.unwrap();
         ended.then_some(report)
     })
     .await;

@@ -58,7 +58,7 @@ pub(crate) async fn an_execution_begins_waits_again_and_ends(store: &dyn Store) 
     store.begin("exec_1", moment(2)).await.unwrap();
     let report = json!({ "exit_code": 1 });
     let ending = ending("exec_1", Status::RuntimeError, vec![event(1)], 3);
-    assert!(store.finish(Ending { report: report.clone(), ..ending }).await.unwrap());
+    assert!(store.finish(Ending { report: report.to_string().into(), ..ending }).await.unwrap());
     let over = store.execution("exec_1").await.unwrap().unwrap();
     assert_eq!((over.status, over.attempts), (Status::RuntimeError, 2));
     assert_eq!((over.started_at, over.finished_at), (Some(moment(2)), Some(moment(3))));

@@ -133,13 +133,16 @@ pub(crate) fn ending(id: &str, status: Status, events: Vec<StoredEvent>, at: i64
         subject: id.to_owned(),
         detail: json!({}),
     };
-    Ending { id: id.to_owned(), status, report: json!({}), events, at: moment(at), audit }
+    Ending { id: id.to_owned(), status, report: "{}".into(), events, at: moment(at), audit }
 }
 
 /// Ends it as completed, with one event.
 pub(crate) async fn end(store: &dyn Store, id: &str, at: i64) {
     let report = json!({ "id": id, "status": "completed" });
-    let ending = Ending { report, ..ending(id, Status::Completed, vec![event(1)], at) };
+    let ending = Ending {
+        report: report.to_string().into(),
+        ..ending(id, Status::Completed, vec![event(1)], at)
+    };
     assert!(store.finish(ending).await.unwrap(), "{id} was not over");
 }
 

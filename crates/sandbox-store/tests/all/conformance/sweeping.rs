@@ -39,7 +39,7 @@ async fn insert_large(store: &dyn Store) {
     insert(store, new("in_report", 0)).await;
     let report = json!({ "stdout": large });
     let ended = ending("in_report", Status::Completed, vec![], 11);
-    store.finish(Ending { report, ..ended }).await.unwrap();
+    store.finish(Ending { report: report.to_string().into(), ..ended }).await.unwrap();
 
     insert(store, new("in_event", 0)).await;
     let event = StoredEvent { seq: 1, json: json!({ "data": large }).to_string() };

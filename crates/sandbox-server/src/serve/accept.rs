@@ -8,13 +8,16 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::connection::{self, Shared};
+
+/// Between two lines of the log about failing to accept.
+const BETWEEN_WORDS: Duration = Duration::from_secs(10);
 
 /// After a failure that lies with us, such as no descriptor being left, another try at once would fail
 /// as well.
@@ -24,7 +27,7 @@ const BEFORE_ANOTHER_TRY: Duration = Duration::from_millis(100);
 /// let in has ended. Dropping the future closes those that have not.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: watch::Receiver<()>) {
     let places = Arc::new(Semaphore::new(shared.limits.connections));
-    let mut door = Door { listener, places, is_failing: false };
+    let mut door = Door { listener, places, told: None };
     let mut connections = JoinSet::new();
     let mut told = stop.clone();
     loop {
@@ -46,7 +49,8 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: watc
 struct Door {
     listener: TcpListener,
     places: Arc<Semaphore>,
-    is_failing: bool,
+    /// When it was last told that accepting fails.
+    told: Option<Instant>,
 }
 
 impl Door {
@@ -56,10 +60,7 @@ impl Door {
             let place = Arc::clone(&self.places).acquire_owned().await;
             let place = place.expect("the places are never closed");
             match self.listener.accept().await {
-                Ok((stream, peer)) => {
-                    self.is_failing = false;
-                    return (stream, peer, place);
-                }
+                Ok((stream, peer)) => return (stream, peer, place),
                 // The client went away before its turn came.
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => self.wait_after(&error).await,
@@ -68,11 +69,11 @@ impl Door {
     }
 
     async fn wait_after(&mut self, error: &io::Error) {
-        // Once for each time that it begins to fail, not ten times a second.
-        if !self.is_failing {
+        // Now and then, not for each connection that waits while others come and go.
+        if self.told.is_none_or(|told| told.elapsed() >= BETWEEN_WORDS) {
             tracing::error!(%error, "no connection can be accepted for now");
+            self.told = Some(Instant::now());
         }
-        self.is_failing = true;
         tokio::time::sleep(BEFORE_ANOTHER_TRY).await;
     }
 }

@@ -17,8 +17,8 @@ pub use callback::{Busy, CallbackEnd, DueCallback, NewCallback};
 pub use error::StoreError;
 pub use queue::{Job, LocalQueue, Queue, QueueError};
 pub use record::{
-    AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Idempotency, Inserted, KeyRecord,
-    NewExecution, NewKey, Page, Retention, Scope, StoredEvent, Swept,
+    AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Glance, Idempotency, Inserted,
+    KeyRecord, NewExecution, NewKey, Page, Retention, Scope, StoredEvent, Swept,
 };
 pub use sqlite::SqliteStore;
 pub use store::{Answer, Store};

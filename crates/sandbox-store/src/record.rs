@@ -37,6 +37,15 @@ pub struct ExecutionRecord {
     pub report: Option<Value>,
 }
 
+/// The little of an execution that is quickly read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// Whose it is.
+    pub owner: Option<String>,
+    /// How far it is, or how it ended.
+    pub status: Status,
+}
+
 /// An execution that was just accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewExecution {

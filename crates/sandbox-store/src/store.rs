@@ -2,7 +2,7 @@ use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
 use crate::{
-    AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord,
+    AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord, Glance,
     Inserted, KeyRecord, NewExecution, NewKey, Page, Retention, StoreError, StoredEvent, Swept,
 };
 
@@ -20,6 +20,9 @@ pub trait Store: Send + Sync {
 
     /// An execution, whoever's it is: the caller checks that.
     fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>>;
+
+    /// The same without what may be long: its request and its report.
+    fn glance<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Glance>>;
 
     /// Executions that fit, the newest first.
     fn list(&self, filter: ExecutionFilter) -> Answer<'_, Page>;

@@ -63,13 +63,13 @@ pub(super) async fn stream(
     }
     if !accepts_events(&headers) {
         // That there is no such execution comes before how to watch one.
-        state.work.report(&id, caller.identity()).await?;
+        state.work.is_over(&id, caller.identity()).await?;
         let detail = "ask for a WebSocket, or send 'Accept: text/event-stream'";
         return Err(Refusal::with_status(StatusCode::UPGRADE_REQUIRED, Code::InvalidField, detail));
     }
-    let report = state.work.report(&id, caller.identity()).await?;
+    let is_over = state.work.is_over(&id, caller.identity()).await?;
     let mut events = state.work.events(&id, caller.identity(), after).await?;
-    if seen.is_some() && report.is_final() {
+    if seen.is_some() && is_over {
         // Browsers reconnect when a stream ends, as this one did after its report.
         return Ok(match events.next().await {
             None => StatusCode::NO_CONTENT.into_response(),

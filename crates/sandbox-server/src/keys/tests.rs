@@ -74,7 +74,8 @@ async fn the_store_never_sees_the_key() {
     let secret = plain.reveal().rsplit('_').next().expect("there is a secret");
     assert!(!format!("{record:?}").contains(secret));
     assert!(!format!("{plain:?}").contains(secret));
-    drop(fixture.store);
+    // So that no file comes or goes while we look.
+    fixture.store.close().await;
     for entry in std::fs::read_dir(fixture.directory.path()).expect("it can be listed") {
         let path = entry.expect("it can be listed").path();
         let bytes = std::fs::read(&path).expect("it can be read");

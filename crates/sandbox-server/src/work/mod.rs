@@ -46,6 +46,7 @@ pub(crate) use accept::{AnswerWith, Ticket};
 pub(crate) use caps::Caps;
 use live::{Live, lock};
 pub(crate) use report::Told;
+use report::is_final;
 use shared::{Shared, WorkLimits, may_see, no_such, store_failed};
 pub(crate) use stream::EventStream;
 pub(crate) use turn::Turn;
@@ -116,6 +117,14 @@ impl Work {
         }
     }
 
+    /// Whether it is over. For whoever does not need its report, which may be long.
+    pub(crate) async fn is_over(&self, id: &str, owner: &Identity) -> Result<bool, Problem> {
+        match self.live(id, owner)? {
+            Some(live) => Ok(live.outcome().is_some()),
+            None => self.shared.glance(id, owner).await.map(is_final),
+        }
+    }
+
     /// The report, when it is final or patience ends.
     pub(crate) async fn wait(
         &self,
@@ -159,10 +168,9 @@ impl Work {
         if let Some(live) = self.live(id, owner)? {
             return Ok(EventStream::live(live, after));
         }
-        let record = self.shared.remembered(id, owner).await?;
+        let status = self.shared.glance(id, owner).await?;
         let store = Arc::clone(&self.shared.store);
-        let report = record.report.map(|report| report.to_string().into());
-        Ok(EventStream::stored(store, record.id, report, after))
+        Ok(EventStream::stored(store, id.to_owned(), is_final(status), after))
     }
 
     /// A part of the history.

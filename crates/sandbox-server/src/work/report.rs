@@ -23,7 +23,7 @@ pub(crate) struct Told {
 impl Told {
     /// Whether it is over.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self.status, Status::Queued | Status::Running)
+        is_final(self.status)
     }
 
     pub(super) fn of(report: &Report) -> Self {
@@ -50,6 +50,11 @@ impl Told {
         });
         Self { status, json: json.to_string().into() }
     }
+}
+
+/// Whether an execution with this status is over.
+pub(super) fn is_final(status: Status) -> bool {
+    !matches!(status, Status::Queued | Status::Running)
 }
 
 /// The report so far of an execution that is not over, or the whole.

@@ -129,6 +129,15 @@ impl Shared {
         }
     }
 
+    /// How far an execution is that is not in our hands.
+    pub(super) async fn glance(&self, id: &str, owner: &Identity) -> Result<Status, Problem> {
+        match self.store.glance(id).await {
+            Ok(Some(glance)) if may_see(owner, glance.owner.as_deref()) => Ok(glance.status),
+            Ok(_) => Err(no_such(id)),
+            Err(error) => Err(store_failed(&error)),
+        }
+    }
+
     /// Waits until everything that was begun is stored; false if it takes longer than this.
     pub(super) async fn nothing_in_hand(&self, patience: Duration) -> bool {
         let mut in_hand = self.in_hand.subscribe();

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use sandbox_api::Problem;
-use sandbox_store::{Store, StoredEvent};
+use sandbox_store::{Store, StoreError, StoredEvent};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ pub(crate) struct EventStream {
 
 enum Source {
     Live(Arc<Live>, watch::Receiver<()>),
-    Stored { store: Arc<dyn Store>, id: String, report: Arc<str> },
+    Stored { store: Arc<dyn Store>, id: String },
     Ended,
 }
 
@@ -37,14 +37,9 @@ impl EventStream {
         Self { source: Source::Live(live, news), after, ready: VecDeque::new() }
     }
 
-    /// Of one that is; without a report it has no events either.
-    pub(super) fn stored(
-        store: Arc<dyn Store>,
-        id: String,
-        report: Option<Arc<str>>,
-        after: u64,
-    ) -> Self {
-        let source = report.map_or(Source::Ended, |report| Source::Stored { store, id, report });
+    /// Of one that is, or that is not carried out here.
+    pub(super) fn stored(store: Arc<dyn Store>, id: String, is_over: bool, after: u64) -> Self {
+        let source = if is_over { Source::Stored { store, id } } else { Source::Ended };
         Self { source, after, ready: VecDeque::new() }
     }
 
@@ -56,11 +51,9 @@ impl EventStream {
             }
             let more = match &mut self.source {
                 Source::Live(live, news) => Ok(read_live(live, news, self.after).await),
-                Source::Stored { store, id, report } => {
-                    let events = store.events(id, self.after, PAGE).await;
-                    events.map_err(|error| store_failed(&error)).map(|events| {
-                        events.into_iter().map(|event| with_report(event, report)).collect()
-                    })
+                Source::Stored { store, id } => {
+                    let events = read_stored(&**store, id, self.after).await;
+                    events.map_err(|error| store_failed(&error))
                 }
                 Source::Ended => return None,
             };
@@ -80,6 +73,26 @@ impl EventStream {
             }
         }
     }
+}
+
+/// Events after this one. The report comes alone, and is read when all else was handed out: it may be
+/// long, and whoever reads slowly should not keep it.
+async fn read_stored(
+    store: &dyn Store,
+    id: &str,
+    after: u64,
+) -> Result<Vec<StoredEvent>, StoreError> {
+    let mut events = store.events(id, after, PAGE).await?;
+    if !events.last().is_some_and(is_report_place) {
+        return Ok(events);
+    }
+    if events.len() > 1 {
+        events.pop();
+        return Ok(events);
+    }
+    let report = store.execution(id).await?.and_then(|record| record.report);
+    let report = report.map(|report| report.to_string()).unwrap_or_default();
+    Ok(events.into_iter().map(|event| with_report(event, &report)).collect())
 }
 
 /// Waits for events after this one; none if there will not be any.

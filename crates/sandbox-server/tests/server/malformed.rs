@@ -49,7 +49,7 @@ fn a_length_that_is_a_lie_fools_nobody() {
     // Less than comes: what is left over is not a request, and no second answer pretends it was.
     let short = with("Content-Length: 10\r\n");
     assert!(short.starts_with("HTTP/1.1 400 "), "{short}");
-    assert!(!short.contains("42"), "{short}");
+    assert!(!short.contains("stdout"), "{short}");
     // Two lengths, or a length and chunks, are how requests are smuggled past proxies.
     for headers in [
         "Content-Length: 10\r\nContent-Length: 11\r\n",

@@ -4,7 +4,7 @@ use sandbox_core::Status;
 
 use super::value::{json_if_any, json_in, micros, size, time_if_any, time_in};
 use super::{audit, callbacks, events};
-use crate::{Ending, ExecutionRecord, Idempotency, Inserted, NewExecution, StoreError};
+use crate::{Ending, ExecutionRecord, Glance, Idempotency, Inserted, NewExecution, StoreError};
 
 /// A query for whole executions, which ends in these words.
 macro_rules! select {
@@ -105,6 +105,15 @@ pub(super) fn get(
     query.query_and_then([id], record)?.next().transpose()
 }
 
+pub(super) fn glance(connection: &Connection, id: &str) -> Result<Option<Glance>, StoreError> {
+    let mut query =
+        connection.prepare_cached("SELECT owner, status FROM executions WHERE id = ?")?;
+    let glance = |row: &Row<'_>| {
+        Ok(Glance { owner: row.get("owner")?, status: status(&row.get::<_, String>("status")?)? })
+    };
+    query.query_and_then([id], glance)?.next().transpose()
+}
+
 pub(super) fn unfinished(connection: &Connection) -> Result<Vec<ExecutionRecord>, StoreError> {
     let mut query =
         connection.prepare_cached(select!("WHERE finished_at IS NULL ORDER BY created_at, id"))?;
@@ -156,14 +165,12 @@ pub(super) fn finish(connection: &Connection, ending: &Ending) -> Result<bool, S
 }
 
 pub(super) fn record(row: &Row<'_>) -> Result<ExecutionRecord, StoreError> {
-    let status: String = row.get("status")?;
     Ok(ExecutionRecord {
         id: row.get("id")?,
         owner: row.get("owner")?,
         language: row.get("language")?,
         request: json_in(row, "request")?,
-        status: serde_json::from_value(status.into())
-            .map_err(|error| StoreError::Damaged(format!("status: {error}")))?,
+        status: status(&row.get::<_, String>("status")?)?,
         labels: json_in(row, "labels")?,
         priority: row.get("priority")?,
         attempts: row.get("attempts")?,
@@ -172,4 +179,9 @@ pub(super) fn record(row: &Row<'_>) -> Result<ExecutionRecord, StoreError> {
         finished_at: time_if_any(row, "finished_at")?,
         report: json_if_any(row, "report")?,
     })
+}
+
+fn status(name: &str) -> Result<Status, StoreError> {
+    serde_json::from_value(name.into())
+        .map_err(|error| StoreError::Damaged(format!("status: {error}")))
 }

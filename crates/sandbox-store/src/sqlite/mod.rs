@@ -35,8 +35,8 @@ use self::readers::Readers;
 use self::writer::Writer;
 use crate::{
     Answer, AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord,
-    Inserted, KeyRecord, NewExecution, NewKey, Page, Retention, Store, StoreError, StoredEvent,
-    Swept,
+    Glance, Inserted, KeyRecord, NewExecution, NewKey, Page, Retention, Store, StoreError,
+    StoredEvent, Swept,
 };
 
 /// A store in one SQLite file. Several processes may have it open at once.
@@ -123,6 +123,11 @@ impl Store for SqliteStore {
     fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>> {
         let id = id.to_owned();
         self.read(move |connection| executions::get(connection, &id))
+    }
+
+    fn glance<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Glance>> {
+        let id = id.to_owned();
+        self.read(move |connection| executions::glance(connection, &id))
     }
 
     fn list(&self, filter: ExecutionFilter) -> Answer<'_, Page> {

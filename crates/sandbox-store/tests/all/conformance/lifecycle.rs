@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use sandbox_core::Status;
-use sandbox_store::{Ending, ExecutionRecord, Inserted, NewExecution, Store};
+use sandbox_store::{Ending, ExecutionRecord, Glance, Inserted, NewExecution, Store};
 use serde_json::json;
 
 use super::{end, ending, event, insert, moment, named, new, owned};
@@ -30,7 +30,10 @@ pub(crate) async fn what_is_inserted_is_read_back_whole(store: &dyn Store) {
         finished_at: None,
         report: None,
     };
+    let glance = Glance { owner: expected.owner.clone(), status: expected.status };
     assert_eq!(store.execution("exec_1").await.unwrap(), Some(expected));
+    assert_eq!(store.glance("exec_1").await.unwrap(), Some(glance));
+    assert_eq!(store.glance("exec_2").await.unwrap(), None);
     assert_eq!(store.execution("exec_2").await.unwrap(), None);
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn accept(
     let callback = callback(shared, &asked)?;
     let labels = asked.labels.clone();
     let is_quick = shared.familiar.is_quick_to_check(&asked);
-    let Checked { request, needs, json } = check(shared, asked, owner.clone()).await?;
+    let Checked { request, needs, json } = check(shared, asked, owner.clone(), is_quick).await?;
     // It has been run before, so that nothing is prepared for it that takes longer than its limits.
     let longest = needs.longest;
     refuse_too_much_memory(shared, &request, &needs)?;
@@ -114,12 +114,13 @@ async fn check(
     shared: &Arc<Shared>,
     asked: ExecuteRequest,
     owner: Option<String>,
+    is_quick: bool,
 ) -> Result<Checked, Problem> {
     let _turn = match &asked.template {
         Some(_) => shared.templates.acquire().await.ok(),
         None => None,
     };
-    if shared.familiar.is_quick_to_check(&asked) {
+    if is_quick {
         return check_here(shared, &asked, owner.as_deref());
     }
     let shared = Arc::clone(shared);

@@ -2,7 +2,8 @@
 //!
 //! [`convert`] checks what a client wrote, [`accept`] finds room for it and remembers it, [`worker`]
 //! carries it out when its turn comes, and [`hub`] knows everything that is not over. What is over is in
-//! the store, and what was accepted is there before the client hears of it.
+//! the store, and an execution is there before its client hears its id; its end is told when the store
+//! was asked to write it.
 
 mod template;
 

@@ -109,7 +109,7 @@ async fn read_live(live: &Live, news: &mut watch::Receiver<()>, after: u64) -> V
                 return events;
             }
             (Reading::Events(mut events), outcome) => {
-                // The place of the report is kept back until the report is stored.
+                // The place of the report is kept back until there is one.
                 if events.last().is_some_and(is_report_place) {
                     events.pop();
                 }

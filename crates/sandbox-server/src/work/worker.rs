@@ -121,12 +121,11 @@ fn store_begin(shared: &Arc<Shared>, live: &Arc<Live>, started_at: DateTime<Utc>
             if let Err(error) = store_unstored(&shared, &live).await {
                 tracing::error!(id = live.id, error = with_causes(&error), "not stored");
             }
-        } else {
-            if let Err(error) = shared.store.begin(&live.id, started_at).await {
-                tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
-            }
-            live.set_begin_stored();
+        } else if let Err(error) = shared.store.begin(&live.id, started_at).await {
+            tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
         }
+        // Also if it failed, or if somebody else stored it: nobody waits for ever.
+        live.set_begin_stored();
     });
 }
 

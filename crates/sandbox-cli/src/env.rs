@@ -6,8 +6,8 @@ use std::thread;
 
 use comfy_table::{ContentArrangement, Table};
 use sandbox::{CancelToken, Environment, Environments, PackageError, PackageSpec, Sandbox};
-use serde::Serialize;
 
+use crate::answer::{as_json, print};
 use crate::args::{BuildArgs, EnvAction, EnvArgs};
 use crate::errors::{Failure, printable};
 use crate::output::terminal_width;
@@ -138,16 +138,6 @@ fn table(environments: &[Environment]) -> String {
         ]);
     }
     table.trim_fmt() + "\n"
-}
-
-fn as_json(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value);
-    Ok(text.map_err(|error| Failure::ours(&error))? + "\n")
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    let printed = io::stdout().lock().write_all(text.as_bytes());
-    printed.map_err(|error| Failure::printing(&error))
 }
 
 fn failure(error: &PackageError) -> Failure {

@@ -1,5 +1,6 @@
 //! `sandbox-run`: the command line of the `sandbox` library.
 
+mod answer;
 mod args;
 mod cache;
 mod completions;

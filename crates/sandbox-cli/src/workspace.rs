@@ -1,13 +1,13 @@
 //! `sandbox-run workspace`: directories that outlive executions.
 
 use std::fs::File;
-use std::io::{self, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal, Read};
 use std::path::Path;
 
 use comfy_table::{ContentArrangement, Table};
 use sandbox::{Workspace, WorkspaceError, WorkspaceName, Workspaces};
-use serde::Serialize;
 
+use crate::answer::{as_json, print};
 use crate::args::{WorkspaceAction, WorkspaceArgs};
 use crate::errors::Failure;
 use crate::output::{figures, terminal_width};
@@ -92,16 +92,6 @@ fn table(workspaces: &[Workspace]) -> String {
         ]);
     }
     table.trim_fmt() + "\n"
-}
-
-fn as_json(value: &impl Serialize) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(value);
-    Ok(text.map_err(|error| Failure::ours(&error))? + "\n")
-}
-
-fn print(text: &str) -> Result<(), Failure> {
-    let printed = io::stdout().lock().write_all(text.as_bytes());
-    printed.map_err(|error| Failure::printing(&error))
 }
 
 fn failure(error: &WorkspaceError) -> Failure {

@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(SANDBOX_RUN_CACHE)/target)
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test lint coverage real bench-cold bench-compile bench-load soak install clean
+.PHONY: help run serve test lint coverage real bench bench-cold bench-compile bench-load soak steady install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -40,6 +40,11 @@ real: ## CPython's own regression tests, bare and inside, and the differences
 	cargo build -p sandbox-cli
 	tests/real/cpython
 
+bench: ## ours against bare processes and other sandboxes: time, throughput, memory; about 10 minutes
+	scripts/setup bench
+	cargo build --release -p sandbox-server
+	cargo run --release -p sandbox-bench -- all
+
 bench-compile: ## compiling hello: bare, new, and compiled before
 	scripts/setup bench
 	cargo run --release -p sandbox-bench -- compile
@@ -57,6 +62,10 @@ soak: ## 20,000 requests of all kinds to a sandboxd: every answer right, nothing
 	scripts/setup test
 	cargo build --release -p sandbox-server
 	cargo run --release -p sandbox-bench -- soak --results bench/results
+
+steady: ## 100,000 executions in one process; fails if memory, descriptors, cgroups or inodes grow
+	scripts/setup run
+	cargo run --release -p sandbox-bench -- steady --results bench/results
 
 install: ## build sandbox-run and copy it to PREFIX/bin (/usr/local/bin)
 	cargo build --release -p sandbox-cli

@@ -14,7 +14,7 @@ use sandbox_core::{
 
 /// What bubblewrap is asked for: every namespace it has, and the same view of the host as ours.
 /// It has no limits, no filter and no Landlock rules; ours has all of them.
-const BUBBLEWRAP: &[&str] = &[
+pub(crate) const BUBBLEWRAP: &[&str] = &[
     "/usr/bin/bwrap",
     "--unshare-all",
     "--ro-bind",
@@ -69,6 +69,8 @@ enum Runner<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) total: Duration,
+    /// When the first byte of output was there; only some benchmarks ask.
+    pub(crate) first_output: Option<Duration>,
     /// Where the time went; only our sandbox tells.
     pub(crate) stages: Option<Stages>,
 }
@@ -85,6 +87,13 @@ pub(crate) struct Stages {
     pub(crate) collect: Duration,
     /// What is left of the total: the news of the end on its way to us.
     pub(crate) between: Duration,
+}
+
+impl Run {
+    /// One of which only the time is known that it took.
+    pub(crate) fn lasting(total: Duration) -> Self {
+        Self { total, first_output: None, stages: None }
+    }
 }
 
 impl Payload {
@@ -207,7 +216,7 @@ fn run_process(command: &[&str]) -> anyhow::Result<Run> {
     let total = begun.elapsed();
     let status = status.with_context(|| format!("start {}", command[0]))?;
     ensure!(status.success(), "{} ended with {status}", command[0]);
-    Ok(Run { total, stages: None })
+    Ok(Run::lasting(total))
 }
 
 fn run_sandbox(backend: &NativeBackend, plan: &StagePlan, payload: Payload) -> anyhow::Result<Run> {
@@ -220,6 +229,7 @@ fn run_sandbox(backend: &NativeBackend, plan: &StagePlan, payload: Payload) -> a
     let told = outcome.prepare_time + outcome.figures.wall_time + outcome.collect_time;
     Ok(Run {
         total,
+        first_output: None,
         stages: Some(Stages {
             prepare: outcome.prepare_time,
             program: outcome.figures.wall_time,
@@ -250,6 +260,7 @@ fn plan(payload: Payload) -> StagePlan {
         gate: None,
         volumes: Vec::new(),
         workspace: None,
+        warm: None,
         trees: Vec::new(),
         collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),

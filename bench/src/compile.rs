@@ -144,7 +144,7 @@ fn measure(
                 Way::New => execute(sandbox, language, &new)?,
                 Way::Known => execute(sandbox, language, &source)?,
             }
-            series.push(Run { total: started.elapsed(), stages: None });
+            series.push(Run::lasting(started.elapsed()));
         }
     }
     let version = runtime.version().to_owned();

@@ -10,6 +10,9 @@
 //! `sandbox-bench load` asks what HTTP adds ([`load`]); it starts a `sandboxd` ([`daemon`]) and is its
 //! client ([`client`]). `sandbox-bench soak` asks whether a server stays right and small under many
 //! requests of all kinds ([`soak`]).
+//!
+//! `sandbox-bench all` is `make bench` ([`whole`]); its parts can be asked for one by one. `sandbox-bench
+//! steady` asks whether anything stays behind after very many executions ([`steady`]).
 
 mod cases;
 mod client;
@@ -22,8 +25,11 @@ mod load;
 mod measure;
 mod record;
 mod soak;
+mod steady;
 mod table;
+mod usage;
 mod walls;
+mod whole;
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -31,6 +37,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+
+use whole::options::{Options, Part};
 
 #[derive(Parser)]
 #[command(name = "sandbox-bench", about, version)]
@@ -60,6 +68,56 @@ enum Benchmark {
     /// Ends with code 1 if an answer is wrong or missing, if the server's memory or descriptors grow, or
     /// if anything is left on the host.
     Soak(SoakArguments),
+    /// Ours against bare processes and other sandboxes: every part below, in one run, with a judgement.
+    ///
+    /// Writes bench.txt, bench.json and plots. Ends with code 0 whatever was found, unless --judge is given.
+    All(Options),
+    /// The part of `all` about one run at a time, back to back and after idleness.
+    Latency(Options),
+    /// The part of `all` about many runs at once.
+    Concurrency(Options),
+    /// The part of `all` about runs in a second.
+    Throughput(Options),
+    /// The part of `all` about sandboxes that wait for a request.
+    Memory(Options),
+    /// The part of `all` about programs in flight.
+    Growth(Options),
+    /// The part of `all` about a server's queue.
+    Queue(Options),
+    /// Very many executions in one process, with counts at ten points of what must not grow.
+    ///
+    /// Ends with code 1 if memory, descriptors, processes, cgroups or inodes grow.
+    Steady(SteadyArguments),
+    /// Starts commands that come on standard input, for another one of these.
+    #[command(name = whole::runner::COMMAND, hide = true)]
+    Runner,
+}
+
+#[derive(Args)]
+struct SteadyArguments {
+    /// How many.
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
+    executions: u32,
+    /// Workers at once; as many as there are cores if not given.
+    #[arg(long)]
+    workers: Option<NonZero<usize>>,
+    /// One in so many is a Python hello, the others are /bin/true.
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    python_every: u32,
+    /// Where steady.json and steady.txt go; they are not written if it is not given.
+    #[arg(long, value_name = "DIRECTORY")]
+    results: Option<PathBuf>,
+}
+
+impl SteadyArguments {
+    fn plan(self) -> steady::Plan {
+        steady::Plan {
+            executions: self.executions as usize,
+            workers: self.workers.map_or_else(cores, NonZero::get),
+            python_every: self.python_every as usize,
+            results: self.results,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -144,7 +202,11 @@ impl LoadArguments {
 
 /// As many programs as a server runs at once by default.
 fn twice_the_cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get) * 2
+    cores() * 2
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 const QUICK_ROUNDS: u32 = 6;
@@ -169,5 +231,14 @@ fn main() -> anyhow::Result<ExitCode> {
             server: arguments.server,
             results: arguments.results,
         }),
+        Benchmark::All(options) => whole::run(&options, &Part::ALL),
+        Benchmark::Latency(options) => whole::run(&options, &[Part::Latency]),
+        Benchmark::Concurrency(options) => whole::run(&options, &[Part::Concurrency]),
+        Benchmark::Throughput(options) => whole::run(&options, &[Part::Throughput]),
+        Benchmark::Memory(options) => whole::run(&options, &[Part::Memory]),
+        Benchmark::Growth(options) => whole::run(&options, &[Part::Growth]),
+        Benchmark::Queue(options) => whole::run(&options, &[Part::Queue]),
+        Benchmark::Steady(arguments) => steady::run(&arguments.plan()),
+        Benchmark::Runner => whole::runner::serve(),
     }
 }

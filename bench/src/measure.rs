@@ -49,7 +49,7 @@ impl Pacing {
         }
     }
 
-    fn pause(self) -> Duration {
+    pub(crate) fn pause(self) -> Duration {
         match self {
             Self::Turns | Self::Bursts => Duration::ZERO,
             Self::Idle => IDLE,
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     fn series(millis: &[u64]) -> Series {
-        let run = |millis: &u64| Run { total: Duration::from_millis(*millis), stages: None };
+        let run = |millis: &u64| Run::lasting(Duration::from_millis(*millis));
         Series { rounds: millis.iter().map(|millis| vec![run(millis)]).collect() }
     }
 

@@ -17,10 +17,10 @@ fn main() -> io::Result<()> {
             folders(&directory)?.iter().map(|(name, files)| line(name, files)).collect();
         fs::write(out.join(format!("{name}.rs")), format!("&[\n{lines}]\n"))
     };
-    write("attacks", &|class, files| format!("    ({class:?}, {}),\n", texts(files)))?;
+    write("attacks", &|class, files| format!("    ({class:?}, {}),\n", texts("attacks", files)))?;
     write("runtimes", &|language, files| {
         let lists = headers(files);
-        let files = texts(files);
+        let files = texts("runtimes", files);
         format!("    Folder {{ name: {language:?}, lists: [{lists}], files: {files} }},\n")
     })
 }
@@ -46,10 +46,15 @@ fn folders(directory: &Path) -> io::Result<Vec<(String, Vec<File>)>> {
 }
 
 /// Names and texts, as Rust.
-fn texts(files: &[File]) -> String {
+fn texts(root: &str, files: &[File]) -> String {
     let mut list = String::from("&[");
     for (name, path) in files {
-        let _ = write!(list, "({name:?}, include_str!({:?})), ", path.display().to_string());
+        // Named by way of the package's directory: the compiler then knows which tree it was, also where
+        // several share their build output.
+        let folder = path.parent().and_then(Path::file_name).unwrap_or_default();
+        let place = format!("/../../{root}/{}/{name}", folder.to_string_lossy());
+        let package = "env!(\"CARGO_MANIFEST_DIR\")";
+        let _ = write!(list, "({name:?}, include_str!(concat!({package}, {place:?}))), ");
     }
     list + "]"
 }

@@ -26,5 +26,6 @@ mod terminals;
 mod time;
 mod toolchains;
 mod volumes;
+mod warm;
 mod workspaces;
 mod world;

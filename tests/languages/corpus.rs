@@ -17,7 +17,7 @@ include!(concat!(env!("OUT_DIR"), "/corpus.rs"));
 /// What `case.toml` says.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Case {
+pub(crate) struct Case {
     #[serde(rename = "about")]
     _about: String,
     #[serde(default)]
@@ -30,7 +30,7 @@ struct Case {
     network: Option<String>,
     #[serde(default)]
     limits: CaseLimits,
-    expect: Expected,
+    pub(crate) expect: Expected,
 }
 
 #[derive(Default, Deserialize)]
@@ -43,7 +43,7 @@ struct CaseLimits {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Expected {
+pub(crate) struct Expected {
     status: Status,
     exit_code: i32,
     signal: Option<String>,
@@ -57,6 +57,15 @@ struct Expected {
 }
 
 fn case(language: &str, name: &str) {
+    let (case, files) = read(language, name);
+    with_each_backend(|sandbox| {
+        let report = execute(sandbox, case.request(sandbox, language, files.clone()));
+        case.expect.check(&report);
+    });
+}
+
+/// A case, and the files of its program.
+pub(crate) fn read(language: &str, name: &str) -> (Case, Vec<(String, Vec<u8>)>) {
     let mut files = files_below(&folder("corpus").join(language).join(name));
     let mut take = |name: &str| {
         let position = files.iter().position(|(path, _)| path == name);
@@ -70,14 +79,11 @@ fn case(language: &str, name: &str) {
     if let Some(file) = &case.expect.stdout_file {
         case.expect.stdout = Some(take(file));
     }
-    with_each_backend(|sandbox| {
-        let report = execute(sandbox, case.request(sandbox, language, files.clone()));
-        case.expect.check(&report);
-    });
+    (case, files)
 }
 
 impl Case {
-    fn request(
+    pub(crate) fn request(
         &self,
         sandbox: &Sandbox,
         language: &str,
@@ -117,7 +123,7 @@ impl CaseLimits {
 }
 
 impl Expected {
-    fn check(&self, report: &Report) {
+    pub(crate) fn check(&self, report: &Report) {
         assert_eq!(report.status, self.status, "{:?}\n{}", report.error, report.stderr);
         assert_eq!(report.stage, Stage::Run);
         assert_eq!(report.exit_code, self.exit_code);

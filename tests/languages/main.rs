@@ -10,3 +10,4 @@ mod corpus;
 mod hello;
 mod matrix;
 mod projects;
+mod warm;

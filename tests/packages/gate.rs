@@ -76,6 +76,7 @@ fn visit(place: &HostPort, gate: Option<Gate>) -> String {
         gate,
         volumes: Vec::new(),
         workspace: None,
+        warm: None,
         trees: Vec::new(),
         collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),

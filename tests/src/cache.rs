@@ -1,4 +1,4 @@
-//! What `scripts/setup` has downloaded for tests.
+//! What `scripts/setup` has downloaded for tests and benchmarks.
 
 use std::path::PathBuf;
 
@@ -6,6 +6,16 @@ use std::path::PathBuf;
 pub fn python(environment: &str) -> Option<PathBuf> {
     let python = directory()?.join("python").join(environment).join("bin/python");
     python.exists().then_some(python)
+}
+
+/// Where `scripts/peers` unpacks other sandboxes.
+pub fn peers() -> Option<PathBuf> {
+    Some(directory()?.join("peers"))
+}
+
+/// Where benchmarks keep what is compiled for them.
+pub fn bench_store() -> Option<PathBuf> {
+    Some(directory()?.join("bench-store"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "the scripts find their cache the same way")]

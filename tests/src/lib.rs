@@ -8,3 +8,4 @@ pub mod skip;
 pub mod tools;
 pub mod user;
 pub mod wait;
+pub mod warm;

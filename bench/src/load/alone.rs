@@ -43,7 +43,7 @@ impl Alone {
 
 impl Way {
     fn push(&mut self, total: Duration, report: &Report) {
-        self.total.push(Run { total, stages: None });
+        self.total.push(Run::lasting(total));
         self.timings.push(report.timings_ms);
     }
 
@@ -84,7 +84,7 @@ pub(super) fn measure(
                     way.push(*total, report);
                 }
             }
-            found.health.push(Run { total: health, stages: None });
+            found.health.push(Run::lasting(health));
         }
         turns += 1;
         done += turn;

@@ -4,3 +4,5 @@ pub mod native;
 
 /// How the content of a workspace is kept.
 pub use sandbox_linux::snapshot;
+
+pub use sandbox_linux::close_others_on_exec;

@@ -54,7 +54,7 @@ pub struct Capabilities {
 }
 
 /// Sandboxes that a backend prepares before they are asked for, and how often that was soon enough.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolFigures {
     /// How many it tries to keep ready.
     pub wanted: usize,
@@ -64,6 +64,25 @@ pub struct PoolFigures {
     pub prepared_claims: u64,
     /// Stages that one had to be built for, since the start.
     pub built_claims: u64,
+    /// Runtimes that are started ahead, by kind.
+    pub warm: Vec<WarmFigures>,
+}
+
+/// Runtimes of one kind that wait for programs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WarmFigures {
+    /// Whose runtime it is.
+    pub name: String,
+    /// How many it is tried to keep waiting.
+    pub wanted: usize,
+    /// How many wait now.
+    pub ready: usize,
+    /// Stages that got one.
+    pub hits: u64,
+    /// Stages that found none and started cold.
+    pub misses: u64,
+    /// Why the last one could not be started.
+    pub failure: Option<String>,
 }
 
 /// Hears what happens while a stage runs. Called on the thread that supervises it: a slow observer
@@ -87,6 +106,11 @@ pub trait Backend: Send + Sync {
     /// What it has ready; none if it prepares nothing ahead.
     fn pool(&self) -> Option<PoolFigures> {
         None
+    }
+
+    /// Whether it starts runtimes before there is a program for them, where a plan says how.
+    fn starts_runtimes_ahead(&self) -> bool {
+        false
     }
 
     /// Carries out one stage and destroys its sandbox. Blocks until both are done.

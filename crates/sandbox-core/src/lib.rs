@@ -35,6 +35,7 @@ mod plan;
 
 pub use backend::{
     Backend, BackendError, Capabilities, Isolation, MissingProtection, Observer, PoolFigures,
+    WarmFigures,
 };
 pub use cancel::{CancelRegistration, CancelToken};
 pub use causes::with_causes;
@@ -47,8 +48,8 @@ pub use network::{InvalidNetworkPolicy, NetworkPolicy};
 pub use package::{EnvironmentName, InvalidEnvironmentName, InvalidPackage, PackageSpec};
 pub use path::{InvalidPath, RelativePath};
 pub use plan::{
-    CollectRule, CollectedFile, Ending, SkippedFile, StageOutcome, StagePlan, Stdin, StreamKind,
-    TimeKind, Tree,
+    CollectRule, CollectedFile, Ending, SkippedFile, StageOutcome, StagePlan, Start, Stdin,
+    StreamKind, TimeKind, Tree, WarmPlan,
 };
 pub use protection::{Protection, UnknownProtection};
 pub use report::{

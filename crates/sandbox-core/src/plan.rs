@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io::Read;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::glob::Glob;
@@ -52,12 +52,45 @@ pub struct StagePlan {
     pub trees: Vec<Tree>,
     /// The workspace whose files are in the work directory.
     pub workspace: Option<WorkspacePlan>,
+    /// How its runtime can be started before the program is known, if it can.
+    pub warm: Option<Arc<WarmPlan>>,
     /// What to bring back afterwards.
     pub collect: CollectRule,
     /// Protections the request can do without.
     pub allow_missing: BTreeSet<Protection>,
     /// How often to sample usage.
     pub usage_interval: Option<Duration>,
+}
+
+/// A runtime that is started before its program is known, and waits for it. It then behaves as the stage's
+/// command would: what it is told, and how, stands in docs/recipes.md.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WarmPlan {
+    /// For people: whose runtime it is.
+    pub name: String,
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// The environment it is started in.
+    pub env: BTreeMap<String, String>,
+    /// Files that it needs to start; they are gone when the program comes.
+    pub files: Vec<InputFile>,
+    /// Whether it calls `fork` when `SANDBOX_WARM` is `fork`, so that it can be started once and copied.
+    pub forks: bool,
+}
+
+/// What was there of a sandbox when a stage asked for it.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// Nothing: it was built on request.
+    #[default]
+    Cold,
+    /// Its walls.
+    Prepared,
+    /// Its walls, and the runtime inside.
+    Warm,
 }
 
 /// A directory or file of the host that is shown read-only.
@@ -171,6 +204,8 @@ pub struct StageOutcome {
     pub violations: Vec<Violation>,
     /// What the plan's gate would not or could not reach, a sentence for each.
     pub turned_away: Vec<String>,
+    /// What was there before.
+    pub start: Start,
     /// Our own time before the program started.
     pub prepare_time: Duration,
     /// Our own time after it ended.

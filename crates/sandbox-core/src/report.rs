@@ -6,6 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::Start;
 use crate::{
     CollectedFile, ExecutionId, Isolation, Protection, SkippedFile, Stage, Status, WorkspaceReport,
 };
@@ -97,6 +98,10 @@ pub struct StageReport {
     pub figures: StageFigures,
     /// Whether the result came from the compile cache.
     pub cached: bool,
+    /// What was there of its sandbox when it was asked for: nothing (`cold`), its walls (`prepared`), or the
+    /// runtime inside too (`warm`).
+    #[serde(default)]
+    pub start: Start,
     /// Our own time before the program started. Programs outside read the sum over all stages.
     #[serde(skip)]
     pub prepare_time: Duration,

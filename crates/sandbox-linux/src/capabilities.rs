@@ -24,6 +24,23 @@ pub(crate) fn lock_out() -> Result<(), Errno> {
     set_capabilities_secure_bits(LOCKED)
 }
 
+/// Makes sure that nothing but these can be had from the next exec on.
+pub(crate) fn bound_to(kept: CapabilitySet) -> Result<(), Errno> {
+    for number in 0..u64::BITS {
+        let capability = CapabilitySet::from_bits_retain(1 << number);
+        if kept.contains(capability) {
+            continue;
+        }
+        match remove_capability_from_bounding_set(capability) {
+            Ok(()) => {}
+            // This kernel's capabilities end here.
+            Err(Errno::INVAL) => break,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
 /// Root is no special user, ids change no capability, none is kept or raised; and each of these is
 /// locked.
 const LOCKED: CapabilitiesSecureBits = CapabilitiesSecureBits::NO_ROOT

@@ -4,12 +4,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Child;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 
 use crate::cgroup::{Cgroup, CgroupError, Entry};
-use crate::order::{Config, Errand, Notice, Order, VolumeOwner};
+use crate::ids;
+use crate::order::{Config, Errand, Notice, Order, SlotKind, VolumeOwner};
+use crate::order_message;
+use crate::original::Original;
 use crate::reexec;
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
@@ -35,6 +38,9 @@ pub struct Launcher {
     /// Held while an errand that is answered on this socket is under way.
     socket: Mutex<OwnedFd>,
     process: Mutex<Child>,
+    /// The size that file systems are made with.
+    disk: (u64, u64),
+    config: Config,
 }
 
 /// A prepared slot, its init waiting for the one order.
@@ -45,10 +51,71 @@ pub struct Slot {
     pub init: OwnedFd,
     /// The program's work directory, as a descriptor from inside.
     pub work: OwnedFd,
+    /// The Landlock rules of the sandbox, for a copy that is to come into it.
+    pub rules: Option<OwnedFd>,
+    /// Where the process that waits to become the program hears of it.
+    orders: OwnedFd,
+    /// The size that its file system was made with.
+    disk: (u64, u64),
+    /// Denied calls of the process that waits to become the program, if there is one and a filter.
+    pub denied_calls: Option<OwnedFd>,
     /// Its cgroup.
     pub cgroup: Box<dyn Cgroup>,
     /// The program's user and group outside.
     pub owner: u32,
+}
+
+/// The program's ends of its streams, and the end of its standard input on which a runtime that waits is
+/// told its program.
+#[derive(Clone, Copy, Debug)]
+pub struct SlotStreams<'a> {
+    /// Where it reads.
+    pub stdin: BorrowedFd<'a>,
+    /// Where it writes.
+    pub stdout: BorrowedFd<'a>,
+    /// Where it complains.
+    pub stderr: BorrowedFd<'a>,
+    /// The other end of its standard input.
+    pub job: BorrowedFd<'a>,
+}
+
+/// What is told of a slot while it is prepared.
+struct Told {
+    socket: OwnedFd,
+    init: OwnedFd,
+    work: OwnedFd,
+    rules: Option<OwnedFd>,
+    denied_calls: Option<OwnedFd>,
+    owner: u32,
+}
+
+impl Told {
+    /// Listens until everything was told. The processes of a slot speak in no certain order.
+    fn hear(socket: OwnedFd, kind: SlotKind) -> Result<Self, LaunchError> {
+        let (mut init, mut ready, mut confined) =
+            (None, None, (kind != SlotKind::Any).then_some(None));
+        loop {
+            if let (Some(_), Some(_), Some(_)) = (&init, &ready, &confined) {
+                break;
+            }
+            let (notice, descriptors) = expect(socket.as_fd(), |_| true)?;
+            let mut descriptors = descriptors.into_iter();
+            match notice {
+                Notice::Cloned => init = descriptors.next(),
+                Notice::Ready { owner } => {
+                    ready = descriptors.next().map(|work| (owner, work, descriptors.next()));
+                }
+                Notice::Confined => confined = Some(descriptors.next()),
+                _ => return Err(LaunchError::Gone),
+            }
+        }
+        match (init, ready, confined) {
+            (Some(init), Some((owner, work, rules)), Some(denied_calls)) => {
+                Ok(Self { socket, init, work, rules, denied_calls, owner })
+            }
+            _ => Err(LaunchError::Gone),
+        }
+    }
 }
 
 impl Launcher {
@@ -56,7 +123,12 @@ impl Launcher {
     /// our cgroups are made, to clean up there if we die.
     pub fn start(config: &Config, cgroup_parents: &[OwnedFd]) -> Result<Self, LaunchError> {
         let (process, socket) = reexec::spawn()?;
-        let launcher = Self { socket: Mutex::new(socket), process: Mutex::new(process) };
+        let launcher = Self {
+            socket: Mutex::new(socket),
+            process: Mutex::new(process),
+            disk: (config.disk_bytes, config.disk_inodes),
+            config: config.clone(),
+        };
         {
             let socket = launcher.socket();
             let parents: Vec<_> = cgroup_parents.iter().map(AsFd::as_fd).collect();
@@ -67,11 +139,20 @@ impl Launcher {
         Ok(launcher)
     }
 
-    /// Prepares a slot in this cgroup. Takes milliseconds: it belongs off the path of a request. If it
-    /// cannot be prepared, nothing is left of it, its cgroup included.
-    pub fn prepare_slot(&self, cgroup: Box<dyn Cgroup>) -> Result<Slot, LaunchError> {
-        match self.try_prepare_slot(cgroup.as_ref()) {
-            Ok((socket, init, work, owner)) => Ok(Slot { socket, init, work, cgroup, owner }),
+    /// Prepares a slot in this cgroup, with these streams. Takes milliseconds: it belongs off the path of
+    /// a request. If it cannot be prepared, nothing is left of it, its cgroup included.
+    pub fn prepare_slot(
+        &self,
+        cgroup: Box<dyn Cgroup>,
+        kind: SlotKind,
+        streams: SlotStreams<'_>,
+    ) -> Result<Slot, LaunchError> {
+        match self.try_prepare_slot(cgroup.as_ref(), kind, streams) {
+            Ok((told, orders)) => {
+                let Told { socket, init, work, rules, denied_calls, owner } = told;
+                let disk = self.disk;
+                Ok(Slot { socket, init, work, rules, orders, disk, denied_calls, cgroup, owner })
+            }
             Err(error) => {
                 // The first error is the one that matters; a cgroup that stays is swept later.
                 let _ = cgroup.remove();
@@ -83,26 +164,44 @@ impl Launcher {
     fn try_prepare_slot(
         &self,
         cgroup: &dyn Cgroup,
-    ) -> Result<(OwnedFd, OwnedFd, OwnedFd, u32), LaunchError> {
+        kind: SlotKind,
+        streams: SlotStreams<'_>,
+    ) -> Result<(Told, OwnedFd), LaunchError> {
         let (ours, theirs) = socket::pair().at("connect a slot")?;
+        let (orders, hears_orders) = socket::pair().at("connect a slot")?;
         let (entries, clone_into) = match cgroup.entry()? {
             Entry::Write(entries) => (entries, false),
             Entry::CloneInto(directory) => (vec![directory], true),
             Entry::Nothing => (Vec::new(), false),
         };
-        let errand = Errand::Slot { clone_into };
-        let mut descriptors = vec![theirs.as_fd()];
+        let errand = Errand::Slot { clone_into, kind };
+        let SlotStreams { stdin, stdout, stderr, job } = streams;
+        let mut descriptors =
+            vec![theirs.as_fd(), stdin, stdout, stderr, job, hears_orders.as_fd()];
         descriptors.extend(entries.iter().map(AsFd::as_fd));
         socket::send(self.socket().as_fd(), &errand.encode(), &descriptors)
             .map_err(|_| LaunchError::Gone)?;
-        drop(theirs);
-        let (_, init) = expect(ours.as_fd(), |notice| matches!(notice, Notice::Cloned))?;
-        let (notice, work) = expect(ours.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
-        let (mut init, mut work) = (init.into_iter(), work.into_iter());
-        match (notice, init.next(), work.next()) {
-            (Notice::Ready { owner }, Some(init), Some(work)) => Ok((ours, init, work, owner)),
-            _ => Err(LaunchError::Gone),
-        }
+        drop((theirs, hears_orders));
+        Ok((Told::hear(ours, kind)?, orders))
+    }
+
+    /// Starts a runtime that is copied for sandboxes, and waits until it can be.
+    pub fn start_original(
+        &self,
+        order: &Order<'_>,
+        patience: Duration,
+    ) -> Result<Original, LaunchError> {
+        let (ours, theirs) = socket::pair().at("connect a runtime")?;
+        let (complaints, stderr) =
+            rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).at("connect a runtime")?;
+        let mut encoded = Vec::new();
+        order.encode_into(&mut encoded);
+        let errand = Errand::Original { order: encoded }.encode();
+        socket::send(self.socket().as_fd(), &errand, &[theirs.as_fd(), stderr.as_fd()])
+            .map_err(|_| LaunchError::Gone)?;
+        drop((theirs, stderr));
+        let (config, has_own_ids) = (&self.config, ids::are_available());
+        Ok(Original::introduce(ours, &complaints, config, has_own_ids, patience)?)
     }
 
     /// A mount of a host path, to be sent with an order.
@@ -139,21 +238,29 @@ impl Drop for Launcher {
 }
 
 impl Slot {
-    /// Sends the order. Descriptors: the three streams, the workspace's content if there is some, then a
-    /// mount per volume.
+    /// Sends an order. Descriptors: the workspace's content if there is some, then a mount per volume.
+    /// Says whether the program-to-be carries it out itself, and so places its own files.
     pub fn send(
         &self,
         order: &Order<'_>,
-        streams: [BorrowedFd<'_>; 3],
         workspace: Option<BorrowedFd<'_>>,
         volumes: &[OwnedFd],
-    ) -> Result<(), StepError> {
-        let file = sealed_memory(&order.encode())?;
-        let mut descriptors = vec![file.as_fd()];
-        descriptors.extend(streams);
-        descriptors.extend(workspace);
+    ) -> Result<bool, StepError> {
+        let mut descriptors: Vec<BorrowedFd<'_>> = workspace.into_iter().collect();
         descriptors.extend(volumes.iter().map(AsFd::as_fd));
-        socket::send(self.socket.as_fd(), b"order", &descriptors).at("send an order")
+        if order.needs_init(self.disk) {
+            order_message::send(self.socket.as_fd(), order, &descriptors)?;
+            return Ok(false);
+        }
+        order_message::send(self.orders.as_fd(), order, &[])?;
+        // Init does not stand between the order and the program's start.
+        socket::send(self.socket.as_fd(), order_message::BEGUN, &[]).at("tell init of an order")?;
+        Ok(true)
+    }
+
+    /// Sends the program that a runtime in this slot waits for.
+    pub fn send_job(&self, order: &Order<'_>) -> Result<(), StepError> {
+        order_message::send(self.socket.as_fd(), order, &[])
     }
 
     /// Takes the next notice if there is one. `None` inside means that every process is gone.
@@ -184,21 +291,6 @@ pub enum Received {
 /// Asks init to end everything and report.
 pub fn ask_to_end(init: BorrowedFd<'_>) -> Result<(), Errno> {
     syscall::signal_process(init, syscall::end_everything_signal())
-}
-
-/// Bytes that nobody can change any more, as a file.
-pub fn sealed_memory(bytes: &[u8]) -> Result<OwnedFd, StepError> {
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let file = memfd_create("sandbox", flags).at("make a memory file")?;
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        let written = rustix::io::write(&file, rest).at("fill a memory file")?;
-        rest = &rest[written..];
-    }
-    rustix::fs::seek(&file, rustix::fs::SeekFrom::Start(0)).at("rewind a memory file")?;
-    let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
-    fcntl_add_seals(&file, seals).at("seal a memory file")?;
-    Ok(file)
 }
 
 fn decode(message: &Message) -> Result<Notice, StepError> {

@@ -1,5 +1,8 @@
 //! Clocks that only go forward, and that start at zero in a sandbox.
 
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
@@ -15,11 +18,13 @@ fn nanos(time: Timespec) -> u64 {
 
 /// Sets the clocks of the time namespace that this process's children will be in back to the start, so
 /// that a program sees clocks of its own. (The offset itself can be read by a program that looks for
-/// it.) To be called once, after the namespace was made and before a child is in it.
-pub(crate) fn start_at_zero() -> Result<(), Errno> {
+/// it.) To be called once, after the namespace was made and before a child is in it. `processes` is the
+/// host's `/proc`.
+pub(crate) fn start_at_zero(processes: BorrowedFd<'_>) -> Result<(), Errno> {
     let monotonic = clock_gettime(ClockId::Monotonic).tv_sec;
     let boottime = clock_gettime(ClockId::Boottime).tv_sec;
     let offsets = format!("monotonic -{monotonic} 0\nboottime -{boottime} 0\n");
-    std::fs::write("/proc/self/timens_offsets", offsets)
-        .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(processes, "self/timens_offsets", flags, Mode::empty())?;
+    rustix::io::write(file, offsets.as_bytes()).map(|_| ())
 }

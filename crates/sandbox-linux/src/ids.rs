@@ -1,8 +1,8 @@
 //! Which ids a sandbox has outside.
 //!
 //! With root, each sandbox gets three ids that no other process on the machine has at that time. They
-//! follow from the process id of its slot, which the kernel already keeps unique among the living: no
-//! lock file, no table, nothing to leak. The slot outlives every process of its sandbox, so an id is
+//! follow from the process id of its init, which the kernel already keeps unique among the living: no
+//! lock file, no table, nothing to leak. Init outlives every process of its sandbox, so an id is
 //! never in use twice; and no file outlives the sandbox with such an id, because its file systems go
 //! with it and volumes are mapped to the caller's id.
 //!
@@ -32,8 +32,8 @@ pub(crate) enum Ids {
 
 impl Ids {
     /// A range that is free as long as this process lives.
-    pub(crate) fn for_slot(slot: Pid) -> Self {
-        let number = slot.as_raw_nonzero().get().unsigned_abs() % MOST_PIDS;
+    pub(crate) fn for_init(init: Pid) -> Self {
+        let number = init.as_raw_nonzero().get().unsigned_abs() % MOST_PIDS;
         Self::Range(FIRST + number * PER_SANDBOX)
     }
 
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn ranges_of_living_processes_do_not_overlap_and_stay_positive() {
-        let ids = |pid: i32| Ids::for_slot(Pid::from_raw(pid).unwrap());
+        let ids = |pid: i32| Ids::for_init(Pid::from_raw(pid).unwrap());
         let (first, second) = (ids(1000).owner(), ids(1001).owner());
         assert!(second >= first + PER_SANDBOX);
         let last = ids((MOST_PIDS - 1).cast_signed()).owner();

@@ -77,6 +77,17 @@ impl Rules {
         Ok(())
     }
 
+    /// The same rules once more: what is added to the one later is not missing in the other.
+    pub(crate) fn share(&self) -> Result<Self, StepError> {
+        let rules = self.0.as_ref().ok_or(Errno::INVAL).at("build the Landlock rules")?;
+        rules.try_clone().map(|rules| Self(Some(rules))).at("share the Landlock rules")
+    }
+
+    /// The rules as a descriptor, for another process to put over itself.
+    pub(crate) fn into_fd(self) -> Option<OwnedFd> {
+        self.0.and_then(Into::into)
+    }
+
     /// Puts the rules over this process for good.
     pub(crate) fn restrict(self) -> Result<(), StepError> {
         let rules = self.0.ok_or(Errno::INVAL).at("build the Landlock rules")?;

@@ -1,40 +1,35 @@
 //! The launcher: a small single-threaded process that clones, so that the threaded one need not.
 //!
 //! It is this same executable started in a hidden mode (see `reexec`). It builds the template of the
-//! root once, prepares slots, writes their id maps, makes the mounts of volumes, and reaps slots. When
-//! its supervisor dies its socket closes: it then ends every slot, removes what cgroups the supervisor
-//! had, and goes.
+//! root once, clones an init for each slot, makes the mounts of volumes, and reaps. When its supervisor
+//! dies its socket closes: it then ends every init, removes what cgroups the supervisor had, and goes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::clock;
-use crate::ids::{self, Ids};
+use crate::ids;
 use crate::order::{Config, Errand, Notice};
-use crate::slot::{self, Slot};
+use crate::original;
+use crate::slot::{LivingSlot, Nursery, Parts};
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned};
 use crate::template;
 use crate::volume;
 
-/// A slot as its launcher knows it.
-struct LivingSlot {
-    pid: Pid,
-    process: OwnedFd,
-    /// The slot asks for init's ids here; after that nothing is said, and only its end is waited for.
-    socket: Option<OwnedFd>,
-}
-
 struct Launcher {
-    config: Config,
+    nursery: Nursery,
     supervisor: OwnedFd,
+    /// The host's mounts, which this process leaves for the template's: every init is cloned from
+    /// there, and only volumes are made here.
+    home: OwnedFd,
     template: OwnedFd,
-    is_privileged: bool,
     slots: Vec<LivingSlot>,
     /// Directories in which the supervisor's cgroups are; none once it has said farewell.
     cgroups: Vec<OwnedFd>,
@@ -55,9 +50,8 @@ impl Launcher {
     /// Gives the socket back with the error, so that it can be told.
     fn start(supervisor: OwnedFd) -> Result<Self, (OwnedFd, StepError)> {
         match prepare(supervisor.as_fd()) {
-            Ok((config, cgroups, template, is_privileged)) => {
-                let slots = Vec::new();
-                Ok(Self { config, supervisor, template, is_privileged, slots, cgroups })
+            Ok(Prepared { nursery, home, template, cgroups }) => {
+                Ok(Self { nursery, supervisor, home, template, slots: Vec::new(), cgroups })
             }
             Err(error) => Err((supervisor, error)),
         }
@@ -75,11 +69,7 @@ impl Launcher {
     /// Waits for something to do and does it; false when the supervisor is gone.
     fn wait(&mut self) -> Result<bool, Errno> {
         let mut watched = vec![PollFd::new(&self.supervisor, PollFlags::IN)];
-        for slot in &self.slots {
-            watched.push(PollFd::new(&slot.process, PollFlags::IN));
-            let asking = slot.socket.as_ref().unwrap_or(&slot.process);
-            watched.push(PollFd::new(asking, PollFlags::IN));
-        }
+        watched.extend(self.slots.iter().map(|slot| PollFd::new(&slot.init, PollFlags::IN)));
         match poll(&mut watched, None) {
             Ok(_) => {}
             Err(Errno::INTR) => return Ok(true),
@@ -89,11 +79,8 @@ impl Launcher {
         drop(watched);
         // Backwards, because ended slots are taken out of the list.
         for place in (0..self.slots.len()).rev() {
-            if ready[1 + place * 2] {
-                let ended = self.slots.swap_remove(place);
-                let _ = waitid(WaitId::PidFd(ended.process.as_fd()), WaitIdOptions::EXITED);
-            } else if ready[2 + place * 2] {
-                self.map_ids(place);
+            if ready[1 + place] {
+                self.slots.swap_remove(place).bury();
             }
         }
         if !ready[0] {
@@ -108,27 +95,20 @@ impl Launcher {
         }
     }
 
-    /// A slot has cloned its init and says which process that is.
-    fn map_ids(&mut self, place: usize) {
-        let slot = &mut self.slots[place];
-        // A slot asks once, or is gone, which its process descriptor will say.
-        let Some(socket) = slot.socket.take() else { return };
-        let Ok(Some(message)) = socket::try_receive(socket.as_fd()) else { return };
-        let init = <[u8; 4]>::try_from(message.bytes.as_slice()).ok();
-        let init = init.and_then(|bytes| Pid::from_raw(i32::from_le_bytes(bytes)));
-        // The ids follow from the slot, which outlives every process that has them.
-        let ids = if self.is_privileged { Ids::for_slot(slot.pid) } else { Ids::Single };
-        let written = init.map(|init| slot::write_id_maps(init, ids));
-        let answer = if let Some(Ok(())) = written { ids.encode() } else { b"refused".to_vec() };
-        let _ = socket::send(socket.as_fd(), &answer, &[]);
-    }
-
     fn run_errand(&mut self, message: Message) {
         match Errand::decode(&message.bytes) {
-            Ok(Errand::Slot { clone_into }) => self.make_slot(clone_into, message.descriptors),
+            Ok(Errand::Slot { clone_into, kind }) => {
+                let Some(parts) = Parts::take(message.descriptors, clone_into, kind) else {
+                    return;
+                };
+                self.slots.extend(self.nursery.make_slot(parts));
+            }
+            Ok(Errand::Original { order }) => {
+                self.slots.extend(original::start(&order, message.descriptors));
+            }
             Ok(Errand::Farewell) => self.cgroups.clear(),
             Ok(Errand::Volume { path, writable, owner }) => {
-                let answer = volume::open(&path, writable, owner);
+                let answer = self.at_home(|| volume::open(&path, writable, owner));
                 let sent = match &answer {
                     Ok(tree) => (Notice::Ready { owner: 0 }, vec![tree.as_fd()]),
                     Err(error) => (Notice::Failed(error.clone()), Vec::new()),
@@ -140,65 +120,26 @@ impl Launcher {
         }
     }
 
-    fn make_slot(&mut self, clone_into: bool, descriptors: Vec<OwnedFd>) {
-        let mut descriptors = descriptors.into_iter();
-        let Some(supervisor) = descriptors.next() else { return };
-        let mut entries: Vec<OwnedFd> = descriptors.collect();
-        let cgroup = if clone_into { entries.pop() } else { None };
-        let pair = socket::pair().at("connect a slot");
-        let made = pair.and_then(|(ours, theirs)| {
-            // SAFETY: the launcher is one thread from its start to its end.
-            let cloned = unsafe { syscall::clone_process(0, cgroup.as_ref().map(AsFd::as_fd)) };
-            match cloned.at("clone a slot")? {
-                Cloned::Child => {
-                    self.become_slot(supervisor.try_clone(), theirs, entries);
-                }
-                Cloned::Parent(pid, process) => Ok(LivingSlot { pid, process, socket: Some(ours) }),
-            }
-        });
-        match made {
-            Ok(slot) => self.slots.push(slot),
-            Err(error) => {
-                let _ = socket::send(supervisor.as_fd(), &Notice::Failed(error).encode(), &[]);
-            }
-        }
-    }
-
-    /// In the copy: keeps what a slot needs and closes everything else of the launcher's.
-    fn become_slot(
-        &self,
-        supervisor: std::io::Result<OwnedFd>,
-        launcher: OwnedFd,
-        entries: Vec<OwnedFd>,
-    ) -> ! {
-        let Ok(supervisor) = supervisor else { syscall::exit_now(1) };
-        let mut kept: Vec<_> = vec![supervisor.as_fd(), launcher.as_fd(), self.template.as_fd()];
-        kept.extend(entries.iter().map(AsFd::as_fd));
-        if syscall::close_all_but(&kept).is_err() {
+    /// Does something among the host's mounts.
+    fn at_home<T>(&self, work: impl FnOnce() -> Result<T, StepError>) -> Result<T, StepError> {
+        let mounts = Some(LinkNameSpaceType::Mount);
+        move_into_link_name_space(self.home.as_fd(), mounts).at("go to the host's mounts")?;
+        let done = work();
+        if move_into_link_name_space(self.template.as_fd(), mounts).is_err() {
+            // From the host's mounts no sandbox must ever be made.
             syscall::exit_now(1);
         }
-        slot::run(&Slot {
-            config: &self.config,
-            supervisor,
-            launcher,
-            entries,
-            template: self.template.as_fd(),
-        })
+        done
     }
 
     /// Ends what is left and removes its cgroups, which nobody else will now.
     fn end_all(mut self) {
         let slots = std::mem::take(&mut self.slots);
         for slot in &slots {
-            let _ = pidfd_send_signal(&slot.process, Signal::KILL);
+            let _ = pidfd_send_signal(&slot.init, Signal::KILL);
         }
-        for slot in &slots {
-            let _ = waitid(WaitId::PidFd(slot.process.as_fd()), WaitIdOptions::EXITED);
-        }
-        // An init so young that it is not bound to its slot yet waits for its ids: now it hears that
-        // none will come.
-        drop(slots);
-        // Init of each dies with its slot, but a moment later: a directory is busy until then.
+        slots.into_iter().for_each(LivingSlot::bury);
+        // A directory may be busy for a moment longer.
         for _ in 0..200 {
             let left = self.cgroups.iter().filter(|parent| !self.remove_cgroups(parent)).count();
             if left == 0 {
@@ -218,7 +159,7 @@ impl Launcher {
         let mut all_gone = true;
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if name.to_bytes().starts_with(self.config.cgroup_prefix.as_bytes()) {
+            if name.to_bytes().starts_with(self.nursery.config.cgroup_prefix.as_bytes()) {
                 let removed = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
                 all_gone &= !matches!(removed, Err(Errno::BUSY));
             }
@@ -227,8 +168,15 @@ impl Launcher {
     }
 }
 
-/// What happens once, before the first slot.
-fn prepare(supervisor: BorrowedFd<'_>) -> Result<(Config, Vec<OwnedFd>, OwnedFd, bool), StepError> {
+/// What is made once, before the first slot.
+struct Prepared {
+    nursery: Nursery,
+    home: OwnedFd,
+    template: OwnedFd,
+    cgroups: Vec<OwnedFd>,
+}
+
+fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     // The first look at the clock finds the kernel's fast path to it with a call that the filter
     // refuses; every copy of this process then has it.
     clock::monotonic_nanos();
@@ -240,12 +188,19 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<(Config, Vec<OwnedFd>, OwnedFd,
     let message = message.ok_or(Errno::PIPE).at("wait for the configuration")?;
     let config = Config::decode(&message.bytes);
     let config = config.map_err(|_| Errno::PROTO).at("read the configuration")?;
-    let is_privileged = ids::are_available();
-    if !is_privileged {
+    let gives_ids = ids::are_available();
+    if !gives_ids {
         become_root_of_own_namespace()?;
     }
     let template = build_template(&config)?;
-    Ok((config, message.descriptors, template, is_privileged))
+    let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let processes = rustix::fs::open("/proc", place, Mode::empty()).at("open /proc")?;
+    let home = std::fs::File::open("/proc/self/ns/mnt").at("keep hold of the host's mounts")?;
+    let time = std::fs::File::open("/proc/self/ns/time").at("keep hold of the time namespace")?;
+    move_into_link_name_space(template.as_fd(), Some(LinkNameSpaceType::Mount))
+        .at("enter the template's mounts")?;
+    let nursery = Nursery { config, processes, time: time.into(), gives_ids };
+    Ok(Prepared { nursery, home: home.into(), template, cgroups: message.descriptors })
 }
 
 /// Without root: a namespace in which this process may do what root could, to what is its own.

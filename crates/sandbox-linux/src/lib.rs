@@ -3,16 +3,19 @@
 //! Five kinds of process. All but the first and the last are copies of the launcher:
 //!
 //! * the **supervisor** is the program that uses the library; it may have threads and never clones;
-//! * the **launcher** is its only child: single-threaded, it clones slots (`launcher`, `reexec`);
-//! * a **slot** joins the cgroups, clones init into its namespaces and outlives it (`slot`);
-//! * **init** is process 1 of a sandbox: it builds the walls ahead of time, waits for an order, starts
-//!   the program, reaps and reports (`init`);
-//! * the **program** is init's child, and not our code any more (`program` tells how it becomes one).
+//! * the **launcher** is its only child: single-threaded, it clones an init for each sandbox and outlives
+//!   it (`launcher`, `reexec`, `slot`);
+//! * **init** is process 1 of a sandbox: it joins the cgroups, builds the walls ahead of time, waits for an
+//!   order, starts the program, reaps and reports (`init`);
+//! * the **stub** is init's child: it stands inside every wall and waits to become the program (`stub`);
+//! * the **program** is not our code any more (`program` tells how the stub becomes one).
 //!
 //! This is the only crate of the project with unsafe code, all of it system calls.
 
 mod client;
 mod order;
+mod order_message;
+mod original;
 mod overlay;
 mod own_root;
 
@@ -33,6 +36,7 @@ mod clock;
 mod loopback;
 mod program;
 pub mod rlimits;
+mod stub;
 
 pub mod landlock;
 pub mod seccomp;
@@ -52,9 +56,12 @@ mod step;
 mod syscall;
 mod wire;
 
-pub use client::{LaunchError, Launcher, Received, Slot, ask_to_end, sealed_memory};
+pub use client::{LaunchError, Launcher, Received, Slot, SlotStreams, ask_to_end};
 pub use order::{
-    Config, ExitNotice, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, VolumeOwner,
+    Config, ExitNotice, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, SlotKind,
+    VolumeOwner,
 };
+pub use original::{Copy, CopyInto, Original, can_copy};
 pub use step::StepError;
+pub use syscall::close_others_on_exec;
 pub use walls::Walls;

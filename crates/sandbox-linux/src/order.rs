@@ -1,8 +1,10 @@
 //! What our processes say to each other.
 //!
 //! supervisor → launcher: one [`Config`], then [`Errand`]s.
-//! supervisor → init: one [`Order`].
-//! slot, init and program → supervisor: [`Notice`]s, all on the slot's one socket.
+//! supervisor → init: one [`Order`], or two where the first starts a runtime that waits for its program.
+//! launcher, init and program → supervisor: [`Notice`]s, all on the slot's one socket.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use crate::step::StepError;
 use crate::walls::Walls;
@@ -91,10 +93,54 @@ pub struct Order<'a> {
     pub volumes: Vec<OrderVolume<'a>>,
     /// The workspace it works in.
     pub workspace: Option<OrderWorkspace>,
+    /// Whether what is started waits for its program, which comes as a second order.
+    pub waits: bool,
+    /// The process inside that carries it out, if init did not start it; 0 if it did.
+    pub adopts: u32,
 }
 
-/// How many descriptors stand before those of the volumes: stdin, stdout, stderr.
-pub(crate) const STREAMS: usize = 3;
+/// What a slot is prepared for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SlotKind {
+    /// Any program: a process is confined ahead and only has to become it.
+    Any,
+    /// A runtime that is started ahead and waits for its program.
+    Waiting,
+    /// A copy of such a runtime, made elsewhere.
+    Adopting,
+}
+
+impl SlotKind {
+    const ALL: [Self; 3] = [Self::Any, Self::Waiting, Self::Adopting];
+}
+
+/// The program's ends of its streams, and where what waits to be a program hears of it: a runtime on its
+/// standard input, the stub on a socket.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    pub(crate) stdin: OwnedFd,
+    pub(crate) stdout: OwnedFd,
+    pub(crate) stderr: OwnedFd,
+    pub(crate) job: OwnedFd,
+    pub(crate) orders: OwnedFd,
+}
+
+impl Streams {
+    /// Takes them from the front of what came with an errand.
+    pub(crate) fn take(descriptors: &mut impl Iterator<Item = OwnedFd>) -> Option<Self> {
+        Some(Self {
+            stdin: descriptors.next()?,
+            stdout: descriptors.next()?,
+            stderr: descriptors.next()?,
+            job: descriptors.next()?,
+            orders: descriptors.next()?,
+        })
+    }
+
+    pub(crate) fn all(&self) -> [BorrowedFd<'_>; 5] {
+        [&self.stdin, &self.stdout, &self.stderr, &self.job, &self.orders].map(AsFd::as_fd)
+    }
+}
 
 impl Config {
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -129,11 +175,25 @@ impl Config {
 }
 
 impl<'a> Order<'a> {
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    /// Whether only init can carry it out: it asks for more than a process that is confined already could
+    /// do. `disk` is the size that file systems are made with, bytes and files.
+    pub(crate) fn needs_init(&self, disk: (u64, u64)) -> bool {
+        self.waits
+            || self.workspace.is_some()
+            || !self.volumes.is_empty()
+            || self.loopback
+            || self.gate_port != 0
+            || self.cores != 0
+            || (self.disk_bytes, self.disk_inodes) != disk
+    }
+
+    /// Appends the order to these bytes.
+    pub(crate) fn encode_into(&self, bytes: &mut Vec<u8>) {
         let text = |writer: &mut Writer, text: &&str| {
             writer.text(text);
         };
-        Writer::default()
+        let mut writer = Writer::after(std::mem::take(bytes));
+        writer
             .list(&self.argv, text)
             .list(&self.env, text)
             .text(self.directory)
@@ -156,7 +216,9 @@ impl<'a> Order<'a> {
                 writer.number(workspace.bytes).number(workspace.inodes);
                 writer.flag(workspace.has_content);
             })
-            .finish()
+            .flag(self.waits)
+            .number(self.adopts.into());
+        *bytes = writer.finish();
     }
 
     pub(crate) fn decode(bytes: &'a [u8]) -> Result<Self, Malformed> {
@@ -195,6 +257,8 @@ impl<'a> Order<'a> {
                     })
                 })?
                 .pop(),
+            waits: reader.flag()?,
+            adopts: u32::try_from(reader.number()?).map_err(|_| Malformed)?,
         })
     }
 }
@@ -213,14 +277,21 @@ pub struct VolumeOwner {
 /// What the launcher is sent to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
-    /// Prepare a slot. Descriptors: the slot's socket, then its cgroup entries.
+    /// Prepare a slot. Descriptors: the slot's socket, those of [`Streams`], then its cgroup entries.
     Slot {
         /// Whether the one entry is a directory to be cloned into, rather than files to write "0" to.
         clone_into: bool,
+        /// What for.
+        kind: SlotKind,
     },
     /// The supervisor has cleaned up after itself and is about to go. Without this word its end means
     /// that it died, and what it left is the launcher's to remove.
     Farewell,
+    /// Start a runtime that is copied for sandboxes. Descriptors: its socket, and where it complains.
+    Original {
+        /// How, as an encoded order.
+        order: Vec<u8>,
+    },
     /// Make a mount of a host path, to be moved into a sandbox. Answered with the mount's descriptor.
     Volume {
         /// The path on the host.
@@ -236,11 +307,14 @@ impl Errand {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         match self {
-            Self::Slot { clone_into } => {
-                writer.number(1).flag(*clone_into);
+            Self::Slot { clone_into, kind } => {
+                writer.number(1).flag(*clone_into).number(*kind as u64);
             }
             Self::Farewell => {
                 writer.number(3);
+            }
+            Self::Original { order } => {
+                writer.number(4).bytes(order);
             }
             Self::Volume { path, writable, owner } => {
                 let VolumeOwner { user, group, program } = owner.unwrap_or_default();
@@ -254,8 +328,14 @@ impl Errand {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         match reader.number()? {
-            1 => Ok(Self::Slot { clone_into: reader.flag()? }),
+            1 => {
+                let clone_into = reader.flag()?;
+                let number = reader.number()?;
+                let kind = SlotKind::ALL.into_iter().find(|kind| *kind as u64 == number);
+                Ok(Self::Slot { clone_into, kind: kind.ok_or(Malformed)? })
+            }
             3 => Ok(Self::Farewell),
+            4 => Ok(Self::Original { order: reader.bytes()?.to_vec() }),
             2 => {
                 let path = reader.text()?.to_owned();
                 let writable = reader.flag()?;
@@ -308,7 +388,11 @@ pub enum Notice {
     Workspace,
     /// Someone may come out of the sandbox. Descriptor: a socket that listens on its loopback.
     Gate,
-    /// The program is about to start. Descriptor, if there is a filter: its notifications.
+    /// A process of a slot stands inside every wall and waits to become the program. Descriptor, if there
+    /// is a filter: its notifications.
+    Confined,
+    /// The program is about to start. Descriptor, if there is a filter that was not told of yet: its
+    /// notifications.
     Starting,
     /// A step failed.
     Failed(StepError),
@@ -351,6 +435,7 @@ impl Notice {
             Self::Gone => writer.number(7),
             Self::Gate => writer.number(8),
             Self::Workspace => writer.number(9),
+            Self::Confined => writer.number(10),
         };
         writer.finish()
     }
@@ -370,6 +455,7 @@ impl Notice {
             7 => Self::Gone,
             8 => Self::Gate,
             9 => Self::Workspace,
+            10 => Self::Confined,
             _ => return Err(Malformed),
         })
     }
@@ -430,11 +516,16 @@ mod tests {
                 copy_on_write: true,
             }],
             workspace: Some(OrderWorkspace { bytes: 1, inodes: 2, has_content: true }),
+            waits: true,
+            adopts: 7,
         };
-        assert_eq!(Order::decode(&order.encode()), Ok(order));
+        let mut bytes = Vec::new();
+        order.encode_into(&mut bytes);
+        assert_eq!(Order::decode(&bytes), Ok(order));
         for errand in [
-            Errand::Slot { clone_into: true },
+            Errand::Slot { clone_into: true, kind: SlotKind::Waiting },
             Errand::Farewell,
+            Errand::Original { order: vec![1, 2] },
             Errand::Volume {
                 path: "/srv".into(),
                 writable: true,
@@ -448,6 +539,7 @@ mod tests {
             Notice::Cloned,
             Notice::Gate,
             Notice::Workspace,
+            Notice::Confined,
             Notice::Starting,
             Notice::Failed(StepError { step: "mount".into(), cause: Errno::PERM }),
             Notice::Exited(ExitNotice { code: Some(3), wall_nanos: 9, ..ExitNotice::default() }),

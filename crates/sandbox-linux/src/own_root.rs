@@ -7,7 +7,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use rustix::fs::Mode;
+use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps};
 use rustix::mount::{
     MountFlags, UnmountFlags, mount, mount_bind_recursive, mount_remount, unmount,
 };
@@ -34,12 +34,26 @@ pub(crate) fn make_for(volumes: &[OrderVolume<'_>]) -> Result<(), StepError> {
         let place = stage.join(volume.destination.trim_start_matches('/'));
         make_mount_point(&place, volume.is_directory)?;
     }
+    for volume in &places {
+        let place = stage.join(volume.destination.trim_start_matches('/'));
+        place.ancestors().skip(1).take_while(|path| path.starts_with(stage)).try_for_each(age)?;
+    }
     rustix::process::chdir(stage).at("enter the root for the volumes")?;
     syscall::pivot_root(c".", c".").at("make the root for the volumes the root")?;
     unmount(".", UnmountFlags::DETACH).at("let the shared root go")?;
     rustix::process::chdir("/").at("enter the root")?;
     mount_remount("/", flags | MountFlags::BIND | MountFlags::RDONLY, c"")
         .at("make the root read-only")
+}
+
+/// Gives a directory that we made the same time in every sandbox: when this one was prepared is nobody's
+/// business.
+fn age(directory: &Path) -> Result<(), StepError> {
+    /// The first moment of the year 2000, as layers have it.
+    const LONG_AGO: Timespec = Timespec { tv_sec: 946_684_800, tv_nsec: 0 };
+    let times = Timestamps { last_access: LONG_AGO, last_modification: LONG_AGO };
+    rustix::fs::utimensat(CWD, directory, &times, AtFlags::empty())
+        .at(&format!("set the time of {}", directory.display()))
 }
 
 /// Puts everything that a directory of the shared root holds into a new one.

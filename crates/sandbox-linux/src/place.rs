@@ -152,6 +152,23 @@ pub(crate) fn write_files(order: &Order<'_>) -> Result<(), StepError> {
     Ok(())
 }
 
+/// Removes the files of an order again, and the directories that were made for them.
+pub(crate) fn remove_files(order: &Order<'_>) -> Result<(), StepError> {
+    for file in &order.files {
+        let step = || format!("remove the file {}", file.path);
+        rustix::fs::unlink(format!("{WORK}/{}", file.path)).at(&step())?;
+        for directory in Path::new(file.path).ancestors().skip(1) {
+            // One that is not empty goes with its last file.
+            if directory.as_os_str().is_empty()
+                || rustix::fs::rmdir(Path::new(WORK).join(directory)).is_err()
+            {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Makes the directories above a path in the work directory, owned by the program.
 fn make_directories(path: &str) -> Result<(), StepError> {
     let mut end = WORK.len();

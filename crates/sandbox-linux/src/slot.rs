@@ -1,89 +1,157 @@
-//! A slot: the parent of one sandbox, and what makes it possible to prepare one ahead of time.
+//! A slot: the init of one sandbox, cloned ahead of time into namespaces of every kind.
 //!
-//! It joins the cgroups, enters the template's mounts and clones init into new namespaces of every
-//! kind. From then on it only waits: for init's end, to tell it, or for the supervisor's, to bring it
-//! about. All this happens before there is anything to run, because joining a cgroup after idleness
-//! takes milliseconds and making a network namespace most of one. A slot is never used twice.
+//! All this happens before there is anything to run, because joining a cgroup after idleness takes
+//! milliseconds and making a network namespace most of one. A slot is never used twice.
 
-use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::process::{
-    DumpableBehavior, Pid, Signal, WaitId, WaitIdOptions, getppid, pidfd_send_signal,
-    set_dumpable_behavior, set_parent_process_death_signal, waitid,
-};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sandbox_core::Protection;
 
 use crate::clock;
 use crate::ids::Ids;
 use crate::init::{self, Init};
-use crate::order::{Config, Notice};
+use crate::order::{Config, Notice, SlotKind, Streams};
 use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, CloneFlags, Cloned};
 
-/// What a slot gets from the launcher it was copied from.
-pub(crate) struct Slot<'a> {
-    pub(crate) config: &'a Config,
+/// What the launcher makes slots from.
+pub(crate) struct Nursery {
+    pub(crate) config: Config,
+    /// The host's `/proc`, which is out of sight among the template's mounts.
+    pub(crate) processes: OwnedFd,
+    /// The launcher's own time namespace.
+    pub(crate) time: OwnedFd,
+    /// Whether each sandbox gets ids of its own.
+    pub(crate) gives_ids: bool,
+}
+
+/// What came with the errand to make a slot.
+pub(crate) struct Parts {
+    kind: SlotKind,
     /// To the supervisor.
-    pub(crate) supervisor: OwnedFd,
-    /// To the launcher, which maps the ids.
-    pub(crate) launcher: OwnedFd,
+    supervisor: OwnedFd,
+    streams: Streams,
     /// Files to write "0" to, to join a cgroup.
-    pub(crate) entries: Vec<OwnedFd>,
-    pub(crate) template: BorrowedFd<'a>,
+    entries: Vec<OwnedFd>,
+    /// A cgroup to be cloned into instead.
+    cgroup: Option<OwnedFd>,
 }
 
-/// Runs to the end of the slot.
-pub(crate) fn run(slot: &Slot<'_>) -> ! {
-    if let Err(error) = try_run(slot) {
-        let _ = socket::send(slot.supervisor.as_fd(), &Notice::Failed(error).encode(), &[]);
-    }
-    syscall::exit_now(0)
+/// A child of the launcher's: the init of a slot, or a runtime that is copied.
+pub(crate) struct LivingSlot {
+    pub(crate) init: OwnedFd,
+    pub(crate) supervisor: OwnedFd,
 }
 
-fn try_run(slot: &Slot<'_>) -> Result<(), StepError> {
-    let launcher = getppid();
-    set_parent_process_death_signal(Some(Signal::KILL)).at("bind a slot's life to the launcher")?;
-    if getppid() != launcher {
-        // It died before that was set.
-        return Ok(());
+impl Parts {
+    /// Sorts the descriptors of an errand.
+    pub(crate) fn take(
+        descriptors: Vec<OwnedFd>,
+        clone_into: bool,
+        kind: SlotKind,
+    ) -> Option<Self> {
+        let mut descriptors = descriptors.into_iter();
+        let supervisor = descriptors.next()?;
+        let streams = Streams::take(&mut descriptors)?;
+        let mut entries: Vec<OwnedFd> = descriptors.collect();
+        let cgroup = if clone_into { entries.pop() } else { None };
+        Some(Self { kind, supervisor, streams, entries, cgroup })
     }
-    for entry in &slot.entries {
-        // Zero means the writer itself.
-        rustix::io::write(entry, b"0").at("join a cgroup")?;
+}
+
+impl Nursery {
+    /// Clones an init. What goes wrong is told to the supervisor.
+    pub(crate) fn make_slot(&self, parts: Parts) -> Option<LivingSlot> {
+        let teller = parts.supervisor.try_clone().ok()?;
+        let made = self.try_make_slot(parts);
+        let tell = |error| {
+            let _ = socket::send(teller.as_fd(), &Notice::Failed(error).encode(), &[]);
+        };
+        made.map_err(tell).ok()
     }
-    if slot.config.walls.has(Protection::TimeNamespace) {
-        // While the host's /proc is still in sight, through which the offsets are set.
-        syscall::unshare(syscall::NEW_TIME).at("enter a time namespace")?;
-        clock::start_at_zero().at("start the clocks of the time namespace")?;
-    }
-    move_into_link_name_space(slot.template, Some(LinkNameSpaceType::Mount))
-        .at("enter the template's mounts")?;
-    // SAFETY: a slot is a copy of the single-threaded launcher and starts no thread.
-    match unsafe { syscall::clone_process(clone_flags(slot.config), None) }.at("clone init")? {
-        Cloned::Child => init::run(&Init {
-            config: slot.config,
-            supervisor: slot.supervisor.as_fd(),
-            launcher: slot.launcher.as_fd(),
-        }),
-        Cloned::Parent(pid, init) => {
-            // Not before: init would have inherited it, and could not be given its ids.
-            set_dumpable_behavior(DumpableBehavior::NotDumpable).at("make a slot undumpable")?;
-            let supervisor = slot.supervisor.as_fd();
-            socket::send(supervisor, &Notice::Cloned.encode(), &[init.as_fd()])
-                .at("say that init runs")?;
-            let request = pid.as_raw_nonzero().get().to_le_bytes();
-            socket::send(slot.launcher.as_fd(), &request, &[]).at("ask for init's ids")?;
-            outlive(supervisor, &init)
+
+    fn try_make_slot(&self, parts: Parts) -> Result<LivingSlot, StepError> {
+        let (ours, theirs) = socket::pair().at("connect an init")?;
+        if self.config.walls.has(Protection::TimeNamespace) {
+            // For the next child; this process stays where it is.
+            syscall::unshare(syscall::NEW_TIME).at("make a time namespace")?;
+            clock::start_at_zero(self.processes.as_fd())
+                .at("start the clocks of the time namespace")?;
         }
+        let cgroup = parts.cgroup.as_ref().map(AsFd::as_fd);
+        // SAFETY: the launcher is one thread from its start to its end.
+        let cloned = unsafe { syscall::clone_process(clone_flags(&self.config), cgroup) };
+        let (pid, init) = match cloned.at("clone init")? {
+            Cloned::Child => self.become_init(parts, theirs),
+            Cloned::Parent(pid, init) => (pid, init),
+        };
+        drop(theirs);
+        if self.config.walls.has(Protection::TimeNamespace) {
+            // The child's is not to be kept by a process that outlives it.
+            let _ = move_into_link_name_space(self.time.as_fd(), Some(LinkNameSpaceType::Time));
+        }
+        let ids = if self.gives_ids { Ids::for_init(pid) } else { Ids::Single };
+        let told = self
+            .write_id_maps(pid, ids)
+            .and_then(|()| socket::send(ours.as_fd(), &ids.encode(), &[]).at("give init its ids"))
+            .and_then(|()| {
+                let cloned = Notice::Cloned.encode();
+                socket::send(parts.supervisor.as_fd(), &cloned, &[init.as_fd()])
+                    .at("say that init runs")
+            });
+        let slot = LivingSlot { init, supervisor: parts.supervisor };
+        if let Err(error) = told {
+            let _ = pidfd_send_signal(&slot.init, Signal::KILL);
+            slot.bury();
+            return Err(error);
+        }
+        Ok(slot)
+    }
+
+    /// In the copy: keeps what init needs and closes everything else of the launcher's.
+    fn become_init(&self, parts: Parts, launcher: OwnedFd) -> ! {
+        let Parts { kind, supervisor, streams, entries, .. } = parts;
+        let mut kept: Vec<BorrowedFd<'_>> = vec![supervisor.as_fd(), launcher.as_fd()];
+        kept.extend(streams.all());
+        kept.extend(entries.iter().map(AsFd::as_fd));
+        if syscall::close_all_but(&kept).is_err() {
+            syscall::exit_now(1);
+        }
+        init::run(&Init { config: &self.config, kind, supervisor, launcher, entries }, streams)
+    }
+
+    /// Writes the id maps of an init: its ids belong to the launcher's namespace.
+    fn write_id_maps(&self, init: Pid, ids: Ids) -> Result<(), StepError> {
+        for name in ["uid_map", "gid_map"] {
+            let path = format!("{init}/{name}");
+            let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+            let file = rustix::fs::openat(&self.processes, path, flags, Mode::empty());
+            let file = file.at("open the id map of a sandbox")?;
+            rustix::io::write(file, ids.map().as_bytes()).at("write the id map of a sandbox")?;
+        }
+        Ok(())
     }
 }
 
-fn clone_flags(config: &Config) -> CloneFlags {
+impl LivingSlot {
+    /// Reaps init, which has ended or was killed, and says so. Every process of its namespace is dead
+    /// by then: the kernel sees to that before it lets go of process 1.
+    pub(crate) fn bury(self) {
+        while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.init.as_fd()), WaitIdOptions::EXITED)
+        {
+        }
+        // A supervisor that is gone does not mind.
+        let _ = socket::send(self.supervisor.as_fd(), &Notice::Gone.encode(), &[]);
+    }
+}
+
+/// The namespaces of an init that are its own.
+pub(crate) fn clone_flags(config: &Config) -> CloneFlags {
     let kinds = [
         (Protection::PidNamespace, syscall::NEW_PID),
         (Protection::NetNamespace, syscall::NEW_NET),
@@ -99,41 +167,4 @@ fn clone_flags(config: &Config) -> CloneFlags {
         }
     }
     flags
-}
-
-/// Waits for init's end, and brings it about if the supervisor is gone. When init is reaped, every
-/// process of its namespace is dead: the kernel sees to that before it lets go of process 1.
-fn outlive(supervisor: BorrowedFd<'_>, init: &OwnedFd) -> Result<(), StepError> {
-    loop {
-        let mut watched = [
-            PollFd::new(init, PollFlags::IN),
-            PollFd::from_borrowed_fd(supervisor, PollFlags::empty()),
-        ];
-        match poll(&mut watched, None) {
-            Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(error).at("wait for init"),
-        }
-        if !watched[0].revents().is_empty() {
-            break;
-        }
-        if watched[1].revents().contains(PollFlags::HUP) {
-            let _ = pidfd_send_signal(init, Signal::KILL);
-        }
-    }
-    waitid(WaitId::PidFd(init.as_fd()), WaitIdOptions::EXITED).at("reap init")?;
-    // A supervisor that is gone does not mind.
-    let _ = socket::send(supervisor, &Notice::Gone.encode(), &[]);
-    Ok(())
-}
-
-/// Writes the id maps of an init; done by the launcher, whose namespace the ids belong to and whose
-/// `/proc` shows the process.
-pub(crate) fn write_id_maps(init: Pid, ids: Ids) -> Result<(), StepError> {
-    for name in ["uid_map", "gid_map"] {
-        let path = format!("/proc/{init}/{name}");
-        let file = std::fs::OpenOptions::new().write(true).open(path);
-        let mut file = file.at("open the id map of a sandbox")?;
-        file.write_all(ids.map().as_bytes()).at("write the id map of a sandbox")?;
-    }
-    Ok(())
 }

@@ -107,6 +107,12 @@ pub(crate) fn close_on_exec_from(first: RawFd) -> Result<(), Errno> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOSE_RANGE_CLOEXEC) })
 }
 
+/// Has no descriptor but the three standard ones survive an exec: for a process that starts another one
+/// which outlives it, and must not keep open what it was itself given by its caller.
+pub fn close_others_on_exec() -> std::io::Result<()> {
+    Ok(close_on_exec_from(3)?)
+}
+
 /// Closes every descriptor but these. For a process that was just copied and will never run the
 /// destructors of what the original owned.
 pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
@@ -286,6 +292,22 @@ pub(crate) fn next_signal(set: &libc::sigset_t) -> i32 {
     }
 }
 
+/// Microseconds of CPU time that a process has used so far.
+pub(crate) fn cpu_micros_of(process: Pid) -> u64 {
+    let mut clock: libc::clockid_t = 0;
+    // SAFETY: clock_getcpuclockid demands a place for a clock's id.
+    if unsafe { libc::clock_getcpuclockid(process.as_raw_nonzero().get(), &raw mut clock) } != 0 {
+        return 0;
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: clock_gettime demands a place for a time; a clock that is gone makes it fail.
+    if unsafe { libc::clock_gettime(clock, &raw mut time) } != 0 {
+        return 0;
+    }
+    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000
+        + u64::try_from(time.tv_nsec).unwrap_or(0) / 1000
+}
+
 /// CPU time in user and system mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CpuTimes {
@@ -328,14 +350,34 @@ pub(crate) fn cpu_times(whose: Whose) -> CpuTimes {
     }
 }
 
-/// A number that a child which shares our memory leaves for us.
-#[derive(Clone, Default)]
-pub(crate) struct SharedNumber(std::sync::Arc<std::sync::atomic::AtomicU64>);
+/// A number that a child leaves for us, whether it shares our memory or got a copy.
+pub(crate) struct SharedNumber(std::ptr::NonNull<std::sync::atomic::AtomicU64>);
 
 impl SharedNumber {
+    /// Zero.
+    pub(crate) fn new() -> Result<Self, Errno> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice touches no other one.
+        let page = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                size_of::<u64>(),
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if page == libc::MAP_FAILED {
+            return Err(last_errno());
+        }
+        std::ptr::NonNull::new(page.cast()).map(Self).ok_or(Errno::NOMEM)
+    }
+
     /// The number, in this process and in the child alike.
     pub(crate) fn get(&self) -> &std::sync::atomic::AtomicU64 {
-        &self.0
+        // SAFETY: the mapping is aligned to a page, zeroed, as long as a number, and never unmapped: both
+        // processes end with it. Atomics may be shared between processes.
+        unsafe { self.0.as_ref() }
     }
 }
 

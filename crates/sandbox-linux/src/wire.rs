@@ -15,6 +15,11 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
+    /// Goes on after these bytes.
+    pub(crate) fn after(bytes: Vec<u8>) -> Self {
+        Self { bytes }
+    }
+
     pub(crate) fn number(&mut self, value: u64) -> &mut Self {
         self.bytes.extend_from_slice(&value.to_le_bytes());
         self

@@ -228,7 +228,7 @@ impl Metrics {
     }
 
     /// So many sandboxes are prepared now.
-    pub(crate) fn pool(&self, figures: PoolFigures) {
+    pub(crate) fn pool(&self, figures: &PoolFigures) {
         self.pool.set(figures);
     }
 

@@ -81,6 +81,7 @@ pub(crate) fn replay(compiled: Compiled, observer: &mut dyn Observer) -> StageOu
         enforced: Vec::new(),
         violations: Vec::new(),
         turned_away: Vec::new(),
+        start: sandbox_core::Start::Cold,
         prepare_time: Duration::ZERO,
         collect_time: Duration::ZERO,
     }

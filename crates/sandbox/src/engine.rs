@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::Utc;
 use sandbox_core::{
     Acceptance, Backend, BackendError, CancelToken, CollectedFile, ExecutionId, Observer, Report,
-    Request, SkippedFile, Stage, StageOutcome, StagePlan, WorkspaceReport, with_causes,
+    Request, SkippedFile, Stage, StageOutcome, StagePlan, Tree, WorkspaceReport, with_causes,
 };
 
 use crate::environment::{self, Installed};
@@ -14,6 +14,7 @@ use crate::events::Events;
 use crate::layers::{LayerError, Layers};
 use crate::plan::Surroundings;
 use crate::report::{self, Header, Interruption, StageResult};
+use crate::runtime::Layer;
 use crate::snippet::{self, Lines};
 use crate::store::{Compiled, Key, Store};
 use crate::workspace::Claim;
@@ -196,23 +197,44 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<Surroundings, Stop> {
         let mut surroundings = Surroundings::default();
-        surroundings.trees.extend_from_slice(job.runtime.trees());
+        surroundings.trees.extend_from_slice(job.runtime.trees_in(stage));
         if let Some(installed) = installed {
             surroundings.trees.push(installed.tree.clone());
             surroundings.variables.clone_from(&installed.variables);
         }
         if job.runtime.has_layers(stage) {
-            let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
-            let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;
-            let layers = Layers { store: store.layers(), backend: self.backend.as_ref() };
-            let mut progress = |message: &str| events.progress(message);
-            let trees = layers.trees(&job.runtime, stage, &mut progress, cancel);
-            surroundings.trees.extend(trees.map_err(|error| match error {
-                LayerError::Cancelled => Stop::Interrupted(stage, Interruption::Cancelled),
-                error => failed(with_causes(&error)),
-            })?);
+            let shown = |layer: &Layer| layer.is_shown_to(stage);
+            surroundings.trees.extend(self.layers(job, stage, shown, events, cancel)?);
+        }
+        if self.backend.starts_runtimes_ahead() && job.runtime.is_started_ahead(stage) {
+            // Shown to what starts cold too: nobody is to see a difference.
+            let layers = self.layers(job, stage, Layer::is_shown_to_warm, events, cancel)?;
+            surroundings.trees.extend(layers);
+            surroundings.is_started_ahead = true;
         }
         Ok(surroundings)
+    }
+
+    /// Layers of the runtime, made if they are not there.
+    fn layers(
+        &self,
+        job: &Job,
+        stage: Stage,
+        is_wanted: impl Fn(&Layer) -> bool,
+        events: &mut Events<'_>,
+        cancel: &CancelToken,
+    ) -> Result<Vec<Tree>, Stop> {
+        if !job.runtime.recipe().layers.values().any(&is_wanted) {
+            return Ok(Vec::new());
+        }
+        let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
+        let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;
+        let layers = Layers { store: store.layers(), backend: self.backend.as_ref() };
+        let mut progress = |message: &str| events.progress(message);
+        layers.trees(&job.runtime, is_wanted, &mut progress, cancel).map_err(|error| match error {
+            LayerError::Cancelled => Stop::Interrupted(stage, Interruption::Cancelled),
+            error => failed(with_causes(&error)),
+        })
     }
 
     /// Carries out a compile stage, unless what comes of it is known. What is worth knowing the next

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, CollectedFile, Ending, Observer, Stage, StageOutcome,
-    StreamKind, Tree, UsageSample,
+    Backend, BackendError, CancelToken, CollectedFile, Ending, Observer, StageOutcome, StreamKind,
+    Tree, UsageSample,
 };
 
 use crate::plan::{self, LAYER_DIRECTORY};
@@ -46,17 +46,17 @@ pub(crate) struct Layers<'a> {
 }
 
 impl Layers<'_> {
-    /// The layers that a stage sees, made if they are not there. `progress` hears what is being made.
+    /// The layers that are wanted, made if they are not there. `progress` hears what is being made.
     pub(crate) fn trees(
         &self,
         runtime: &Runtime,
-        stage: Stage,
+        is_wanted: impl Fn(&Layer) -> bool,
         progress: &mut dyn FnMut(&str),
         cancel: &CancelToken,
     ) -> Result<Vec<Tree>, LayerError> {
         let layers = runtime.recipe().layers.iter();
         layers
-            .filter(|(_, layer)| layer.is_shown_to(stage))
+            .filter(|(_, layer)| is_wanted(layer))
             .map(|(name, layer)| {
                 Ok(Tree {
                     host: self.path(runtime, name, layer, progress, cancel)?,

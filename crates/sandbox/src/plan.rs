@@ -1,16 +1,16 @@
 //! From a runtime and a request to the stages that carry it out. Nothing here touches the host.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sandbox_core::{
     ByteSize, CollectRule, CollectedFile, Gate, InputFile, InvalidRequest, Limits, NetworkPolicy,
-    RelativePath, Request, Stage, StagePlan, Stdin, Tree,
+    RelativePath, Request, Stage, StagePlan, Stdin, Tree, WarmPlan,
 };
 
 use crate::ExecuteError;
-use crate::runtime::{Compile, Layer, Recipe, Runtime, Values, Variables};
+use crate::runtime::{Compile, Layer, Recipe, Runtime, Values, Variables, Warm};
 
 /// Where the work directory is inside.
 const WORK_DIRECTORY: &str = "/work";
@@ -38,6 +38,8 @@ pub(crate) struct Surroundings {
     pub(crate) trees: Vec<Tree>,
     /// Variables that go with them.
     pub(crate) variables: BTreeMap<String, String>,
+    /// Whether what carries out the stage may be started before its program is known.
+    pub(crate) is_started_ahead: bool,
 }
 
 /// Refuses what could never be carried out, before anything is built for it.
@@ -92,6 +94,9 @@ pub(crate) fn compile(
     };
     let mut env = environment(runtime, &compile.environment, &values);
     env.extend(surroundings.variables);
+    let warm = compile.warm.as_ref().filter(|_| surroundings.is_started_ahead);
+    let name = format!("{} compiler", runtime.name());
+    let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
     Some(StagePlan {
         stage: Stage::Compile,
         command: compile.command.expand(&values),
@@ -105,6 +110,7 @@ pub(crate) fn compile(
         gate: None,
         volumes: Vec::new(),
         workspace: None,
+        warm,
         trees: surroundings.trees,
         allow_missing: request.allow_missing().clone(),
         usage_interval: None,
@@ -139,6 +145,9 @@ pub(crate) fn run(
     command.extend_from_slice(request.args());
     let mut env = environment(runtime, &recipe.run.environment, &values);
     env.extend(surroundings.variables);
+    let warm = recipe.run.warm.as_ref().filter(|_| surroundings.is_started_ahead);
+    let name = runtime.name().to_owned();
+    let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
     env.extend(request.env().clone());
     StagePlan {
         stage: Stage::Run,
@@ -152,12 +161,40 @@ pub(crate) fn run(
         volumes: request.volumes().to_vec(),
         // The engine has it, and puts it in.
         workspace: None,
+        warm,
         trees: surroundings.trees,
         collect: collected(request, &limits),
         limits,
         allow_missing: request.allow_missing().clone(),
         usage_interval: request.usage_interval(),
     }
+}
+
+/// How a runtime is started that is to wait for a program. Nothing of the request is in it but limits.
+fn warm(
+    name: String,
+    warm: &Warm,
+    env: &BTreeMap<String, String>,
+    values: &Values<'_>,
+) -> Arc<WarmPlan> {
+    let values = Values { entry: "", sources: &[], ..*values };
+    let mut env = env.clone();
+    for (name, value) in &warm.environment {
+        env.insert(name.0.clone(), value.expand(&values));
+    }
+    for (name, value) in &warm.prepend {
+        let first = value.expand(&values);
+        env.entry(name.0.clone())
+            .and_modify(|rest| *rest = format!("{first}:{rest}"))
+            .or_insert(first);
+    }
+    let files = warm.files.iter().map(|(path, text)| InputFile {
+        path: path.0.clone(),
+        contents: text.expand(&values).into_bytes(),
+        executable: false,
+    });
+    let command = warm.command.expand(&values);
+    Arc::new(WarmPlan { name, command, env, files: files.collect(), forks: warm.forks })
 }
 
 /// What makes a layer of a toolchain: nothing of any request is in it.
@@ -182,6 +219,7 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
         gate: None,
         volumes: Vec::new(),
         workspace: None,
+        warm: None,
         trees: runtime.trees().to_vec(),
         collect: CollectRule { globs: vec![globs], total: LARGEST_LAYER, count: MOST_LAYER_FILES },
         limits,
@@ -229,6 +267,7 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
         gate: step.gate,
         volumes: Vec::new(),
         workspace: None,
+        warm: None,
         trees,
         collect,
         limits,

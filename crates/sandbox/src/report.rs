@@ -134,6 +134,7 @@ impl StageResult {
             signal: signal(self.outcome.ending),
             figures: self.outcome.figures,
             cached: self.cached,
+            start: self.outcome.start,
             prepare_time: self.outcome.prepare_time,
             collect_time: self.outcome.collect_time,
             output: match self.stage {

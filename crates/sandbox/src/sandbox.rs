@@ -173,6 +173,21 @@ impl SandboxBuilder {
     /// program and end.
     pub fn for_one_execution(mut self) -> Self {
         self.native.spare = Spare::Once(1);
+        self.native.most_warm = 0;
+        self
+    }
+
+    /// Whether runtimes of languages that can wait for a program are started ahead (they are, unless this
+    /// says otherwise): a program then starts sooner than it would bare.
+    pub fn warm(mut self, warm: bool) -> Self {
+        self.native.most_warm = if warm { NativeOptions::default().most_warm } else { 0 };
+        self
+    }
+
+    /// How many runtimes of one kind may wait at most. Each is a process with the memory that its runtime
+    /// takes when it has started.
+    pub fn most_warm(mut self, most: usize) -> Self {
+        self.native.most_warm = most;
         self
     }
 

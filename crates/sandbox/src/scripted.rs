@@ -130,6 +130,7 @@ pub(crate) fn outcome(ending: Ending) -> StageOutcome {
         enforced: Vec::new(),
         violations: Vec::new(),
         turned_away: Vec::new(),
+        start: sandbox_core::Start::Cold,
         prepare_time: Duration::ZERO,
         collect_time: Duration::ZERO,
     }

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use rustix::io::Errno;
 use sandbox_core::{BackendError, Capabilities, MissingProtection, Protection, StagePlan};
 use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy};
 use sandbox_linux::rlimits::Fallback;
 use sandbox_linux::seccomp::{
-    Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program,
+    Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Notification, Profile, Program,
+    Verdict,
 };
 use sandbox_linux::{Walls, ids, landlock};
 
 use super::{NativeOptions, failed};
 
-/// The slot and init live in the sandbox's cgroup too.
-pub(crate) const OWN_PROCESSES: u64 = 2;
+/// Init lives in the sandbox's cgroup too.
+pub(crate) const OWN_PROCESSES: u64 = 1;
 
 /// The host as the native backend found it.
 pub(crate) struct Host {
@@ -27,6 +29,8 @@ pub(crate) struct Host {
     /// Whether sandboxes have ids of their own, rather than the caller's.
     pub(crate) has_own_ids: bool,
     cores: usize,
+    /// All memory of the machine, in bytes.
+    pub(crate) memory: u64,
     without: BTreeSet<Protection>,
 }
 
@@ -73,6 +77,7 @@ impl Host {
             has_own_ids: ids::are_available(),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             without: options.without.clone(),
+            memory: memory(),
         })
     }
 
@@ -101,6 +106,16 @@ impl Host {
             }));
         }
         Ok(())
+    }
+
+    /// The name of a denied call, and what it is answered.
+    pub(crate) fn refusal(&self, call: &Notification) -> (String, i32) {
+        let options = &self.filter_options;
+        match self.profile.verdict(Arch::NATIVE, options, call.number, call.arguments) {
+            Verdict::Deny { name, errno, .. } => (name.to_owned(), errno),
+            // Nothing is let through from here, whatever the reason it arrived.
+            Verdict::Allow => (format!("#{}", call.number), Errno::PERM.raw_os_error()),
+        }
     }
 
     /// What really stands for this plan.
@@ -151,6 +166,11 @@ impl Host {
         }
         (0..wanted).fold(0, |set, place| set | 1 << ((turn + place) % cores))
     }
+}
+
+fn memory() -> u64 {
+    let system = rustix::system::sysinfo();
+    system.totalram.saturating_mul(system.mem_unit.into())
 }
 
 fn is_limit(protection: Protection) -> bool {

@@ -1,19 +1,27 @@
 //! The walls that this program builds itself, with namespaces, cgroups, seccomp and Landlock.
 //!
 //! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
-//! (`host`), slots ready before they are needed (`slots`), a plan turned into an order (`order`),
-//! the loop that watches one sandbox (`supervise`), the one way out of it that a plan can have (`gate`),
-//! and the verdict over how it ended (`verdict`).
+//! (`host`), slots (`slots`) ready before they are needed (`pool`, `stock`, `refill`), some with a runtime that waits in
+//! them (`warm`, `shelf`), a plan turned into an order (`order`), the loop that watches one sandbox
+//! (`supervise`), the one way out of it that a plan can have (`gate`), and the verdict over how it ended
+//! (`verdict`). What was used is taken down (`retire`).
 
 mod gate;
 mod host;
 mod order;
+mod originals;
 mod output;
+mod pool;
+mod refill;
+mod retire;
+mod shelf;
 mod slots;
 mod stdin;
+mod stock;
 mod supervise;
 mod usage;
 mod verdict;
+mod warm;
 mod workspace;
 
 use std::collections::BTreeSet;
@@ -26,7 +34,7 @@ use sandbox_core::{
 };
 
 use host::Host;
-use slots::Slots;
+use pool::Pool;
 
 /// How the native backend is set up.
 #[derive(Clone, Debug)]
@@ -36,6 +44,8 @@ pub struct NativeOptions {
     pub without: BTreeSet<Protection>,
     /// What is prepared ahead of executions.
     pub spare: Spare,
+    /// How many runtimes of one kind may be started before there is a program for them; 0 for none at all.
+    pub most_warm: usize,
     /// Use no cgroups even where the host has them, as on a host that gives us none.
     pub no_cgroups: bool,
 }
@@ -52,15 +62,15 @@ pub enum Spare {
 /// The native backend.
 pub struct NativeBackend {
     host: Arc<Host>,
-    slots: Slots,
+    pool: Pool,
 }
 
 impl NativeBackend {
     /// Probes the host, clears what an earlier crash left, and starts the launcher.
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
         let host = Arc::new(Host::probe(options)?);
-        let slots = Slots::start(Arc::clone(&host), options.spare)?;
-        Ok(Self { host, slots })
+        let pool = Pool::start(Arc::clone(&host), options.spare, options.most_warm)?;
+        Ok(Self { host, pool })
     }
 
     /// How the host's cgroups are used, in a sentence.
@@ -79,7 +89,11 @@ impl Backend for NativeBackend {
     }
 
     fn pool(&self) -> Option<PoolFigures> {
-        Some(self.slots.figures())
+        Some(self.pool.figures())
+    }
+
+    fn starts_runtimes_ahead(&self) -> bool {
+        self.pool.starts_runtimes_ahead()
     }
 
     fn run(
@@ -90,8 +104,8 @@ impl Backend for NativeBackend {
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
         self.host.check(plan)?;
-        let slot = self.slots.claim()?;
-        let running = order::send(&self.host, &self.slots, slot, plan)?;
+        let slot = self.pool.claim(plan)?;
+        let running = order::send(&self.host, self.pool.maker(), slot, plan)?;
         let ended = supervise::watch(&self.host, running, plan, observer, cancel, begun)?;
         verdict::conclude(&self.host, ended, plan)
     }
@@ -99,7 +113,7 @@ impl Backend for NativeBackend {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self { without: BTreeSet::new(), spare: Spare::Keep(4), no_cgroups: false }
+        Self { without: BTreeSet::new(), spare: Spare::Keep(4), most_warm: 8, no_cgroups: false }
     }
 }
 
@@ -107,6 +121,16 @@ impl Default for NativeOptions {
 /// of a user namespace that has such ids.
 pub fn sandboxes_have_own_ids() -> bool {
     sandbox_linux::ids::are_available()
+}
+
+fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<std::thread::JoinHandle<()>, BackendError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|error| failed("start a thread", error))
 }
 
 /// Our failure at a step.

@@ -4,31 +4,40 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use sandbox_core::{
-    BackendError, NetworkPolicy, Protection, StagePlan, Tree, Volume, VolumeAccess, with_causes,
+    BackendError, NetworkPolicy, Protection, StagePlan, Start, Tree, Volume, VolumeAccess,
+    with_causes,
 };
 use sandbox_linux::cgroup::OomWatch;
-use sandbox_linux::{Order, OrderFile, OrderVolume, VolumeOwner, rlimits};
+use sandbox_linux::seccomp::Notifications;
+use sandbox_linux::{LaunchError, Order, OrderFile, OrderVolume, Original, VolumeOwner, rlimits};
 
 use super::failed;
 use super::host::Host;
 use super::output::Streams;
-use super::slots::{Lease, Slots, Tools};
-use super::stdin;
+use super::pool::Lease;
+use super::slots::{Maker, ReadySlot, Tools};
+use super::stdin::Feed;
 use super::workspace;
 
 /// A slot that has its order.
 pub(crate) struct Running<'a> {
     pub(crate) slot: Lease<'a>,
     pub(crate) streams: Streams,
+    /// What a runtime that waited must not find on its standard input before it has its program.
+    pub(crate) feed: Option<Feed>,
+    /// Bytes that the program's process writes before it is the program.
+    pub(crate) placed: u64,
     pub(crate) oom: Option<OomWatch>,
+    pub(crate) denied_calls: Option<Notifications>,
 }
 
 /// Sets the limits, listens to the streams and sends the order.
 pub(crate) fn send<'a>(
     host: &Host,
-    slots: &Slots,
+    maker: &Maker,
     mut slot: Lease<'a>,
     plan: &StagePlan,
 ) -> Result<Running<'a>, BackendError> {
@@ -37,21 +46,59 @@ pub(crate) fn send<'a>(
         let set = slot.slot.cgroup.set_limits(&limits);
         set.map_err(|error| failed("set the limits of the sandbox", error))?;
     }
-    let Tools { pipes, oom } = slot.take_tools();
-    let input = stdin::open(&plan.stdin, host.has_own_ids.then_some(slot.slot.owner))?;
+    let Tools { input, pipes, oom, denied_calls } = slot.take_tools();
+    let mut feed = input.prepare(&plan.stdin)?;
     let streams =
         Streams::listen(pipes).map_err(|error| failed("listen to the program's output", error))?;
-    let mut mounts = open_trees(host, slots, &plan.trees, slot.slot.owner)?;
-    mounts.extend(open_volumes(host, slots, &plan.volumes, slot.slot.owner)?);
-    let env: Vec<String> = plan.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let env = environment(plan);
     let mut order = order(host, plan, &env);
-    order.workspace = workspace::order(plan)?;
-    let content = plan.workspace.as_ref().and_then(|workspace| workspace.content.as_ref());
-    let streams_in_order = [input.as_fd(), streams.writers().0, streams.writers().1];
-    slot.slot
-        .send(&order, streams_in_order, content.map(AsFd::as_fd), &mounts)
-        .map_err(|error| failed("start the sandbox", error))?;
-    Ok(Running { slot, streams, oom })
+    let sent = if slot.start == Start::Warm {
+        // Its volumes are there, and its size and limits are set.
+        order.adopts = slot.copy;
+        slot.slot.send_job(&order).map(|()| false)
+    } else {
+        let mut mounts = open_trees(host, maker, &plan.trees, slot.slot.owner)?;
+        mounts.extend(open_volumes(host, maker, &plan.volumes, slot.slot.owner)?);
+        order.workspace = workspace::order(plan)?;
+        let content = plan.workspace.as_ref().and_then(|workspace| workspace.content.as_ref());
+        slot.slot.send(&order, content.map(AsFd::as_fd), &mounts)
+    };
+    let places_files = sent.map_err(|error| failed("start the sandbox", error))?;
+    let placed = plan.files.iter().map(|file| file.contents.len() as u64).sum();
+    if slot.start != Start::Warm {
+        feed.take().map_or(Ok(()), Feed::begin)?;
+    }
+    let placed = if places_files { placed } else { 0 };
+    Ok(Running { slot, streams, feed, placed, oom, denied_calls })
+}
+
+/// Starts a runtime that is to wait for its program.
+pub(crate) fn start_waiting(
+    host: &Host,
+    maker: &Maker,
+    ready: &ReadySlot,
+    plan: &StagePlan,
+) -> Result<(), BackendError> {
+    let mounts = open_trees(host, maker, &plan.trees, ready.slot.owner)?;
+    let env = environment(plan);
+    let order = Order { waits: true, ..order(host, plan, &env) };
+    let sent = ready.slot.send(&order, None, &mounts);
+    sent.map(|_| ()).map_err(|error| failed("start the runtime", error))
+}
+
+/// Starts a runtime that is to be copied.
+pub(crate) fn start_original(
+    host: &Host,
+    maker: &Maker,
+    plan: &StagePlan,
+    patience: Duration,
+) -> Result<Original, LaunchError> {
+    let env = environment(plan);
+    maker.start_original(&order(host, plan, &env), patience)
+}
+
+fn environment(plan: &StagePlan) -> Vec<String> {
+    plan.env.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
@@ -88,6 +135,8 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         gate_port: plan.gate.as_ref().filter(|_| has_network).map_or(0, |gate| gate.port),
         volumes: shown(plan),
         workspace: None,
+        waits: false,
+        adopts: 0,
     }
 }
 
@@ -110,7 +159,7 @@ fn shown(plan: &StagePlan) -> Vec<OrderVolume<'_>> {
 
 fn open_trees(
     host: &Host,
-    slots: &Slots,
+    maker: &Maker,
     trees: &[Tree],
     owner: u32,
 ) -> Result<Vec<OwnedFd>, BackendError> {
@@ -124,7 +173,7 @@ fn open_trees(
             // owner may read the program must be that one.
             let mapped = tree.copy_on_write || is_for_its_owner(&tree.host);
             let mapping = if mapped { mapping(host, &tree.host, owner) } else { None };
-            slots
+            maker
                 .open_volume(&tree.host, false, mapping)
                 .map_err(|error| failed(&format!("show {}", tree.host.display()), error))
         })
@@ -144,7 +193,7 @@ fn mapping(host: &Host, path: &Path, owner: u32) -> Option<VolumeOwner> {
 
 fn open_volumes(
     host: &Host,
-    slots: &Slots,
+    maker: &Maker,
     volumes: &[Volume],
     owner: u32,
 ) -> Result<Vec<OwnedFd>, BackendError> {
@@ -156,7 +205,7 @@ fn open_volumes(
             }
             let writable = volume.access() == VolumeAccess::ReadWrite;
             let mapping = mapping(host, volume.host(), owner);
-            slots.open_volume(volume.host(), writable, mapping).map_err(|error| {
+            maker.open_volume(volume.host(), writable, mapping).map_err(|error| {
                 let chain = with_causes(&error);
                 BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))
             })

@@ -66,16 +66,26 @@ pub(crate) struct Kept {
 }
 
 impl Pipes {
-    /// Two pipes that belong to this user, if it is another than ours: a program may open its own
-    /// streams again by name, which asks who owns them.
-    pub(crate) fn open(owner: Option<u32>) -> Result<Self, Errno> {
-        let pipes = Self { stdout: Stream::open()?, stderr: Stream::open()? };
-        if let Some(owner) = owner {
-            let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
-            rustix::fs::fchown(&pipes.stdout.writer, user, group)?;
-            rustix::fs::fchown(&pipes.stderr.writer, user, group)?;
-        }
-        Ok(pipes)
+    pub(crate) fn open() -> Result<Self, Errno> {
+        Ok(Self { stdout: Stream::open()?, stderr: Stream::open()? })
+    }
+
+    /// Gives them to the program's user, if it is another than ours: a program may open its own streams
+    /// again by name, which asks who owns them.
+    pub(crate) fn give_to(&self, owner: u32) -> Result<(), Errno> {
+        let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
+        rustix::fs::fchown(&self.stdout.writer, user, group)?;
+        rustix::fs::fchown(&self.stderr.writer, user, group)
+    }
+
+    /// The ends for the program: standard output and standard error.
+    pub(crate) fn writers(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.stdout.writer.as_fd(), self.stderr.writer.as_fd())
+    }
+
+    /// Our ends.
+    pub(crate) fn readers(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.stdout.reader.as_fd(), self.stderr.reader.as_fd())
     }
 }
 
@@ -84,11 +94,6 @@ impl Streams {
     pub(crate) fn listen(Pipes { stdout, stderr }: Pipes) -> Result<Self, Errno> {
         let order = WriteOrder::new([stdout.reader.as_fd(), stderr.reader.as_fd()])?;
         Ok(Self { order, stdout, stderr, buffer: vec![0; BUFFER], announced: 0 })
-    }
-
-    /// The ends for the program: standard output and standard error.
-    pub(crate) fn writers(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
-        (self.stdout.writer.as_fd(), self.stderr.writer.as_fd())
     }
 
     /// What to poll: when one of these is readable, [`Streams::read`] has something to do.

@@ -1,163 +1,81 @@
-//! Slots ready before they are needed, and taken down after they were used.
-//!
-//! Two threads work beside the executions. One prepares: joining a cgroup after idleness takes
-//! milliseconds, so it must not happen while someone waits. One retires: it waits until the last
-//! process of a used slot is gone, removes its cgroup and checks that it could. Neither is needed for
-//! correctness: with no spare slot a claim prepares its own.
+//! Making a slot: a cgroup, an init that stands inside it, and what our side needs to watch it.
 
-use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Signal, pidfd_send_signal};
-use sandbox_core::{BackendError, Limits, PoolFigures};
+use sandbox_core::{BackendError, Limits};
 use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
-use sandbox_linux::{Config, LaunchError, Launcher, Slot, StepError, VolumeOwner};
+use sandbox_linux::seccomp::Notifications;
+use sandbox_linux::{
+    Config, LaunchError, Launcher, Order, Original, Slot, SlotKind, SlotStreams, StepError,
+    VolumeOwner,
+};
 
+use super::failed;
 use super::host::Host;
 use super::output::Pipes;
-use super::{Spare, failed};
-
-/// Used slots that may wait to be taken down before executions have to wait for that.
-const MOST_RETIRING: usize = 64;
-/// After a program's end its last process is gone at once; longer than this is a fault of ours.
-const TAKE_DOWN_TIME: Duration = Duration::from_secs(5);
+use super::retire::take_down;
+use super::stdin::Input;
 
 /// A slot waiting for its order, and what its cgroup held before.
 pub(crate) struct ReadySlot {
     pub(crate) slot: Slot,
     pub(crate) limits: CgroupLimits,
     pub(crate) before: Usage,
+    /// The process inside that is a copy of a runtime; 0 for none.
+    pub(crate) copy: u32,
     /// Until they are taken.
-    tools: Option<Tools>,
+    pub(crate) tools: Option<Tools>,
 }
 
 /// What the supervision of an execution needs, made with the slot.
 pub(crate) struct Tools {
+    pub(crate) input: Input,
     pub(crate) pipes: Pipes,
     pub(crate) oom: Option<OomWatch>,
+    pub(crate) denied_calls: Option<Notifications>,
 }
 
-/// A slot in use. However its use ends, it is then taken down.
-pub(crate) struct Lease<'a> {
-    ready: Option<ReadySlot>,
-    slots: &'a Slots,
-}
-
-pub(crate) struct Slots {
-    shared: Arc<Shared>,
-    preparing: Option<JoinHandle<()>>,
-    retiring: Option<JoinHandle<()>>,
-    retire: Option<SyncSender<Slot>>,
-    prepared_claims: AtomicU64,
-    built_claims: AtomicU64,
-}
-
-struct Shared {
+/// Makes slots.
+pub(crate) struct Maker {
     host: Arc<Host>,
     /// Replaced by a new one if it should ever die.
     launcher: Mutex<Arc<Launcher>>,
-    spare: Spare,
-    state: Mutex<State>,
-    wanted: Condvar,
-    /// What was underway is there, or failed.
-    made: Condvar,
 }
 
-#[derive(Default)]
-struct State {
-    ready: VecDeque<ReadySlot>,
-    supply: Supply,
-    closing: bool,
-}
-
-/// What the preparing thread is at.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Supply {
-    /// Nothing.
-    #[default]
-    Idle,
-    /// A slot.
-    Underway,
-    /// A slot that someone waits for.
-    Awaited,
-    /// The last one failed: it tries no more until someone asks, who then hears why.
-    Stalled,
-}
-
-impl Slots {
-    pub(crate) fn start(host: Arc<Host>, spare: Spare) -> Result<Self, BackendError> {
+impl Maker {
+    pub(crate) fn start(host: Arc<Host>) -> Result<Self, BackendError> {
         let launcher =
             start_launcher(&host).map_err(|error| launch_failed("start the launcher", error))?;
-        let shared = Arc::new(Shared {
-            host,
-            launcher: Mutex::new(Arc::new(launcher)),
-            spare,
-            state: Mutex::new(State::default()),
-            wanted: Condvar::new(),
-            made: Condvar::new(),
-        });
-        let (retire, to_retire) = sync_channel(MOST_RETIRING);
-        let preparing = (!matches!(spare, Spare::Keep(0) | Spare::Once(0))).then(|| {
-            // Whoever claims at once finds it underway.
-            shared.lock().supply = Supply::Underway;
-            let shared = Arc::clone(&shared);
-            spawn("sandbox-prepare", move || shared.keep_ready())
-        });
-        let retiring = spawn("sandbox-retire", move || to_retire.into_iter().for_each(take_down));
-        Ok(Self {
-            shared,
-            preparing: preparing.transpose()?,
-            retiring: Some(retiring?),
-            retire: Some(retire),
-            prepared_claims: AtomicU64::new(0),
-            built_claims: AtomicU64::new(0),
-        })
+        Ok(Self { host, launcher: Mutex::new(Arc::new(launcher)) })
     }
 
-    /// A slot for one execution: a spare one, the one that is nearly there, or one made for it.
-    pub(crate) fn claim(&self) -> Result<Lease<'_>, BackendError> {
-        loop {
-            let (ready, claims) = match self.shared.take_ready() {
-                // Its processes may have been killed while it waited.
-                Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
-                    self.retire(ready.slot);
-                    continue;
-                }
-                Some(ready) => (ready, &self.prepared_claims),
-                None => {
-                    let built = self.shared.prepare();
-                    let failed = |error| launch_failed("prepare a sandbox", error);
-                    (built.map_err(failed)?, &self.built_claims)
-                }
-            };
-            claims.fetch_add(1, Ordering::Relaxed);
-            return Ok(Lease { ready: Some(ready), slots: self });
+    /// A slot with these limits.
+    pub(crate) fn prepare(
+        &self,
+        kind: SlotKind,
+        limits: &Limits,
+    ) -> Result<ReadySlot, LaunchError> {
+        let launcher = self.launcher();
+        match self.prepare_with(&launcher, kind, limits) {
+            Err(LaunchError::Gone) => {
+                self.replace(&launcher)?;
+                self.prepare_with(&self.launcher(), kind, limits)
+            }
+            prepared => prepared,
         }
     }
 
-    pub(crate) fn figures(&self) -> PoolFigures {
-        let (Spare::Keep(wanted) | Spare::Once(wanted)) = self.shared.spare;
-        PoolFigures {
-            wanted,
-            ready: self.shared.lock().ready.len(),
-            prepared_claims: self.prepared_claims.load(Ordering::Relaxed),
-            built_claims: self.built_claims.load(Ordering::Relaxed),
-        }
-    }
-
-    fn retire(&self, slot: Slot) {
-        if let Some(retire) = &self.retire {
-            // The receiver lives as long as this sender does.
-            let _ = retire.send(slot);
-        }
+    /// Starts a runtime that is copied.
+    pub(crate) fn start_original(
+        &self,
+        order: &Order<'_>,
+        patience: Duration,
+    ) -> Result<Original, LaunchError> {
+        self.launcher().start_original(order, patience)
     }
 
     /// A mount of a host path.
@@ -167,28 +85,11 @@ impl Slots {
         writable: bool,
         owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
-        self.shared.launcher().open_volume(path, writable, owner)
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.launcher().open_volume(path, writable, owner)
     }
 
     fn launcher(&self) -> Arc<Launcher> {
         Arc::clone(&self.launcher.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    fn prepare(&self) -> Result<ReadySlot, LaunchError> {
-        let launcher = self.launcher();
-        match self.prepare_with(&launcher) {
-            Err(LaunchError::Gone) => {
-                self.replace(&launcher)?;
-                self.prepare_with(&self.launcher())
-            }
-            prepared => prepared,
-        }
     }
 
     /// Starts a new launcher, unless someone else was quicker.
@@ -200,14 +101,28 @@ impl Shared {
         Ok(())
     }
 
-    fn prepare_with(&self, launcher: &Launcher) -> Result<ReadySlot, LaunchError> {
+    fn prepare_with(
+        &self,
+        launcher: &Launcher,
+        kind: SlotKind,
+        limits: &Limits,
+    ) -> Result<ReadySlot, LaunchError> {
         let cgroup = self.host.hierarchy.create()?;
-        // The default limits are set now; most executions then need no write at all.
-        let limits = self.host.cgroup_limits(&Limits::run());
+        // Most executions then need no write at all.
+        let limits = self.host.cgroup_limits(limits);
         cgroup.set_limits(&limits)?;
-        let slot = launcher.prepare_slot(cgroup)?;
-        match self.equip(&slot) {
-            Ok((before, tools)) => Ok(ReadySlot { slot, limits, before, tools: Some(tools) }),
+        let streams = Input::open().and_then(|input| Ok((input, Pipes::open()?)));
+        let (input, pipes) = streams.map_err(|cause| {
+            let _ = cgroup.remove();
+            StepError { step: "make the pipes of a sandbox".to_owned(), cause }
+        })?;
+        let ((stdin, job), (stdout, stderr)) = (input.ends(), pipes.writers());
+        let streams = SlotStreams { stdin, stdout, stderr, job };
+        let mut slot = launcher.prepare_slot(cgroup, kind, streams)?;
+        let denied_calls = slot.denied_calls.take().and_then(|fd| Notifications::new(fd).ok());
+        let mut tools = Tools { input, pipes, oom: None, denied_calls };
+        match self.equip(&slot, &mut tools) {
+            Ok(before) => Ok(ReadySlot { slot, limits, before, copy: 0, tools: Some(tools) }),
             Err(error) => {
                 take_down(slot);
                 Err(error)
@@ -216,136 +131,17 @@ impl Shared {
     }
 
     /// What is left to do for a slot on our side.
-    fn equip(&self, slot: &Slot) -> Result<(Usage, Tools), LaunchError> {
+    fn equip(&self, slot: &Slot, tools: &mut Tools) -> Result<Usage, LaunchError> {
         slot.cgroup.reset_peak()?;
-        let oom = slot.cgroup.oom_watch()?;
-        let owner = self.host.has_own_ids.then_some(slot.owner);
-        let pipes = Pipes::open(owner).map_err(|cause| {
-            let step = "make the output pipes".to_owned();
-            StepError { step, cause }
-        })?;
-        Ok((slot.cgroup.usage()?, Tools { pipes, oom }))
-    }
-
-    /// A spare slot. If one is being made and nobody else waits for it, it is sooner there than a new
-    /// one would be.
-    fn take_ready(&self) -> Option<ReadySlot> {
-        let mut state = self.lock();
-        if state.supply == Supply::Stalled {
-            state.supply = Supply::Idle;
+        tools.oom = slot.cgroup.oom_watch()?;
+        if self.host.has_own_ids {
+            let given = tools.input.give_to(slot.owner).and(tools.pipes.give_to(slot.owner));
+            given.map_err(|cause| {
+                let step = "give the program its streams".to_owned();
+                StepError { step, cause }
+            })?;
         }
-        if state.ready.is_empty() && state.supply == Supply::Underway {
-            state.supply = Supply::Awaited;
-            while state.ready.is_empty() && state.supply == Supply::Awaited {
-                state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
-            }
-        }
-        let ready = state.ready.pop_front();
-        self.wanted.notify_one();
-        ready
-    }
-
-    fn keep_ready(&self) {
-        let (wanted, mut left) = match self.spare {
-            Spare::Keep(count) => (count, usize::MAX),
-            Spare::Once(count) => (count, count),
-        };
-        let mut state = self.lock();
-        while !state.closing && left > 0 {
-            if state.supply == Supply::Stalled || state.ready.len() >= wanted {
-                state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            state.supply = Supply::Underway;
-            drop(state);
-            let prepared = self.prepare();
-            left -= 1;
-            state = self.lock();
-            state.supply = match prepared {
-                Ok(slot) => {
-                    state.ready.push_back(slot);
-                    Supply::Idle
-                }
-                Err(_) => Supply::Stalled,
-            };
-            self.made.notify_all();
-        }
-    }
-}
-
-impl Drop for Slots {
-    fn drop(&mut self) {
-        let ready = {
-            let mut state = self.shared.lock();
-            state.closing = true;
-            std::mem::take(&mut state.ready)
-        };
-        self.shared.wanted.notify_all();
-        if let Some(preparing) = self.preparing.take() {
-            let _ = preparing.join();
-        }
-        let late = std::mem::take(&mut self.shared.lock().ready);
-        for slot in ready.into_iter().chain(late) {
-            self.retire(slot.slot);
-        }
-        drop(self.retire.take());
-        if let Some(retiring) = self.retiring.take() {
-            let _ = retiring.join();
-        }
-    }
-}
-
-impl Lease<'_> {
-    /// The pipes and the watch of this slot, once.
-    pub(crate) fn take_tools(&mut self) -> Tools {
-        let ready = self.ready.as_mut().expect("only dropping takes it");
-        ready.tools.take().expect("an execution takes them once")
-    }
-}
-
-impl std::ops::Deref for Lease<'_> {
-    type Target = ReadySlot;
-
-    fn deref(&self) -> &ReadySlot {
-        self.ready.as_ref().expect("only dropping takes it")
-    }
-}
-
-impl Drop for Lease<'_> {
-    fn drop(&mut self) {
-        // What is left to do is taking down, and proving it: not on the path of the answer.
-        if let Some(ready) = self.ready.take() {
-            self.slots.retire(ready.slot);
-        }
-    }
-}
-
-/// Ends what is left of a slot and removes its cgroup.
-fn take_down(slot: Slot) {
-    let Slot { socket, cgroup, init, .. } = slot;
-    // Init may wait for an order that will not come, or be left over from a failure of ours; one that
-    // has ended by itself does not mind.
-    let _ = pidfd_send_signal(&init, Signal::KILL);
-    is_closed(&socket, TAKE_DOWN_TIME);
-    if cgroup.remove().is_err() {
-        // Something is still in there that should not be.
-        let _ = cgroup.kill();
-        let _ = cgroup.remove();
-    }
-}
-
-/// Whether the other side is closed, or is so within this time.
-fn is_closed(socket: &OwnedFd, patience: Duration) -> bool {
-    let deadline = Instant::now() + patience;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let mut watched = [PollFd::new(socket, PollFlags::RDHUP)];
-        let timeout =
-            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut watched, Some(&timeout)) {
-            Err(Errno::INTR) => {}
-            polled => return polled.is_ok_and(|count| count > 0),
-        }
+        Ok(slot.cgroup.usage()?)
     }
 }
 
@@ -354,7 +150,7 @@ const USER_NAMESPACES: &str = "this host seems to forbid user namespaces; look a
      user.max_user_namespaces, kernel.unprivileged_userns_clone and \
      kernel.apparmor_restrict_unprivileged_userns with sysctl, or at the container's seccomp profile";
 
-fn launch_failed(step: &str, error: LaunchError) -> BackendError {
+pub(crate) fn launch_failed(step: &str, error: LaunchError) -> BackendError {
     let forbidden = [Errno::PERM, Errno::ACCESS, Errno::NOSPC, Errno::USERS];
     match &error {
         LaunchError::Step(cause)
@@ -379,11 +175,4 @@ fn start_launcher(host: &Host) -> Result<Launcher, LaunchError> {
         disk_inodes: usual.inodes(),
     };
     Launcher::start(&config, &host.hierarchy.parents()?)
-}
-
-fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, BackendError> {
-    std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .map_err(|error| failed("start a thread", error))
 }

@@ -1,67 +1,106 @@
-//! The program's standard input.
+//! The program's standard input: always a pipe, made with the slot, whatever goes through it.
+//!
+//! Nothing of the host can be reached through it: bytes are written into it, and a reader is pumped
+//! through it rather than handed over.
 
-use std::io::{Read, Write};
-use std::os::fd::OwnedFd;
+use std::io::{Cursor, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{Gid, Mode, OFlags, Uid};
-use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::fs::{Gid, Uid};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use sandbox_core::{BackendError, Stdin};
 
 use super::failed;
 
-/// A descriptor to read the input from. Nothing of the host can be reached through it: bytes travel
-/// in a sealed memory file, and a reader is pumped through a pipe rather than handed over.
-///
-/// `owner` is the program's id outside, if it has one of its own: it may then also open the input by
-/// name (`/dev/stdin`), as programs do.
-pub(crate) fn open(stdin: &Stdin, owner: Option<u32>) -> Result<OwnedFd, BackendError> {
-    let input = match stdin {
-        Stdin::Empty => {
-            rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-                .map_err(|error| failed("open an empty input", error))
-        }
-        Stdin::Bytes(bytes) => sandbox_linux::sealed_memory(bytes)
-            .map_err(|error| failed("place the standard input", error)),
-        Stdin::Reader(reader) => {
-            let reader = reader.lock().ok().and_then(|mut reader| reader.take());
-            let reader = reader.ok_or_else(|| {
-                BackendError::Refused("the standard input was already read by another stage".into())
-            })?;
-            pump(reader)
-        }
-    }?;
-    if let (Some(owner), Stdin::Reader(_)) = (owner, stdin) {
-        let (user, group) = (Uid::from_raw(owner), Gid::from_raw(owner));
-        rustix::fs::fchown(&input, Some(user), Some(group))
-            .map_err(|error| failed("give the input to the program", error))?;
-    }
-    Ok(input)
+const BUFFER: usize = 64 * 1024;
+
+/// Both ends, before there is a program.
+pub(crate) struct Input {
+    reader: OwnedFd,
+    writer: OwnedFd,
 }
 
-/// Copies from the reader to a pipe on a thread of its own. The thread ends at the end of the input,
-/// or when nobody reads any more; until then it may wait in the reader, which only its owner can end.
-fn pump(mut reader: Box<dyn Read + Send>) -> Result<OwnedFd, BackendError> {
-    let (output, input) = pipe_with(PipeFlags::CLOEXEC)
-        .map_err(|error| failed("make a pipe for the input", error))?;
-    let copy = move || {
-        let mut input = std::fs::File::from(input);
-        let mut buffer = vec![0; 64 * 1024];
-        loop {
-            match reader.read(&mut buffer) {
-                Ok(0) => return,
-                Ok(count) => {
-                    if input.write_all(&buffer[..count]).is_err() {
-                        return;
-                    }
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => return,
+/// What is to be written, once the program may read it.
+pub(crate) struct Feed {
+    writer: OwnedFd,
+    source: Source,
+}
+
+enum Source {
+    Bytes(Vec<u8>),
+    Reader(Box<dyn Read + Send>),
+}
+
+impl Input {
+    pub(crate) fn open() -> Result<Self, Errno> {
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+        Ok(Self { reader, writer })
+    }
+
+    /// Gives it to the program's user, who may then also open it by name (`/dev/stdin`).
+    pub(crate) fn give_to(&self, owner: u32) -> Result<(), Errno> {
+        rustix::fs::fchown(&self.reader, Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)))
+    }
+
+    /// The program's end and ours.
+    pub(crate) fn ends(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
+        (self.reader.as_fd(), self.writer.as_fd())
+    }
+
+    /// Takes what is to go in. With nothing to write, it ends here.
+    pub(crate) fn prepare(self, stdin: &Stdin) -> Result<Option<Feed>, BackendError> {
+        let source = match stdin {
+            Stdin::Empty => return Ok(None),
+            Stdin::Bytes(bytes) => Source::Bytes(bytes.clone()),
+            Stdin::Reader(reader) => {
+                let reader = reader.lock().ok().and_then(|mut reader| reader.take());
+                Source::Reader(reader.ok_or_else(|| {
+                    let reason = "the standard input was already read by another stage";
+                    BackendError::Refused(reason.into())
+                })?)
             }
+        };
+        Ok(Some(Feed { writer: self.writer, source }))
+    }
+}
+
+impl Feed {
+    /// Writes it, at once if it fits the pipe, else on a thread of its own. The thread ends at the end of
+    /// the input, or when nobody reads any more; until then it may wait in the reader, which only its
+    /// owner can end.
+    pub(crate) fn begin(self) -> Result<(), BackendError> {
+        let room = fcntl_getpipe_size(&self.writer).unwrap_or(0);
+        let mut writer = std::fs::File::from(self.writer);
+        let reader: Box<dyn Read + Send> = match self.source {
+            Source::Bytes(bytes) if bytes.len() <= room => {
+                // A program that is gone already does not mind.
+                let _ = writer.write_all(&bytes);
+                return Ok(());
+            }
+            Source::Bytes(bytes) => Box::new(Cursor::new(bytes)),
+            Source::Reader(reader) => reader,
+        };
+        std::thread::Builder::new()
+            .name("sandbox-stdin".to_owned())
+            .spawn(move || pump(reader, writer))
+            .map(|_| ())
+            .map_err(|error| failed("start a thread for the input", error))
+    }
+}
+
+fn pump(mut reader: Box<dyn Read + Send>, mut input: std::fs::File) {
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(count) => {
+                if input.write_all(&buffer[..count]).is_err() {
+                    return;
+                }
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(_) => return,
         }
-    };
-    std::thread::Builder::new()
-        .name("sandbox-stdin".to_owned())
-        .spawn(copy)
-        .map_err(|error| failed("start a thread for the input", error))?;
-    Ok(output)
+    }
 }

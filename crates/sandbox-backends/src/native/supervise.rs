@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{BackendError, CancelToken, Observer, Protection, StagePlan, TimeKind};
 use sandbox_linux::cgroup::OomWatch;
-use sandbox_linux::seccomp::{Arch, Notifications, Verdict};
+use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 
 use super::failed;
@@ -103,7 +103,7 @@ struct Watch<'a> {
 /// Watches until the program and everything it started has ended.
 pub(crate) fn watch<'a>(
     host: &'a Host,
-    running: Running<'a>,
+    mut running: Running<'a>,
     plan: &'a StagePlan,
     observer: &'a mut dyn Observer,
     cancel: &CancelToken,
@@ -118,13 +118,14 @@ pub(crate) fn watch<'a>(
     });
     let limit =
         if host.has(Protection::Output) { plan.limits.output().as_usize() } else { MOST_OUTPUT };
+    let notifications = running.denied_calls.take();
     let mut watch = Watch {
         host,
         plan,
         observer,
         running,
         cancelled,
-        notifications: None,
+        notifications,
         gate: None,
         work: None,
         kept: Kept::new(limit),
@@ -257,14 +258,7 @@ impl<'a> Watch<'a> {
         };
         match notifications.receive() {
             Ok(Some(call)) => {
-                let options = &self.host.filter_options;
-                let verdict =
-                    self.host.profile.verdict(Arch::NATIVE, options, call.number, call.arguments);
-                let (name, errno) = match verdict {
-                    Verdict::Deny { name, errno, .. } => (name.to_owned(), errno),
-                    // Nothing is let through from here, whatever the reason it arrived.
-                    Verdict::Allow => (format!("#{}", call.number), Errno::PERM.raw_os_error()),
-                };
+                let (name, errno) = self.host.refusal(&call);
                 // A call whose thread died in the meantime needs no answer.
                 let _ = notifications.refuse(call.id, errno);
                 *self.violations.entry(name).or_default() += 1;
@@ -312,13 +306,22 @@ impl<'a> Watch<'a> {
 
     fn heed(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
         match notice {
-            // Both were said while the slot was prepared.
-            Notice::Cloned | Notice::Ready { .. } => {}
+            // These were said while the slot was prepared.
+            Notice::Cloned | Notice::Ready { .. } | Notice::Confined => {}
             Notice::Gate => self.open_gate(descriptor),
             Notice::Workspace => self.work = descriptor,
             Notice::Starting => {
-                self.notifications = descriptor.and_then(|fd| Notifications::new(fd).ok());
+                if let Some(listener) = descriptor {
+                    self.notifications = Notifications::new(listener).ok();
+                }
                 self.start_clocks();
+                if let Some(feed) = self.running.feed.take()
+                    && feed.begin().is_err()
+                {
+                    let step = "give the program its standard input".to_owned();
+                    self.failure = Some(StepError { step, cause: Errno::AGAIN });
+                    self.end(Cause::Cancelled);
+                }
             }
             Notice::Failed(error) => self.failure = Some(error),
             Notice::Exited(exit) => {

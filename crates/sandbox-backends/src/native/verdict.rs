@@ -26,7 +26,8 @@ pub(crate) fn conclude(
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
     let oom_kills = slot.slot.cgroup.oom_kills();
     let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
-    let figures = figures(host, &slot.before, &after, ended.exit.as_ref(), ended.run_time);
+    let mut figures = figures(host, &slot.before, &after, ended.exit.as_ref(), ended.run_time);
+    figures.io_write_bytes = figures.io_write_bytes.saturating_sub(ended.running.placed);
     let ending = ending(host, plan, ended.cause, ended.exit.as_ref(), oom_kills, &figures)
         .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
     let work = ended.work.as_ref().unwrap_or(&slot.slot.work).as_fd();
@@ -58,6 +59,7 @@ pub(crate) fn conclude(
             .map(|(syscall, count)| Violation { syscall, count })
             .collect(),
         turned_away: ended.turned_away,
+        start: slot.start,
         prepare_time: ended.prepare_time,
         collect_time: ended.at.elapsed(),
     })

@@ -41,6 +41,7 @@ pub(crate) fn report() -> Report {
                 ..StageFigures::default()
             },
             cached: false,
+            start: sandbox::Start::Cold,
             prepare_time: Duration::ZERO,
             collect_time: Duration::ZERO,
             output: String::new(),

@@ -50,6 +50,14 @@ pub(crate) fn kill_members(group: &Group) -> Result<(), CgroupError> {
     }
 }
 
+/// Removes a group, and whoever should not be left in it.
+pub(crate) fn dissolve(group: &Group) -> Result<(), CgroupError> {
+    group.remove().or_else(|_| {
+        kill_members(group)?;
+        group.remove()
+    })
+}
+
 pub(crate) fn still_alive(group: &Group, survivors: Vec<u32>) -> CgroupError {
     CgroupError::StillAlive {
         path: group.directory(0).path().to_owned(),

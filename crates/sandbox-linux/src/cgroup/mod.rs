@@ -88,6 +88,10 @@ pub trait Cgroup: Send + Sync {
     /// Removes the cgroup, waiting a short while for members that are dying. It is no error when
     /// somebody holding the [`Removal`] was faster.
     fn remove(&self) -> Result<(), CgroupError>;
+
+    /// Removes a cgroup that nobody needs any more, and whoever is left in it. Its files are closed first:
+    /// the kernel keeps for good what it has of a file that is open while its directory goes.
+    fn dissolve(self: Box<Self>) -> Result<(), CgroupError>;
 }
 
 /// How a process gets into a cgroup.

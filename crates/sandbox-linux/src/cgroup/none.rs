@@ -55,6 +55,10 @@ impl Cgroup for NoCgroup {
     fn remove(&self) -> Result<(), CgroupError> {
         Ok(())
     }
+
+    fn dissolve(self: Box<Self>) -> Result<(), CgroupError> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

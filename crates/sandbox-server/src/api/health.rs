@@ -58,7 +58,7 @@ async fn measure(state: &AppState) {
     state.work.measure().await;
     state.metrics.keep_keys(|key| state.keys.is_valid(key));
     if let Some(figures) = state.sandbox.pool() {
-        state.metrics.pool(figures);
+        state.metrics.pool(&figures);
     }
     match state.store.size().await {
         Ok(bytes) => state.metrics.store_size(bytes),

@@ -154,6 +154,9 @@ pub(super) struct StageReport {
     io_write_bytes: u64,
     /// Whether the result came from the compile cache.
     cached: bool,
+    /// What was there of its sandbox when it was asked for: nothing (`cold`), its walls (`prepared`), or the
+    /// runtime inside too (`warm`).
+    start: String,
     /// What a compiler printed.
     output: Option<String>,
 }

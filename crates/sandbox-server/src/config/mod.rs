@@ -74,6 +74,8 @@ pub(crate) struct Config {
     pub(crate) workspaces_per_key: u64,
     /// Whether clients without keys, who can only be on this machine, are limited in rate and number too.
     pub(crate) limit_local: bool,
+    /// Whether runtimes are started before there are programs for them.
+    pub(crate) warm: bool,
     /// Requests of one client, in the long run.
     pub(crate) requests_per_minute: u32,
     /// Requests of one client, all at once.

@@ -58,6 +58,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("requests_per_minute", "6000"),
     text("burst", "1000"),
     text("limit_local", "off"),
+    text("warm", "on"),
     text("wait_limit", "60s"),
     text("retention_age", "168h"),
     text("retention_size", "1G"),

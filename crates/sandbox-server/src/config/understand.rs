@@ -47,6 +47,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,
         burst: settled.read("burst", number)?,
         limit_local: settled.read("limit_local", switch)?,
+        warm: settled.read("warm", switch)?,
         wait_limit: settled.read("wait_limit", duration)?,
         retention: Retention {
             age: settled.read("retention_age", duration)?,

@@ -1,6 +1,7 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use sandbox::WarmFigures;
 use sandbox::{
     ExecutionId, Isolation, Stage, StageFigures, StageReport, Status, Timings, Violation,
 };
@@ -55,6 +56,7 @@ fn compiled(cached: bool) -> StageReport {
             ..StageFigures::default()
         },
         cached,
+        start: sandbox::Start::Cold,
         prepare_time: Duration::ZERO,
         collect_time: Duration::ZERO,
         output: String::new(),
@@ -75,7 +77,19 @@ fn busy() -> Metrics {
     metrics.running(2);
     metrics.answered("GET", "/api/v1/execute/{id}", 200, Duration::from_millis(1));
     metrics.answered("POST", "unknown", 404, Duration::from_millis(1));
-    metrics.pool(PoolFigures { wanted: 4, ready: 3, prepared_claims: 10, built_claims: 2 });
+    metrics.pool(&PoolFigures {
+        wanted: 4,
+        ready: 3,
+        prepared_claims: 10,
+        built_claims: 2,
+        warm: vec![WarmFigures {
+            name: "python".to_owned(),
+            ready: 2,
+            hits: 5,
+            misses: 1,
+            ..WarmFigures::default()
+        }],
+    });
     metrics.store_size(4096);
     metrics.swept(Swept { executions: 3, idempotency: 2, audit: 1 });
     metrics
@@ -86,6 +100,9 @@ fn what_happened_is_counted() {
     let text = busy().encode(Reader::Operator);
     for line in [
         r#"sandboxd_accepted_total{language="c"} 1"#,
+        r#"sandboxd_warm_hits_total{runtime="python"} 5"#,
+        r#"sandboxd_warm_misses_total{runtime="python"} 1"#,
+        r#"sandboxd_warm_ready{runtime="python"} 2"#,
         r#"sandboxd_executions_total{language="c",isolation="native",status="completed"} 3"#,
         r#"sandboxd_queue_seconds_count{language="c"} 3"#,
         r#"sandboxd_compile_seconds_count{language="c"} 2"#,

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use sandbox_core::{Protection, Report, Request, Status, with_causes};
+use sandbox_core::{PoolFigures, Protection, Report, Request, Status, with_causes};
 
 use super::canaries::{Canaries, CanaryError};
 use super::entries::HeaderError;
@@ -62,6 +62,11 @@ impl Arena {
             Err(none) => none.verdict(),
         };
         result(attack, verdict)
+    }
+
+    /// What the sandbox with every wall has ready, so that one can tell which way an attack was started.
+    pub fn pool(&self) -> Option<PoolFigures> {
+        self.walled.pool()
     }
 
     /// Tries it with just its own walls taken away: it has to be a breach. An attack that has none to

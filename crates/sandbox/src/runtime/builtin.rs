@@ -56,4 +56,13 @@ mod tests {
             assert_eq!(Written::built_in(folder).header, Header::of(&recipe));
         }
     }
+
+    #[test]
+    fn what_makes_node_wait_is_the_same_for_both_languages_that_run_on_it() {
+        let text = |name: &str| {
+            let folder = FOLDERS.iter().find(|folder| folder.name == name).unwrap();
+            folder.files.iter().find(|(file, _)| *file == "warm.cjs").unwrap().1
+        };
+        assert_eq!(text("javascript"), text("typescript"));
+    }
 }

@@ -22,7 +22,7 @@ use sandbox_core::{Stage, Tree};
 
 pub(crate) use argument::Values;
 pub use entry::RuntimeStatus;
-pub(crate) use recipe::{Compile, Layer, Packages, Recipe, Variables, layer_place};
+pub(crate) use recipe::{Compile, Layer, Packages, Recipe, Variables, Warm, layer_place};
 pub use recipe::{Hello, Installer, RecipeError};
 pub use registry::{ResolveError, Runtimes};
 use toolchain::Found;
@@ -71,6 +71,11 @@ impl Runtime {
         &self.found.trees
     }
 
+    /// What of it a stage has to see.
+    pub(crate) fn trees_in(&self, stage: Stage) -> &[Tree] {
+        if stage == Stage::Run && !self.recipe.run.toolchain { &[] } else { self.trees() }
+    }
+
     /// Whether it is among the programs that every sandbox shows.
     pub(crate) fn is_system(&self) -> bool {
         self.found.is_system
@@ -89,6 +94,16 @@ impl Runtime {
     /// Whether a stage sees something that is made once for the toolchain.
     pub(crate) fn has_layers(&self, stage: Stage) -> bool {
         self.recipe.layers.values().any(|layer| layer.is_shown_to(stage))
+    }
+
+    /// Whether what carries out a stage can be started before its program is known.
+    pub(crate) fn is_started_ahead(&self, stage: Stage) -> bool {
+        match stage {
+            Stage::Compile => {
+                self.recipe.compile.as_ref().is_some_and(|compile| compile.warm.is_some())
+            }
+            Stage::Run => self.recipe.run.warm.is_some(),
+        }
     }
 
     pub(crate) fn recipe(&self) -> &Recipe {

@@ -52,6 +52,7 @@ pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {
         gate: None,
         volumes: Vec::new(),
         workspace: None,
+        warm: None,
         trees: Vec::new(),
         collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),

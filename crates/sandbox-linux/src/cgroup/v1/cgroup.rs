@@ -168,6 +168,12 @@ impl Cgroup for V1Cgroup {
     fn remove(&self) -> Result<(), CgroupError> {
         self.group.remove()
     }
+
+    fn dissolve(self: Box<Self>) -> Result<(), CgroupError> {
+        let Self { group, files, .. } = *self;
+        drop(files);
+        kill::dissolve(&group)
+    }
 }
 
 #[cfg(test)]

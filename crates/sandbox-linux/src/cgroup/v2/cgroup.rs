@@ -162,4 +162,10 @@ impl Cgroup for V2Cgroup {
     fn remove(&self) -> Result<(), CgroupError> {
         self.group.remove()
     }
+
+    fn dissolve(self: Box<Self>) -> Result<(), CgroupError> {
+        let Self { group, files, .. } = *self;
+        drop(files);
+        kill::dissolve(&group)
+    }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Layer {
 enum StageName {
     Compile,
     Run,
+    /// Runtimes that are started ahead of either.
+    Warm,
 }
 
 impl Layer {
@@ -33,7 +35,13 @@ impl Layer {
         self.stages.iter().any(|name| match name {
             StageName::Compile => stage == Stage::Compile,
             StageName::Run => stage == Stage::Run,
+            StageName::Warm => false,
         })
+    }
+
+    /// Whether runtimes see it that are started before there is a program.
+    pub(crate) fn is_shown_to_warm(&self) -> bool {
+        self.stages.contains(&StageName::Warm)
     }
 }
 

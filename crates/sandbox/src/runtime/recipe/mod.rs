@@ -4,6 +4,7 @@ mod layer;
 mod packages;
 mod toolchain;
 mod values;
+mod warm;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ pub use toolchain::Installer;
 pub(crate) use toolchain::{Toolchain, VersionRule};
 use values::{Artefacts, FilePath, Name, Patterns};
 pub(crate) use values::{Command, VariableName};
+pub(crate) use warm::Warm;
 
 /// Variables and what they are set to.
 pub(crate) type Variables = BTreeMap<VariableName, Text>;
@@ -67,6 +69,8 @@ pub(crate) struct Recipe {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Compile {
     pub(crate) command: Command,
+    /// How its compiler is started ahead, if it can be.
+    pub(crate) warm: Option<Warm>,
     /// What the run stage gets of what it leaves.
     artefacts: Artefacts,
     /// Variables in this stage only.
@@ -79,6 +83,11 @@ pub(crate) struct Compile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Run {
     pub(crate) command: Command,
+    /// Whether what was compiled still needs the toolchain that compiled it.
+    #[serde(default = "yes")]
+    pub(crate) toolchain: bool,
+    /// How its runtime is started ahead, if it can be.
+    pub(crate) warm: Option<Warm>,
     /// Variables in this stage only.
     #[serde(default)]
     pub(crate) environment: Variables,
@@ -165,15 +174,18 @@ impl Recipe {
         let layers = self.layers.values_mut().map(|layer| &mut layer.command);
         let mut commands: Vec<&mut Command> = layers.collect();
         let mut variables: Vec<&mut Variables> = vec![&mut self.environment];
+        let mut warm: Vec<&mut Warm> = self.run.warm.iter_mut().collect();
         if let Some(compile) = &mut self.compile {
             commands.push(&mut compile.command);
             variables.push(&mut compile.environment);
+            warm.extend(&mut compile.warm);
         }
         commands.push(&mut self.run.command);
         variables.push(&mut self.run.environment);
         let arguments = commands.into_iter().flat_map(|command| &mut command.0);
         let arguments = arguments.filter_map(Argument::text_mut);
-        arguments.chain(variables.into_iter().flat_map(BTreeMap::values_mut))
+        let variables = variables.into_iter().flat_map(BTreeMap::values_mut);
+        arguments.chain(variables).chain(warm.into_iter().flat_map(Warm::texts))
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -207,6 +219,10 @@ impl Compile {
     pub(crate) fn artefacts(&self) -> &[Glob] {
         &self.artefacts.0
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn line_of(text: &str, at: usize) -> usize {

@@ -24,9 +24,10 @@ impl TryFrom<String> for Name {
     }
 }
 
-#[derive(Debug, Deserialize)]
+/// Where a file is, below the work directory or beside the recipe.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
-pub(super) struct FilePath(pub(super) RelativePath);
+pub(crate) struct FilePath(pub(crate) RelativePath);
 
 impl TryFrom<String> for FilePath {
     type Error = sandbox_core::InvalidPath;

@@ -1,0 +1,111 @@
+//! Everything that is compared, started once and used by all parts.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, ensure};
+use sandbox::{ExecutionId, Hooks, Refusal, Request, Sandbox, Stage, StagePlan};
+use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
+use sandbox_tests::cache;
+use tempfile::TempDir;
+
+use super::peers::Peers;
+use super::runner::Runner;
+use super::warmth::{self, Warmth};
+use crate::cases::start_backend;
+
+/// Where the recipes put what they compile.
+const ARTEFACT: &str = ".program/program";
+
+pub(super) struct Arena {
+    pub(super) warm: Sandbox,
+    pub(super) cold: Sandbox,
+    pub(super) prepared: NativeBackend,
+    pub(super) unprepared: NativeBackend,
+    pub(super) peers: Peers,
+    /// Starts what is outside our sandbox.
+    pub(super) outside: Runner,
+    /// What is made once for a toolchain, and what was compiled: kept for the next benchmark, because the
+    /// standard library of Go alone takes longer than a quick one may.
+    store: PathBuf,
+    /// Last, so that it goes when nothing uses it any more.
+    place: TempDir,
+}
+
+impl Arena {
+    pub(super) fn start(with_peers: bool) -> anyhow::Result<Self> {
+        let place = tempfile::Builder::new().prefix("sandbox-run-bench").tempdir()?;
+        let store = cache::bench_store().unwrap_or_else(|| place.path().join("store"));
+        let peers = place.path().join("peers");
+        std::fs::create_dir(&peers)?;
+        Ok(Self {
+            // First: what it inherits is little.
+            outside: Runner::start()?,
+            warm: warmth::library(Warmth::Warm, &store)?,
+            cold: warmth::library(Warmth::Cold, &store)?,
+            prepared: start_backend(NativeOptions::default().spare)?,
+            unprepared: start_backend(Spare::Keep(0))?,
+            peers: if with_peers { Peers::find(&peers) } else { Peers::none() },
+            store,
+            place,
+        })
+    }
+
+    /// A directory for files of one's own.
+    pub(super) fn directory(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let directory = self.place.path().join(name);
+        std::fs::create_dir_all(&directory)?;
+        Ok(directory)
+    }
+
+    /// The hello of a language, whose main class has the name of its file.
+    pub(super) fn hello(&self, language: &str) -> anyhow::Result<String> {
+        let hello = self.warm.runtimes().hello(language).context("the recipe has a hello")?;
+        Ok(hello.code.replace("public class Hello", "public class Main"))
+    }
+
+    /// Compiles a program as the library does, which remembers it, and puts the very same binary on disk.
+    pub(super) fn artefact(&self, language: &'static str, code: &str) -> anyhow::Result<PathBuf> {
+        let taken = Taken::default();
+        let sandbox = Sandbox::builder()
+            .store_directory(self.store.clone())
+            .spare_slots(1)
+            .hooks(taken.clone())
+            .build()?;
+        let report = sandbox.execute(Request::builder(language).code(code).build()?)?;
+        ensure!(report.success, "{language}: {:?}: {}", report.error, report.output);
+        let program = self.directory(language)?.join("program");
+        taken.write(&program).with_context(|| format!("what was compiled from {language}"))?;
+        Ok(program)
+    }
+
+    /// Ends what has to be ended in order, and says what could not be.
+    pub(super) fn stop(self) -> anyhow::Result<()> {
+        self.peers.stop()
+    }
+}
+
+/// Takes a copy of what was compiled, when it is about to run.
+#[derive(Clone, Default)]
+struct Taken(Arc<Mutex<Option<Vec<u8>>>>);
+
+impl Hooks for Taken {
+    fn before_stage(&self, _: ExecutionId, plan: &StagePlan) -> Result<(), Refusal> {
+        if plan.stage == Stage::Run {
+            let artefact = plan.files.iter().find(|file| file.path.as_str() == ARTEFACT);
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+                artefact.map(|file| file.contents.clone());
+        }
+        Ok(())
+    }
+}
+
+impl Taken {
+    fn write(&self, program: &Path) -> anyhow::Result<()> {
+        use std::os::unix::fs::PermissionsExt as _;
+        let contents = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        std::fs::write(program, contents.context("there is no artefact")?)?;
+        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,186 @@
+//! The benchmark of `make bench`: is a run in our sandbox sooner done than a bare one, and what does it cost
+//! beside time?
+//!
+//! [`arena`] starts everything that is compared, [`subjects`] are the programs with every way to run each
+//! ([`contender`], [`peers`]), most of them started by a [`runner`]. The parts: [`latency`] of one run, many at once ([`crowd`], for concurrency and
+//! throughput), [`memory`] of sandboxes that wait, [`growth`] with what is in flight, and a server's [`queue`].
+//! [`judge`] holds the figures against what is promised. [`warmth`] is the one place that knows how the
+//! library is told to keep things ready.
+
+mod arena;
+mod contender;
+mod crowd;
+mod growth;
+mod judge;
+mod latency;
+mod memory;
+mod peers;
+mod plot;
+mod process;
+mod queue;
+pub(crate) mod runner;
+mod show;
+mod subjects;
+mod warmth;
+
+pub(crate) mod options;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::daemon;
+use crate::host::HostFacts;
+use arena::Arena;
+use contender::Way;
+use options::{Options, Part};
+use subjects::Subject;
+
+/// Everything that was found out.
+struct Findings {
+    host: HostFacts,
+    /// Peers and runtimes by name, with what they say they are.
+    versions: Vec<(String, String)>,
+    /// What could not be compared, and why.
+    missing: Vec<String>,
+    /// How runtimes that were started ahead were used, in words.
+    warm: Vec<String>,
+    latency: Vec<latency::Comparison>,
+    concurrency: Vec<crowd::Crowd>,
+    throughput: Vec<crowd::Crowd>,
+    memory: Vec<memory::Memory>,
+    growth: Vec<growth::Growth>,
+    queue: Vec<queue::Queue>,
+    /// How long it all took.
+    seconds: u64,
+}
+
+impl Findings {
+    fn empty(host: HostFacts) -> Self {
+        Self {
+            host,
+            versions: Vec::new(),
+            missing: Vec::new(),
+            warm: Vec::new(),
+            latency: Vec::new(),
+            concurrency: Vec::new(),
+            throughput: Vec::new(),
+            memory: Vec::new(),
+            growth: Vec::new(),
+            queue: Vec::new(),
+            seconds: 0,
+        }
+    }
+}
+
+/// Measures these parts, prints, and writes the results. The exit code speaks for the promises only if asked.
+pub(crate) fn run(options: &Options, parts: &[Part]) -> anyhow::Result<ExitCode> {
+    let begun = std::time::Instant::now();
+    let mut findings = Findings::empty(HostFacts::gather(""));
+    // Memory is the host's: it is measured before anything else of ours is there.
+    if parts.contains(&Part::Memory) {
+        say("memory");
+        let (prepared, warm) = memory::measure(options.sandboxes(), options.repetitions());
+        for measured in [prepared, warm] {
+            findings.memory.extend(noted(measured, &mut findings.missing, "memory"));
+        }
+    }
+    if parts.contains(&Part::Queue) {
+        let program = options.server.clone().map_or_else(daemon::beside_us, Ok)?;
+        for queued in options.queued() {
+            say(&format!("queue of {queued}"));
+            let measured = queue::measure(&program, queued);
+            findings.queue.extend(noted(measured, &mut findings.missing, "queue"));
+        }
+    }
+    if parts.iter().any(|part| !matches!(part, Part::Memory | Part::Queue)) {
+        in_arena(options, parts, &mut findings)?;
+    }
+    findings.seconds = begun.elapsed().as_secs();
+    let judgements = judge::judge(&findings);
+    let text = show::text::render(&findings, &judgements);
+    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
+    let name = if parts.len() == 1 { parts[0].name() } else { "bench" };
+    show::record(&findings, &judgements, &text, &options.results, name)?;
+    let holds = judgements.iter().all(|judgement| judgement.verdict == judge::Verdict::Holds);
+    Ok(ExitCode::from(u8::from(options.judge && !holds)))
+}
+
+fn in_arena(options: &Options, parts: &[Part], findings: &mut Findings) -> anyhow::Result<()> {
+    say("starting everything that is compared");
+    let has_latency = parts.contains(&Part::Latency);
+    let arena = Arena::start(has_latency && !options.without_peers)?;
+    findings.note_peers(&arena);
+    let subjects = if has_latency {
+        subjects::all(&arena, &mut findings.missing)?
+    } else {
+        vec![subjects::small(&arena)?, subjects::python(&arena)?]
+    };
+    for subject in &subjects {
+        findings.missing.extend(subject.complaints.iter().cloned());
+        if has_latency {
+            say(&format!("latency of {}", subject.name));
+            findings.latency.extend(latency::measure(subject, options.rounds())?);
+        }
+    }
+    let (small, python) = (&subjects[0], &subjects[1]);
+    if parts.contains(&Part::Concurrency) {
+        for (subject, ours) in [(small, Way::Prepared), (python, Way::Warm)] {
+            let levels = options.concurrency();
+            findings.concurrency.extend(crowds(subject, ours, &levels, options.crowd_rounds())?);
+        }
+    }
+    if parts.contains(&Part::Throughput) {
+        let (workers, rounds) = (options.workers(), options.throughput_rounds());
+        findings.throughput.extend(crowds(python, Way::Warm, &workers, rounds)?);
+    }
+    if parts.contains(&Part::Growth) {
+        for in_flight in options.in_flight() {
+            say(&format!("{in_flight} in flight"));
+            let measured = growth::measure(&arena.warm, small, in_flight, options.growth_runs());
+            findings.growth.extend(noted(measured, &mut findings.missing, "growth"));
+        }
+    }
+    drop(subjects);
+    findings.warm = warmth::used(&arena.warm);
+    arena.stop()
+}
+
+fn crowds(
+    subject: &Subject<'_>,
+    ours: Way,
+    workers: &[usize],
+    rounds: crowd::Rounds,
+) -> anyhow::Result<Vec<crowd::Crowd>> {
+    let measure = |workers: &usize| {
+        say(&format!("{} with {workers} workers", subject.name));
+        crowd::measure(subject, ours, *workers, rounds)
+    };
+    workers.iter().map(measure).collect()
+}
+
+impl Findings {
+    fn note_peers(&mut self, arena: &Arena) {
+        let peers = &arena.peers;
+        self.versions.extend(
+            peers.versions.iter().map(|(peer, version)| (peer.name().to_owned(), version.clone())),
+        );
+        let missing = peers.missing.iter().map(|(peer, why)| format!("{}: {why}", peer.name()));
+        self.missing.extend(missing);
+    }
+}
+
+/// What a host cannot hold is left out with its reason: the other figures are worth having.
+fn noted<T>(measured: anyhow::Result<T>, missing: &mut Vec<String>, what: &str) -> Option<T> {
+    measured.map_err(|error| missing.push(format!("{what}: {error:#}"))).ok()
+}
+
+/// A line for somebody who looks on.
+fn say(what: &str) {
+    let mut screen = std::io::stderr();
+    if screen.is_terminal() {
+        // Who cannot be told can still wait for the end.
+        let _ = writeln!(screen, "… {what}");
+    }
+}

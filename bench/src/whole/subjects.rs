@@ -1,0 +1,185 @@
+//! The programs, and every way to run each.
+
+use anyhow::Context;
+
+use super::arena::Arena;
+use super::contender::{Code, Contender, Fresh, HELLO, Library, NewSource, Process, Small, Way};
+use super::peers::Guest;
+use super::process::words;
+use super::runner::Started;
+use crate::cases::{Case, Payload, Way as CaseWay};
+
+/// Compiled languages whose artefact is looked up.
+const COMPILED: [(&str, &str); 4] = [("C", "c"), ("C++", "cpp"), ("Go", "go"), ("Rust", "rust")];
+
+/// A program, and the ways to run it; the first one is the bare one.
+pub(super) struct Subject<'a> {
+    pub(super) name: &'static str,
+    pub(super) version: String,
+    pub(super) ways: Vec<(Way, Box<dyn Contender + 'a>)>,
+    /// What cannot be compared here, in words.
+    pub(super) complaints: Vec<String>,
+    /// One run takes the time of many others.
+    pub(super) is_long: bool,
+}
+
+/// Names that judgements look for.
+pub(crate) const TRUE: &str = "/bin/true";
+pub(crate) const PYTHON: &str = "Python hello";
+pub(crate) const NODE: &str = "Node hello";
+pub(crate) const JAVA: &str = "Java hello, compiled and run";
+
+/// The name of an artefact's rows.
+pub(crate) fn compiled_before(language: &str) -> &'static str {
+    match language {
+        "C" => "C hello, compiled before",
+        "C++" => "C++ hello, compiled before",
+        "Go" => "Go hello, compiled before",
+        _ => "Rust hello, compiled before",
+    }
+}
+
+/// Every program that this host can run; what it cannot is said in `missing`.
+pub(super) fn all<'a>(
+    arena: &'a Arena,
+    missing: &mut Vec<String>,
+) -> anyhow::Result<Vec<Subject<'a>>> {
+    let mut subjects = vec![small(arena)?, python(arena)?];
+    let more = [("javascript", node(arena)), ("java", java(arena))];
+    let compiled = COMPILED.map(|(name, language)| (language, artefact(arena, name, language)));
+    for (language, subject) in more.into_iter().chain(compiled) {
+        match subject {
+            Ok(subject) => subjects.push(subject),
+            Err(error) => missing.push(format!("{language}: {error:#}")),
+        }
+    }
+    Ok(subjects)
+}
+
+pub(super) fn small(arena: &Arena) -> anyhow::Result<Subject<'_>> {
+    let guest = Guest { name: TRUE, command: words([TRUE]), expected: b"" };
+    let unprepared = Small(Case::ours(Payload::True, CaseWay::OursUnprepared, &arena.unprepared));
+    let mut subject = Subject::of(TRUE, String::new());
+    subject.ways = vec![
+        (Way::Bare, bare(arena, &guest)?),
+        (Way::Prepared, Box::new(Small::prepared(&arena.prepared))),
+        (Way::Unprepared, Box::new(unprepared)),
+    ];
+    subject.add_peers(arena, &guest);
+    Ok(subject)
+}
+
+pub(super) fn python(arena: &Arena) -> anyhow::Result<Subject<'_>> {
+    interpreted(arena, PYTHON, "python", "-c", "print('Hello, World!')")
+}
+
+fn node(arena: &Arena) -> anyhow::Result<Subject<'_>> {
+    interpreted(arena, NODE, "javascript", "-e", "console.log('Hello, World!')")
+}
+
+fn interpreted<'a>(
+    arena: &'a Arena,
+    name: &'static str,
+    language: &'static str,
+    option: &str,
+    code: &str,
+) -> anyhow::Result<Subject<'a>> {
+    let runtime = arena.warm.runtimes().resolve(&language.parse()?)?;
+    let program = runtime.program().to_string_lossy().into_owned();
+    let guest = Guest {
+        name,
+        command: words([program.as_str(), option, code]),
+        expected: HELLO.as_bytes(),
+    };
+    let mut subject = Subject::of(name, runtime.version().to_owned());
+    subject.ways.push((Way::Bare, bare(arena, &guest)?));
+    subject.add_ours(arena, language, |_| Code::Same(code.to_owned()))?;
+    subject.add_peers(arena, &guest);
+    Ok(subject)
+}
+
+fn java(arena: &Arena) -> anyhow::Result<Subject<'_>> {
+    let runtime = arena.warm.runtimes().resolve(&"java".parse()?)?;
+    let source = arena.hello("java")?;
+    let directory = arena.directory("java")?;
+    let compiler = runtime.program();
+    let machine = compiler.with_file_name("java");
+    let (compiler, machine) = (compiler.to_string_lossy(), machine.to_string_lossy());
+    let process = Process {
+        commands: vec![words([&*compiler, "Main.java"]), words([&*machine, "Main"])],
+        directory: directory.clone(),
+        expected: HELLO.as_bytes(),
+    };
+    let (file, fresh) = (directory.join("Main.java"), Fresh::of(&source, "bare"));
+    let started = Started { process, runner: &arena.outside };
+    let bare = NewSource { started, file, source: fresh };
+    bare.run()?;
+    let mut subject = Subject::of(JAVA, runtime.version().to_owned());
+    subject.is_long = true;
+    subject.ways.push((Way::Bare, Box::new(bare)));
+    subject.add_ours(arena, "java", |way| Code::Fresh(Fresh::of(&source, way.name())))?;
+    Ok(subject)
+}
+
+fn artefact<'a>(
+    arena: &'a Arena,
+    name: &'static str,
+    language: &'static str,
+) -> anyhow::Result<Subject<'a>> {
+    let runtime = arena.warm.runtimes().resolve(&language.parse()?)?;
+    let code = arena.hello(language)?;
+    let program = arena.artefact(language, &code)?.to_string_lossy().into_owned();
+    let guest = Guest {
+        name: compiled_before(name),
+        command: words([program]),
+        expected: HELLO.as_bytes(),
+    };
+    let mut subject = Subject::of(guest.name, runtime.version().to_owned());
+    subject.ways.push((Way::Bare, bare(arena, &guest)?));
+    subject.add_ours(arena, language, |_| Code::Same(code.clone()))?;
+    Ok(subject)
+}
+
+fn bare<'a>(arena: &'a Arena, guest: &Guest) -> anyhow::Result<Box<dyn Contender + 'a>> {
+    let process = Process {
+        commands: vec![guest.command.clone()],
+        directory: arena.directory("bare")?,
+        expected: guest.expected,
+    };
+    let bare = Started { process, runner: &arena.outside };
+    bare.run().with_context(|| format!("{} without a sandbox", guest.name))?;
+    Ok(Box::new(bare))
+}
+
+impl<'a> Subject<'a> {
+    fn of(name: &'static str, version: String) -> Self {
+        Self { name, version, ways: Vec::new(), complaints: Vec::new(), is_long: false }
+    }
+
+    fn add_ours(
+        &mut self,
+        arena: &'a Arena,
+        language: &'static str,
+        code: impl Fn(Way) -> Code,
+    ) -> anyhow::Result<()> {
+        for (way, sandbox) in [(Way::Warm, &arena.warm), (Way::Cold, &arena.cold)] {
+            let library = Library { sandbox, language, code: code(way) };
+            // What is made once for a toolchain is made now.
+            library.run()?;
+            self.ways.push((way, Box::new(library)));
+        }
+        Ok(())
+    }
+
+    fn add_peers(&mut self, arena: &'a Arena, guest: &Guest) {
+        let (peers, complaints) = arena.peers.contenders(guest, &arena.outside);
+        self.ways.extend(peers.into_iter().map(|(peer, contender)| (Way::Peer(peer), contender)));
+        self.complaints.extend(complaints);
+    }
+
+    /// One of the ways.
+    pub(super) fn way(&self, wanted: Way) -> anyhow::Result<&dyn Contender> {
+        let found = self.ways.iter().find(|(way, _)| *way == wanted);
+        found.map(|(_, contender)| contender.as_ref()).context("this way is not there")
+    }
+}

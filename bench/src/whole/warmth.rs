@@ -1,0 +1,98 @@
+//! What is kept ready before a request, asked for in one place: everything that depends on how the library
+//! is told so is here.
+
+use std::path::Path;
+
+use anyhow::{Context, ensure};
+use sandbox::{Request, Sandbox, WarmFigures};
+use sandbox_backends::native::{NativeBackend, Spare};
+
+use super::contender::HELLO;
+use crate::cases::start_backend;
+
+/// The library starts more runtimes ahead when requests find none waiting. So many times as many requests as
+/// are wanted, all at once, must be enough to have it keep that many.
+const WAVES: usize = 20;
+
+/// Whether runtimes are started before there is a program for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Warmth {
+    /// As the library does by default.
+    Warm,
+    /// Sandboxes are prepared, runtimes are not.
+    Cold,
+}
+
+/// The library, with what it compiles in a directory of our own.
+pub(super) fn library(warmth: Warmth, store: &Path) -> anyhow::Result<Sandbox> {
+    let builder = Sandbox::builder().store_directory(store.to_owned());
+    let builder = match warmth {
+        Warmth::Warm => builder,
+        Warmth::Cold => builder.warm(false),
+    };
+    builder.build().context("start the library")
+}
+
+/// How the runtimes that a library starts ahead were used, a line for each kind.
+pub(super) fn used(sandbox: &Sandbox) -> Vec<String> {
+    let line = |figures: WarmFigures| {
+        let WarmFigures { name, wanted, hits, misses, failure, .. } = figures;
+        let failure = failure.map_or(String::new(), |why| format!(", last failure: {why}"));
+        format!("{name}: {hits} found one waiting, {misses} did not; {wanted} kept{failure}")
+    };
+    sandbox.pool().map_or(Vec::new(), |pool| pool.warm.into_iter().map(line).collect())
+}
+
+/// A backend that keeps so many prepared sandboxes ready.
+pub(super) fn keep_prepared(count: usize) -> anyhow::Result<NativeBackend> {
+    start_backend(Spare::Keep(count))
+}
+
+/// A library that keeps so many warm Pythons ready.
+pub(super) fn keep_warm_pythons(count: usize) -> anyhow::Result<WarmPythons> {
+    let sandbox = Sandbox::builder().most_warm(count).build().context("start the library")?;
+    let pythons = WarmPythons { sandbox };
+    for _ in 0..WAVES {
+        if pythons.sum(|figures| figures.wanted) >= count {
+            return Ok(pythons);
+        }
+        pythons.ask(count)?;
+    }
+    let wanted = pythons.sum(|figures| figures.wanted);
+    ensure!(
+        wanted >= count,
+        "the library keeps {wanted} Pythons, not {count}: {:?}",
+        used(&pythons.sandbox)
+    );
+    Ok(pythons)
+}
+
+/// Warm Pythons that are kept.
+pub(super) struct WarmPythons {
+    sandbox: Sandbox,
+}
+
+impl WarmPythons {
+    /// How many are ready.
+    pub(super) fn ready(&self) -> usize {
+        self.sum(|figures| figures.ready)
+    }
+
+    fn sum(&self, take: fn(&WarmFigures) -> usize) -> usize {
+        self.sandbox.pool().map_or(0, |pool| pool.warm.iter().map(take).sum())
+    }
+
+    /// Executes so many at once.
+    fn ask(&self, count: usize) -> anyhow::Result<()> {
+        let start = || {
+            let request = Request::builder("python").code("print('Hello, World!')").build()?;
+            anyhow::Ok(self.sandbox.start(request)?)
+        };
+        let executions: Vec<_> = (0..count).map(|_| start()).collect::<Result<_, _>>()?;
+        for execution in executions {
+            let report = execution.wait()?;
+            ensure!(report.stdout == HELLO, "Python hello: {report:?}");
+        }
+        Ok(())
+    }
+}

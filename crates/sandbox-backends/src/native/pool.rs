@@ -1,0 +1,218 @@
+//! Slots ready before they are needed: for any program, and with a runtime that waits in them.
+//!
+//! Threads work beside the executions: joining a cgroup after idleness takes milliseconds, and starting a
+//! runtime takes more, so neither must happen while someone waits. They are not needed for correctness:
+//! with nothing ready a claim prepares its own slot.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use sandbox_core::{BackendError, Limits, PoolFigures, StagePlan, Start, WarmFigures};
+use sandbox_linux::SlotKind;
+
+use super::host::Host;
+use super::refill::Shared;
+use super::retire::{Retirement, is_closed};
+use super::slots::{Maker, ReadySlot, Tools, launch_failed};
+use super::stock::{State, Supply};
+use super::warm::Way;
+use super::{Spare, warm};
+
+/// A slot in use. However its use ends, it is then taken down.
+pub(crate) struct Lease<'a> {
+    ready: Option<ReadySlot>,
+    pub(crate) start: Start,
+    pool: &'a Pool,
+}
+
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    retirement: Arc<Retirement>,
+    prepared_claims: AtomicU64,
+    built_claims: AtomicU64,
+}
+
+impl Pool {
+    pub(crate) fn start(
+        host: Arc<Host>,
+        spare: Spare,
+        most_warm: usize,
+    ) -> Result<Self, BackendError> {
+        let retirement = Arc::new(Retirement::start()?);
+        let shared = Arc::new(Shared {
+            maker: Maker::start(Arc::clone(&host))?,
+            host,
+            spare,
+            most_warm,
+            retirement: Arc::clone(&retirement),
+            state: Mutex::new(State::default()),
+            wanted: Condvar::new(),
+            warm_wanted: Condvar::new(),
+            made: Condvar::new(),
+        });
+        let mut threads = Vec::new();
+        if !matches!(spare, Spare::Keep(0) | Spare::Once(0)) {
+            // Whoever claims at once finds it underway.
+            shared.lock().supply = Supply::Underway;
+            let shared = Arc::clone(&shared);
+            threads.push(super::spawn("sandbox-prepare", move || shared.keep_ready())?);
+        }
+        if most_warm > 0 {
+            for _ in
+                0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(4)
+            {
+                let shared = Arc::clone(&shared);
+                threads.push(super::spawn("sandbox-warm", move || shared.keep_warm())?);
+            }
+        }
+        let (prepared_claims, built_claims) = (AtomicU64::new(0), AtomicU64::new(0));
+        Ok(Self { shared, threads, retirement, prepared_claims, built_claims })
+    }
+
+    pub(crate) fn starts_runtimes_ahead(&self) -> bool {
+        self.shared.most_warm > 0
+    }
+
+    /// What makes slots, and mounts for them.
+    pub(crate) fn maker(&self) -> &Maker {
+        &self.shared.maker
+    }
+
+    /// A slot for one stage: one in which its runtime waits, a spare one, the one that is nearly there, or
+    /// one made for it.
+    pub(crate) fn claim(&self, plan: &StagePlan) -> Result<Lease<'_>, BackendError> {
+        if let Some(ready) = self.take_warm(plan) {
+            return Ok(self.lease(ready, Start::Warm));
+        }
+        self.claim_any()
+    }
+
+    /// A slot in which nothing runs yet.
+    pub(crate) fn claim_any(&self) -> Result<Lease<'_>, BackendError> {
+        loop {
+            match self.shared.take_ready() {
+                // Its processes may have been killed while it paused.
+                Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
+                    self.retirement.discard(ready.slot);
+                }
+                Some(ready) => {
+                    self.prepared_claims.fetch_add(1, Ordering::Relaxed);
+                    return Ok(self.lease(ready, Start::Prepared));
+                }
+                None => {
+                    let built = self.shared.maker.prepare(SlotKind::Any, &Limits::run());
+                    let built = built.map_err(|error| launch_failed("prepare a sandbox", error))?;
+                    self.built_claims.fetch_add(1, Ordering::Relaxed);
+                    return Ok(self.lease(built, Start::Cold));
+                }
+            }
+        }
+    }
+
+    fn take_warm(&self, plan: &StagePlan) -> Option<ReadySlot> {
+        if self.shared.most_warm == 0 {
+            return None;
+        }
+        let warm = warm::wanted(plan)?;
+        loop {
+            let (taken, copied) = {
+                let mut state = self.shared.lock();
+                state.last_claim = Some(Instant::now());
+                let stock = state.shelf_for(plan, warm);
+                let taken = stock.take(self.shared.most_warm);
+                (taken, stock.shape.is_copied().then(|| Arc::clone(&stock.shape)))
+            };
+            self.shared.warm_wanted.notify_one();
+            match (taken, copied) {
+                (Some(ready), _) if !warm::is_healthy(&self.shared.host, &ready) => {
+                    self.retirement.discard(ready.slot);
+                }
+                (Some(ready), _) => return Some(ready),
+                // Making a copy takes less than starting another, also for whoever waits.
+                (None, Some(shape)) => {
+                    let Shared { host, maker, .. } = self.shared.as_ref();
+                    return warm::start(host, maker, &shape, Way::Quickest).ok();
+                }
+                (None, None) => return None,
+            }
+        }
+    }
+
+    fn lease(&self, ready: ReadySlot, start: Start) -> Lease<'_> {
+        self.shared.lock().leased += 1;
+        self.retirement.begun();
+        Lease { ready: Some(ready), start, pool: self }
+    }
+
+    pub(crate) fn figures(&self) -> PoolFigures {
+        let (Spare::Keep(wanted) | Spare::Once(wanted)) = self.shared.spare;
+        let state = self.shared.lock();
+        let warm = state.shelves.iter().map(|stock| WarmFigures {
+            name: stock.shape.warm.name.clone(),
+            wanted: stock.wanted,
+            ready: stock.ready.len(),
+            hits: stock.hits,
+            misses: stock.misses,
+            failure: stock
+                .failure
+                .as_ref()
+                .map(|(reason, _)| reason.clone())
+                .or_else(|| stock.shape.why_not_copied()),
+        });
+        PoolFigures {
+            wanted,
+            ready: state.ready.len(),
+            prepared_claims: self.prepared_claims.load(Ordering::Relaxed),
+            built_claims: self.built_claims.load(Ordering::Relaxed),
+            warm: warm.collect(),
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.lock().closing = true;
+        self.shared.wanted.notify_all();
+        self.shared.warm_wanted.notify_all();
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        let mut state = self.shared.lock();
+        let shelves = std::mem::take(&mut state.shelves);
+        let ready = std::mem::take(&mut state.ready);
+        for ready in ready.into_iter().chain(shelves.into_iter().flat_map(|stock| stock.ready)) {
+            self.retirement.discard(ready.slot);
+        }
+    }
+}
+
+impl Lease<'_> {
+    /// The pipes and the watch of this slot, once.
+    pub(crate) fn take_tools(&mut self) -> Tools {
+        let ready = self.ready.as_mut().expect("only dropping takes it");
+        ready.tools.take().expect("an execution takes them once")
+    }
+}
+
+impl std::ops::Deref for Lease<'_> {
+    type Target = ReadySlot;
+
+    fn deref(&self) -> &ReadySlot {
+        self.ready.as_ref().expect("only dropping takes it")
+    }
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        // What is left to do is taking down, and proving it: not on the path of the answer.
+        self.pool.retirement.ended(self.ready.take().map(|ready| ready.slot));
+        let mut state = self.pool.shared.lock();
+        state.leased = state.leased.saturating_sub(1);
+        drop(state);
+        self.pool.shared.wanted.notify_one();
+        self.pool.shared.warm_wanted.notify_one();
+    }
+}

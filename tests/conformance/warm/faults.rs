@@ -1,0 +1,132 @@
+//! Runtimes that die while they wait, or cannot be started at all: programs run nevertheless.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sandbox::{Request, RequestBuilder, Sandbox, Start};
+use sandbox_tests::process::descendants;
+use sandbox_tests::wait::wait_for;
+use sandbox_tests::warm::{Member, Way, execute_warm, members, prime, prime_copies};
+
+use super::pool::{hello, only_kind, says_hello, start};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Kills every runtime that waits, and then runs programs: each has to get another.
+fn survives_the_death_of_members(
+    sandbox: &Sandbox,
+    name: &str,
+    request: impl Fn() -> RequestBuilder,
+) {
+    let doomed = members(name);
+    assert!(!doomed.is_empty(), "nothing called {name} waits");
+    for member in &doomed {
+        member.process.kill();
+    }
+    // Nobody waits for it while its sandbox does.
+    let is_dead = |member: &Member| {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", member.process.id));
+        member.process.state == 'Z' && threads.is_ok_and(|threads| threads.count() == 1)
+    };
+    let are_dead = || members(name).iter().all(is_dead).then_some(());
+    assert!(wait_for(PATIENCE, are_dead).is_some(), "a process outlives SIGKILL");
+    for _ in 0..3 {
+        says_hello(sandbox, request());
+    }
+}
+
+#[test]
+fn a_runtime_that_died_while_it_waited_is_given_to_nobody() {
+    let sandbox = start();
+    prime(&sandbox, hello);
+    survives_the_death_of_members(&sandbox, "python3", hello);
+    prime_copies(&sandbox, hello);
+    assert!(members("python3").iter().all(|member| member.way == Way::Copied));
+    survives_the_death_of_members(&sandbox, "python3", hello);
+}
+
+#[test]
+fn a_node_that_died_while_it_waited_is_given_to_nobody() {
+    let sandbox = start();
+    let request = || Request::builder("javascript").code("console.log('hello')");
+    prime(&sandbox, request);
+    survives_the_death_of_members(&sandbox, "node", request);
+}
+
+#[test]
+fn the_death_of_the_runtime_that_is_copied_harms_nobody() {
+    let sandbox = start();
+    prime(&sandbox, hello);
+    prime_copies(&sandbox, hello);
+    let waiting: Vec<i32> = members("python3").iter().map(|member| member.process.id).collect();
+    let all = descendants();
+    let originals =
+        all.iter().filter(|other| other.name == "python3" && !waiting.contains(&other.id));
+    let originals: Vec<_> = originals.collect();
+    assert_eq!(originals.len(), 1, "{originals:?}");
+    originals[0].kill();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| [(); 3].map(|()| says_hello(&sandbox, hello())));
+        }
+    });
+}
+
+/// Recipes of Python with this in place of what makes it wait.
+fn recipes_with(warm: &str) -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let recipe = place.path().join("python");
+    std::fs::create_dir(&recipe).unwrap();
+    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtimes/python");
+    for file in ["runtime.toml", "hello.py"] {
+        std::fs::copy(original.join(file), recipe.join(file)).unwrap();
+    }
+    std::fs::write(recipe.join("warm.py"), warm).unwrap();
+    place
+}
+
+fn runs_cold_and_says(warm: &str, words: &str) {
+    let place = recipes_with(warm);
+    let builder = Sandbox::builder().runtimes_directory(place.path().to_owned());
+    let sandbox = builder.build().unwrap();
+    for _ in 0..2 {
+        assert_ne!(says_hello(&sandbox, hello()), Start::Warm);
+    }
+    let failure = wait_for(PATIENCE, || only_kind(&sandbox).failure);
+    let failure = failure.expect("the figures say why none waits");
+    assert!(failure.contains(words), "'{failure}' does not say '{words}'");
+    for _ in 0..3 {
+        assert_ne!(says_hello(&sandbox, hello()), Start::Warm);
+    }
+    assert_eq!(only_kind(&sandbox).ready, 0);
+    assert!(members("python3").is_empty());
+}
+
+#[test]
+fn a_runtime_that_says_something_else_than_that_it_waits_is_not_used() {
+    runs_cold_and_says("import os\nos.write(1, b'nonsense')\nos.read(0, 1)", "nonsense");
+}
+
+#[test]
+fn a_runtime_that_fails_on_its_way_is_not_used() {
+    runs_cold_and_says("import os\nos.write(2, b'oh no')\nos._exit(3)", "oh no");
+}
+
+#[test]
+fn a_runtime_that_ends_without_a_word_is_not_used() {
+    runs_cold_and_says("import os\nos._exit(0)", "ended");
+}
+
+#[test]
+fn a_runtime_that_is_denied_something_on_its_way_still_waits() {
+    let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtimes/python/warm.py");
+    let text = std::fs::read_to_string(original).unwrap();
+    let attempt = "import os\ntry: os.chroot('/')\nexcept OSError: pass\nprint = None\n";
+    let place = recipes_with(&format!("{attempt}{text}"));
+    let builder = Sandbox::builder().runtimes_directory(place.path().to_owned());
+    let sandbox = builder.build().unwrap();
+    prime(&sandbox, hello);
+    let report = execute_warm(&sandbox, hello());
+    assert_eq!(report.stdout, "hello\n");
+    assert!(report.violations.is_empty(), "what the runtime tried is not the program's doing");
+}

@@ -1,0 +1,77 @@
+//! Warm is as cold.
+
+use sandbox_tests::warm::Way;
+
+use super::program::{Program, cases_of_driver, compare};
+use super::{others, python};
+
+const BOTH: &[Way] = &[Way::Own, Way::Copied];
+
+/// Names of the driver's cases that differ, and why.
+const DIFFERENT: &[&str] = &[
+    // What is there from the start is frozen, so that collections and the end pass over it: the count of
+    // frozen objects is not 0.
+    "garbage collector",
+];
+
+fn same(cases: Vec<Program>) -> Vec<Program> {
+    cases.into_iter().filter(|case| !DIFFERENT.contains(&case.name.as_str())).collect()
+}
+
+#[test]
+fn python_sees_the_process_that_it_sees_cold() {
+    compare("python", BOTH, &python::process());
+}
+
+#[test]
+fn python_sees_the_world_that_it_sees_cold() {
+    compare("python", BOTH, &python::world());
+}
+
+#[test]
+fn python_ends_as_it_ends_cold() {
+    compare("python", BOTH, &python::endings());
+}
+
+#[test]
+fn python_does_what_it_does_cold() {
+    compare("python", BOTH, &same(cases_of_driver("python")));
+}
+
+#[test]
+fn javascript_does_what_it_does_cold() {
+    compare("javascript", &[Way::Own], &same(cases_of_driver("javascript")));
+}
+
+/// Half of them: a virtual machine takes its time.
+#[test]
+fn java_does_what_it_does_cold() {
+    let cases = same(cases_of_driver("java"));
+    compare("java", &[Way::Own], &cases[..cases.len() / 2]);
+}
+
+#[test]
+fn java_does_the_rest_of_what_it_does_cold() {
+    let cases = same(cases_of_driver("java"));
+    compare("java", &[Way::Own], &cases[cases.len() / 2..]);
+}
+
+#[test]
+fn java_is_compiled_as_it_is_cold() {
+    compare("java", &[Way::Own], &same(cases_of_driver("java-compile")));
+}
+
+#[test]
+fn javascript_sees_what_it_sees_cold() {
+    compare("javascript", &[Way::Own], &others::javascript());
+}
+
+#[test]
+fn typescript_sees_what_it_sees_cold() {
+    compare("typescript", &[Way::Own], &others::typescript());
+}
+
+#[test]
+fn java_sees_what_it_sees_cold() {
+    compare("java", &[Way::Own], &others::java());
+}

@@ -1,0 +1,121 @@
+//! Runtimes that wait for a program: making them wait, and telling how they came to.
+
+use std::time::Duration;
+
+use sandbox::{PoolFigures, Report, RequestBuilder, Sandbox, Stage, Start};
+
+use crate::process::{Process, descendants};
+use crate::wait::wait_for;
+
+/// A virtual machine on a busy host needs seconds.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// So many programs that find nothing waiting are enough for the next runtimes to be copies.
+const TOO_MANY: usize = 3;
+
+/// How a runtime came to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// It was started by itself.
+    Own,
+    /// It is a copy of one that was started before.
+    Copied,
+}
+
+/// A runtime that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its process.
+    pub process: Process,
+    /// How it came to wait.
+    pub way: Way,
+}
+
+/// Executes a request that has to be taken.
+pub fn execute(sandbox: &Sandbox, request: RequestBuilder) -> Report {
+    let request = request.build().expect("the request is a valid one");
+    let report = sandbox.execute(request);
+    report.unwrap_or_else(|error| panic!("{}", sandbox::with_causes(&error)))
+}
+
+/// Executes a request whose runtime waits for it, and makes sure that it did.
+pub fn execute_warm(sandbox: &Sandbox, request: RequestBuilder) -> Report {
+    wait_until_full(sandbox);
+    let report = execute(sandbox, request);
+    // What could not be compiled is not run.
+    if report.stage == Stage::Run {
+        assert_eq!(start_of_run(&report), Start::Warm, "{:?}", sandbox.pool());
+    }
+    report
+}
+
+/// What was there for the program.
+pub fn start_of_run(report: &Report) -> Start {
+    let run = report.stages.iter().find(|stage| stage.name == Stage::Run);
+    run.expect("the program was run").start
+}
+
+/// Makes runtimes of this shape wait, each started by itself: two programs, with time between them.
+pub fn prime(sandbox: &Sandbox, request: impl Fn() -> RequestBuilder) {
+    execute(sandbox, request());
+    execute(sandbox, request());
+    wait_until_full(sandbox);
+}
+
+/// Makes copies wait, and nothing but copies.
+pub fn prime_copies(sandbox: &Sandbox, request: impl Fn() -> RequestBuilder + Sync) {
+    let run = || drop(execute(sandbox, request()));
+    crowd_until_copied(|| sandbox.pool(), run);
+}
+
+/// Runs more programs at once than runtimes wait, until copies do and nothing else.
+pub fn crowd_until_copied(pool: impl Fn() -> Option<PoolFigures>, run: impl Fn() + Sync) {
+    let copied = wait_for(PATIENCE, || {
+        let waiting: usize = pool()?.warm.iter().map(|kind| kind.ready).sum();
+        std::thread::scope(|scope| {
+            for _ in 0..waiting + TOO_MANY {
+                scope.spawn(&run);
+            }
+        });
+        wait_for(PATIENCE, || is_full(&pool()?).then_some(()))?;
+        let members = members("python3");
+        let all = members.iter().all(|member| member.way == Way::Copied);
+        (all && !members.is_empty()).then_some(())
+    });
+    assert!(copied.is_some(), "{:?}\n{:?}", members("python3"), pool());
+}
+
+/// Waits until everything waits that is to.
+pub fn wait_until_full(sandbox: &Sandbox) {
+    let full = wait_for(PATIENCE, || is_full(&sandbox.pool()?).then_some(()));
+    assert!(full.is_some(), "{:?}", sandbox.pool());
+}
+
+/// Whether something is to wait, and all of it does.
+pub fn is_full(pool: &PoolFigures) -> bool {
+    let mut kinds = pool.warm.iter();
+    pool.warm.iter().any(|kind| kind.wanted > 0)
+        && kinds.all(|kind| kind.failure.is_none() && kind.ready >= kind.wanted)
+}
+
+/// The processes of this name that wait in sandboxes of this process.
+pub fn members(name: &str) -> Vec<Member> {
+    let all = descendants();
+    let inits = |id: i32| all.iter().any(|process| process.id == id && is_first_inside(process));
+    let members = all.iter().filter(|process| process.name == name && inits(process.parent));
+    members.map(|process| Member { process: process.clone(), way: way(process) }).collect()
+}
+
+/// Whether the process is the first one of a PID namespace.
+fn is_first_inside(process: &Process) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id));
+    let status = status.unwrap_or_default();
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    let mut ids = ids.unwrap_or_default().split_ascii_whitespace();
+    ids.clone().count() > 1 && ids.next_back() == Some("1")
+}
+
+/// Copies have the library in them that makes copies.
+fn way(process: &Process) -> Way {
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.id)).unwrap_or_default();
+    if maps.contains("fork.so") { Way::Copied } else { Way::Own }
+}

@@ -6,6 +6,7 @@ mod one_line;
 mod run;
 mod server;
 mod values;
+mod warm;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -16,10 +17,11 @@ pub(crate) use one_line::one_line;
 pub(crate) use run::{Format, RunArgs};
 pub(crate) use server::{ServerArgs, server_behind_command};
 pub(crate) use values::IsolationChoice;
+pub(crate) use warm::{WarmAction, WarmArgs};
 pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs};
 
 const USAGE: &str = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]
-       sandbox-run runtimes | doctor | env | workspace | cache [clear] | completions SHELL";
+       sandbox-run runtimes | doctor | env | workspace | cache [clear] | warm | completions SHELL";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -68,6 +70,8 @@ pub(crate) enum Command {
     Workspace(WorkspaceArgs),
     /// Show and clear the compile cache
     Cache(CacheArgs),
+    /// Look at the helper that --warm uses, and end it
+    Warm(WarmArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }

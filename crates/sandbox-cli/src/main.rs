@@ -14,6 +14,7 @@ mod request;
 mod run;
 mod runtimes;
 mod signals;
+mod warm;
 mod workspace;
 mod write_files;
 
@@ -28,9 +29,13 @@ use errors::Failure;
 
 /// The only place where an exit code is made.
 fn main() -> ExitCode {
-    let result = match Cli::try_parse_from(server_behind_command(std::env::args_os())) {
-        Ok(cli) => carry_out(cli.into_command()),
-        Err(error) => explain(&error),
+    let result = if warm::is_helper(std::env::args_os()) {
+        warm::serve()
+    } else {
+        match Cli::try_parse_from(server_behind_command(std::env::args_os())) {
+            Ok(cli) => carry_out(cli.into_command()),
+            Err(error) => explain(&error),
+        }
     };
     match result {
         Ok(code) => code.into(),
@@ -52,6 +57,7 @@ fn carry_out(command: Command) -> Result<u8, Failure> {
         Command::Env(args) => env::carry_out(&args),
         Command::Workspace(args) => workspace::carry_out(&args),
         Command::Cache(args) => cache::carry_out(&args),
+        Command::Warm(args) => warm::carry_out(&args),
         Command::Completions(args) => completions::print(args.shell),
     }
 }

@@ -20,6 +20,7 @@ use crate::output::{self, Presenter};
 use crate::remote::Errand;
 use crate::request::{Prepared, prepare, template_wants_code};
 use crate::signals;
+use crate::warm;
 use crate::write_files::OutputDirectory;
 
 /// What the main thread hears.
@@ -43,6 +44,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
     let runtimes = Arc::new(Runtimes::load(None).map_err(|error| Failure::ours(&error))?);
     let prepared = request(args, &runtimes)?;
     let errand = Errand::new(args, &prepared.request)?;
+    let warm = warm::Errand::new(args, &runtimes, &prepared.request)?;
     let directory = args.output_dir.as_deref().map(OutputDirectory::open);
     let directory = directory.transpose()?;
     let mut presenter = output::presenter(args.format(), args.quiet);
@@ -51,9 +53,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         printed.map_err(|error| Failure::printing(&error))?;
     }
     let printer = Printer { presenter, directory, cancel: CancelToken::new() };
-    match errand {
-        Some(errand) => supervise(printer, |tell, cancel| errand.carry_out(tell, cancel)),
-        None => run_here(args, &runtimes, prepared.request, printer),
+    match (errand, warm) {
+        (Some(errand), _) => supervise(printer, |tell, cancel| errand.carry_out(tell, cancel)),
+        (_, Some(errand)) => supervise(printer, |tell, cancel| errand.carry_out(tell, cancel)),
+        (None, None) => run_here(args, &runtimes, prepared.request, printer),
     }
 }
 
@@ -178,11 +181,16 @@ fn execute(
     cancel: &CancelToken,
 ) -> Result<Report, Failure> {
     let mut tell = |event: &Event| tell(event.clone());
-    sandbox.execute_with(request, &mut tell, cancel).map_err(|error| match error {
+    sandbox.execute_with(request, &mut tell, cancel).map_err(not_executed)
+}
+
+/// Whose failure it is that there is no report.
+pub(crate) fn not_executed(error: ExecuteError) -> Failure {
+    match error {
         ExecuteError::Thread(_) => Failure::ours(&error),
         ExecuteError::Packages(packages) if packages.is_ours() => Failure::ours(&packages),
         _ => Failure::usage(&error),
-    })
+    }
 }
 
 /// Prints what happens, and brings the files home.

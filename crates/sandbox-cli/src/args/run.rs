@@ -21,6 +21,7 @@ const RESULT: &str = "Result";
 /// execution is refused, while a default that the host cannot enforce is only listed. The defaults
 /// themselves belong to the library; a test below compares them with what the help says.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed or not")]
 pub(crate) struct RunArgs {
     /// Files of the program; the first is where it starts
     ///
@@ -200,6 +201,12 @@ pub(crate) struct RunArgs {
     /// Sample what it uses this often, for --format ndjson [default: no samples]
     #[arg(long, value_name = "DURATION", help_heading = RESULT, value_parser = parse_duration)]
     pub(crate) usage_interval: Option<Duration>,
+
+    /// Let a helper in the background do it, which keeps sandboxes prepared (see `sandbox-run warm --help`)
+    ///
+    /// The first use starts the helper. Everything else is as it is without.
+    #[arg(long, help_heading = WALLS)]
+    pub(crate) warm: bool,
 
     #[command(flatten)]
     pub(crate) server: ServerArgs,

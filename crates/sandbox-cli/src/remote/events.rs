@@ -47,7 +47,7 @@ struct Data {
 
 /// What one message says.
 #[derive(Debug)]
-pub(super) enum News {
+pub(crate) enum News {
     Event(Event),
     /// The server cannot tell more now. What it told stands.
     Failed(Problem),
@@ -57,7 +57,7 @@ pub(super) enum News {
 
 /// A message that is no event.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum InvalidEvent {
+pub(crate) enum InvalidEvent {
     #[error("the server sent an event that cannot be read")]
     Json(#[from] serde_json::Error),
     #[error("the server sent output that cannot be read")]
@@ -65,7 +65,7 @@ pub(super) enum InvalidEvent {
 }
 
 /// Reads one event.
-pub(super) fn read(text: &str) -> Result<News, InvalidEvent> {
+pub(crate) fn read(text: &str) -> Result<News, InvalidEvent> {
     let Numbered { seq, wire } = serde_json::from_str(text)?;
     let kind = match wire {
         Wire::Queued => EventKind::Queued,

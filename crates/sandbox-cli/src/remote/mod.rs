@@ -18,6 +18,7 @@ mod url;
 mod canned;
 
 pub(crate) use errand::Errand;
+pub(crate) use events::{News, read as read_event};
 pub(crate) use runtimes::runtimes;
 pub(crate) use url::{ApiKey, ServerUrl};
 

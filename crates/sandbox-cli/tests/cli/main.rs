@@ -9,4 +9,5 @@ mod remote;
 mod support;
 mod templates;
 mod walls;
+mod warm;
 mod workspaces;

@@ -8,7 +8,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::support::{Answer, BINARY, call, call_patiently, wait_until};
+use crate::support::{Answer, BINARY, call, call_patiently, skip, wait_until};
 
 /// A server of its own, with nothing in it, that ends with the test.
 struct Server {
@@ -68,16 +68,6 @@ impl Drop for Server {
         let _ = rustix::process::kill_process(process, rustix::process::Signal::TERM);
         let _ = self.process.wait();
     }
-}
-
-#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "whoever runs the tests says whether skipping is fine"
-)]
-fn skip(reason: &str) {
-    assert!(std::env::var_os("SANDBOX_RUN_NO_SKIPPED_TESTS").is_none(), "{reason}");
-    eprintln!("skipped: {reason}");
 }
 
 /// What must be equal: all but times, ids and amounts of memory.

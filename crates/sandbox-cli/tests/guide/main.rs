@@ -48,6 +48,7 @@ sections! {
     packages: "Packages",
     workspaces: "Workspaces",
     compile_cache: "The compile cache",
+    warm_starts: "Warm starts",
     another_language: "Adding a language",
     reports: "Reports and exit codes",
     python: "Python",
@@ -100,7 +101,7 @@ struct Reader {
 impl Reader {
     fn new(page: &'static str, cache: Cache) -> Self {
         let home = tempfile::tempdir().unwrap();
-        for directory in ["work", "config", "cache", "data/sandbox-run"] {
+        for directory in ["work", "config", "cache", "data/sandbox-run", "run"] {
             fs::create_dir_all(home.path().join(directory)).unwrap();
         }
         // Toolchains that our set-up installed are part of the host.
@@ -127,21 +128,25 @@ impl Reader {
         fs::write(path, contents).unwrap();
     }
 
-    fn type_in(&self, line: usize, text: &str, expected: &[String]) {
+    fn shell(&self, text: &str) -> Command {
         let place = |name: &str| self.home.path().join(name);
         let mut shell = Command::new("/bin/sh");
         if let Cache::Empty = self.cache {
             shell.env("XDG_CACHE_HOME", place("cache"));
         }
-        let output = shell
+        shell
             .args(["-c", &format!("exec 2>&1\n{text}")])
             .current_dir(place("work"))
             .env("PATH", path_with_the_command())
             .env("XDG_CONFIG_HOME", place("config"))
             .env("XDG_DATA_HOME", place("data"))
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+            .env("XDG_RUNTIME_DIR", place("run"))
+            .stdin(Stdio::null());
+        shell
+    }
+
+    fn type_in(&self, line: usize, text: &str, expected: &[String]) {
+        let output = self.shell(text).output().unwrap();
         let printed = String::from_utf8_lossy(&output.stdout);
         // Blank lines between one command and the next are for the eye.
         let expected = expected.join("\n");
@@ -154,6 +159,13 @@ impl Reader {
         );
         let status = output.status;
         assert!(status.success(), "{}, line {line}\n$ {text}\nended with {status}", self.page);
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // A reader who stopped in the middle may have left a helper.
+        let _ = self.shell("sandbox-run warm stop").output();
     }
 }
 

@@ -1,0 +1,144 @@
+//! `sandbox-run warm`: looks at the helper, and ends it.
+
+use std::fmt::Write as _;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use sandbox::format_duration;
+use serde::Serialize;
+
+use super::connect::{PATIENCE, unreachable};
+use super::message::{Answer, Question, Status, hear, say};
+use super::place::{Connection, Place};
+use crate::answer::{as_json, print};
+use crate::args::{WarmAction, WarmArgs};
+use crate::errors::Failure;
+
+/// A helper, as programs are told about it.
+#[derive(Serialize)]
+struct Listed {
+    process: u32,
+    version: String,
+    since: String,
+    executions: u64,
+    running: usize,
+    idle_ms: u64,
+}
+
+pub(crate) fn carry_out(args: &WarmArgs) -> Result<u8, Failure> {
+    match &args.action {
+        WarmAction::Status { json } => status(*json),
+        WarmAction::Stop => stop(),
+    }
+}
+
+fn status(json: bool) -> Result<u8, Failure> {
+    let place = Place::of_user()?;
+    let mut found = Vec::new();
+    for key in place.keys().map_err(unreachable)? {
+        if let Connection::Helper(stream) = place.connect(&key).map_err(unreachable)?
+            && let Some(Answer::Status(status)) = ask(&stream, &Question::Status)?
+        {
+            found.push(status);
+        }
+    }
+    if json {
+        let listed: Vec<Listed> = found.iter().map(Listed::of).collect();
+        print(&as_json(&listed)?)?;
+    } else {
+        print(&lines(&found)?)?;
+    }
+    Ok(u8::from(found.is_empty()))
+}
+
+fn lines(found: &[Status]) -> Result<String, Failure> {
+    if found.is_empty() {
+        return Ok("no helper is running: 'sandbox-run --warm' starts one\n".to_owned());
+    }
+    let mut text = String::new();
+    for status in found {
+        let Status { process, version, since, executions, running, idle } = status;
+        let (since, idle) = (since.format("%FT%TZ"), format_duration(*idle));
+        writeln!(
+            text,
+            "process {process} (version {version}) runs since {since}: {executions} executions, \
+             {running} of them running; it ends after {idle} without any"
+        )
+        .map_err(|error| Failure::ours(&error))?;
+    }
+    Ok(text)
+}
+
+/// Asks every helper to go, and waits for those that have nothing to do any more.
+fn stop() -> Result<u8, Failure> {
+    let place = Place::of_user()?;
+    for key in place.keys().map_err(unreachable)? {
+        let lock = place.lock(&key).map_err(unreachable)?;
+        let answer = match place.connect(&key).map_err(unreachable)? {
+            Connection::Helper(stream) => {
+                ask(&stream, &Question::Go)?.map(|answer| (stream, answer))
+            }
+            Connection::Nobody => None,
+            // In a container that shares the directory, for example: it has clients of its own there.
+            Connection::Stranger(_) => continue,
+        };
+        place.remove(&key, &lock).map_err(unreachable)?;
+        drop(lock);
+        match answer {
+            Some((stream, Answer::Going(0))) => wait_for_the_end(&stream)?,
+            Some((_, Answer::Going(running))) => {
+                print(&format!(
+                    "a helper ends when its {running} running executions have ended\n"
+                ))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(0)
+}
+
+/// The answer; none from a helper that has ended meanwhile.
+fn ask(stream: &UnixStream, question: &Question) -> Result<Option<Answer>, Failure> {
+    let answer = stream
+        .set_read_timeout(Some(PATIENCE))
+        .and_then(|()| say(stream, question))
+        .and_then(|()| hear(stream));
+    match answer {
+        Err(error) if is_silence(&error) => Err(silent(stream)),
+        Err(_) => Ok(None),
+        Ok(answer) => Ok(answer),
+    }
+}
+
+/// A helper closes this connection by its end.
+fn wait_for_the_end(mut stream: &UnixStream) -> Result<(), Failure> {
+    match stream.read(&mut [0]) {
+        Err(error) if is_silence(&error) => Err(silent(stream)),
+        _ => Ok(()),
+    }
+}
+
+fn is_silence(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
+}
+
+fn silent(stream: &UnixStream) -> Failure {
+    let process = rustix::net::sockopt::socket_peercred(stream)
+        .map_or("?".to_owned(), |peer| peer.pid.to_string());
+    Failure::Ours(format!("a helper does not answer: kill process {process} to be rid of it"))
+}
+
+impl Listed {
+    fn of(status: &Status) -> Self {
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        Self {
+            process: status.process,
+            version: status.version.clone(),
+            since: status.since.format("%FT%TZ").to_string(),
+            executions: status.executions,
+            running: status.running,
+            idle_ms: millis(status.idle),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! One execution by the helper, from handing it in to its report.
+
+use std::io::{self, Read};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use sandbox::{CancelToken, Event, EventKind, LanguageChoice, Report, Request, Runtimes, Stdin};
+
+use super::asked::Asked;
+use super::connect::{hand_in, unreachable};
+use super::executable::Executable;
+use super::frame::{self, Kind};
+use super::kept::describe;
+use super::message::{Answer, Order};
+use super::place::Place;
+use super::settings;
+use super::surroundings::Surroundings;
+use crate::args::RunArgs;
+use crate::errors::Failure;
+use crate::remote::{News, read_event};
+
+type Input = Box<dyn Read + Send>;
+
+/// A request that is ready to be handed in.
+pub(crate) struct Errand {
+    asked: Asked,
+    /// Contents, in the order of the request's files.
+    files: Vec<Vec<u8>>,
+    input: Option<Input>,
+    no_cache: bool,
+    idle: Duration,
+    runtimes: Arc<Runtimes>,
+    language: LanguageChoice,
+}
+
+impl Errand {
+    /// What `--warm` makes of a request, if it was given.
+    pub(crate) fn new(
+        args: &RunArgs,
+        runtimes: &Arc<Runtimes>,
+        request: &Request,
+    ) -> Result<Option<Self>, Failure> {
+        if !args.warm {
+            return Ok(None);
+        }
+        if args.server.server.is_some() {
+            let reason = "--warm does not go with --server: the helper is on this machine";
+            return Err(Failure::Usage(reason.to_owned()));
+        }
+        let asked = Asked::of(request)?;
+        let input = match request.stdin() {
+            Stdin::Reader(reader) => reader.lock().unwrap_or_else(PoisonError::into_inner).take(),
+            _ => None,
+        };
+        Ok(Some(Self {
+            asked,
+            files: request.files().iter().map(|file| file.contents.clone()).collect(),
+            input,
+            no_cache: args.no_cache,
+            idle: settings::idle()?,
+            runtimes: Arc::clone(runtimes),
+            language: request.language().clone(),
+        }))
+    }
+
+    /// Has it carried out, telling events as they come.
+    pub(crate) fn carry_out(
+        self,
+        tell: &mut dyn FnMut(Event),
+        cancel: &CancelToken,
+    ) -> Result<Report, Failure> {
+        let surroundings = Surroundings::own().map_err(unreachable)?;
+        let order = Order {
+            executable: Executable::own().map_err(unreachable)?,
+            surroundings: surroundings.as_str().to_owned(),
+            runtime: describe(&self.runtimes, &self.language)?,
+            idle: self.idle,
+            no_cache: self.no_cache,
+            asked: self.asked,
+        };
+        let stream = hand_in(&Place::of_user()?, &surroundings.key(), order, &self.files)?;
+        let clone = || stream.try_clone().map_err(unreachable);
+        let ours = clone()?;
+        // Saying no more is how a client says that it wants no more. It never has to wait for that.
+        let _registration = cancel.on_cancel(move || {
+            let _ = ours.shutdown(Shutdown::Write);
+        });
+        let wants = self.input.map(|input| pump(input, clone()?)).transpose()?;
+        follow(&stream, wants.as_ref(), tell)
+    }
+}
+
+/// Listens until the report is there.
+fn follow(
+    stream: &UnixStream,
+    wants: Option<&Sender<usize>>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<Report, Failure> {
+    loop {
+        let (kind, bytes) = match frame::read(stream) {
+            Ok(Some(frame)) => frame,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(unreadable(&error));
+            }
+            Ok(None) | Err(_) => return Err(lost()),
+        };
+        if kind == Kind::Event {
+            if let Some(report) = hear_event(&bytes, tell)? {
+                return Ok(report);
+            }
+            continue;
+        }
+        match serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))? {
+            Answer::WantInput(most) => {
+                // If nobody reads it, the helper is told so by the end of the connection.
+                let _ = wants.map(|wants| wants.send(most));
+            }
+            Answer::Wrong(text) => return Err(Failure::Usage(text)),
+            Answer::Failed(text) => return Err(Failure::Ours(text)),
+            other => return Err(unreadable(&format!("{other:?}"))),
+        }
+    }
+}
+
+fn hear_event(bytes: &[u8], tell: &mut dyn FnMut(Event)) -> Result<Option<Report>, Failure> {
+    let text = std::str::from_utf8(bytes).map_err(|error| unreadable(&error))?;
+    let News::Event(event) = read_event(text).map_err(|error| unreadable(&error))? else {
+        return Err(unreadable(&"an event that is not known"));
+    };
+    let report = match &event.kind {
+        EventKind::Report(report) => Some((**report).clone()),
+        _ => None,
+    };
+    tell(event);
+    Ok(report)
+}
+
+/// Reads standard input when it is asked for, and no more of it than that: exactly what a sandbox of our own
+/// would read. The thread may wait in a read for longer than the execution lasts, and ends with us.
+fn pump(mut input: Input, stream: UnixStream) -> Result<Sender<usize>, Failure> {
+    let (sender, wants): (_, Receiver<usize>) = mpsc::channel();
+    let answer = move || {
+        for most in wants {
+            let mut buffer = vec![0; most.min(64 * 1024)];
+            let count = loop {
+                match input.read(&mut buffer) {
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    // What cannot be read ends there, as it does without a helper.
+                    result => break result.unwrap_or(0),
+                }
+            };
+            if frame::write(&stream, Kind::Input, &buffer[..count]).is_err() {
+                return;
+            }
+        }
+    };
+    thread::Builder::new()
+        .name("input".to_owned())
+        .spawn(answer)
+        .map_err(|error| Failure::Ours(format!("cannot start a thread: {error}")))?;
+    Ok(sender)
+}
+
+fn lost() -> Failure {
+    Failure::Ours(
+        "the helper of --warm ended in the middle of the execution, and its sandbox with it; \
+         the next call starts a new one"
+            .to_owned(),
+    )
+}
+
+fn unreadable(what: &dyn std::fmt::Display) -> Failure {
+    Failure::Ours(format!("the helper of --warm said something that cannot be read: {what}"))
+}

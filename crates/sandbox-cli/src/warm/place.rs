@@ -1,0 +1,251 @@
+//! Where helpers are found: a directory that is the user's own, and in it for each helper a socket, a
+//! lock, and a file for its last words.
+//!
+//! The directory is checked once and used by its descriptor, so that nobody can put another one in its
+//! place. Whoever is at the other end of a connection is looked at again ([`peer`]).
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::peer::{Peer, peer};
+use super::settings;
+use crate::errors::Failure;
+
+const SOCKET: &str = ".socket";
+/// More than a helper takes to begin on the busiest host.
+const PATIENCE: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// The directory of this user's helpers.
+#[derive(Debug)]
+pub(super) struct Place {
+    path: PathBuf,
+    directory: OwnedFd,
+}
+
+/// Who is found at a socket.
+#[derive(Debug)]
+pub(super) enum Connection {
+    /// A helper for us.
+    Helper(UnixStream),
+    /// Nobody.
+    Nobody,
+    /// Somebody else, described. It is told nothing.
+    Stranger(String),
+}
+
+/// The right to make and remove one socket.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: OwnedFd,
+}
+
+impl Place {
+    /// The user's own, made if need be.
+    pub(super) fn of_user() -> Result<Self, Failure> {
+        Self::at(&path())
+    }
+
+    fn at(path: &Path) -> Result<Self, Failure> {
+        let cannot = |reason: String| {
+            Failure::Ours(format!(
+                "cannot keep a helper for --warm in '{}': {reason}; without --warm none is needed",
+                path.display()
+            ))
+        };
+        let failed = |error: Errno| cannot(io::Error::from(error).to_string());
+        match rustix::fs::mkdir(path, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(failed(error)),
+        }
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory = rustix::fs::open(path, flags, Mode::empty());
+        let directory = directory.map_err(|error| match error {
+            Errno::LOOP | Errno::NOTDIR => cannot("it is not a directory".to_owned()),
+            error => failed(error),
+        })?;
+        let found = rustix::fs::fstat(&directory).map_err(failed)?;
+        if found.st_uid != rustix::process::geteuid().as_raw() {
+            return Err(cannot(format!("it belongs to user {}", found.st_uid)));
+        }
+        if found.st_mode & 0o077 != 0 {
+            return Err(cannot("others may use it: its mode must be 0700".to_owned()));
+        }
+        Ok(Self { path: path.to_owned(), directory })
+    }
+
+    /// Connects to the helper of this name.
+    pub(super) fn connect(&self, key: &str) -> io::Result<Connection> {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let stream = match UnixStream::connect(self.short(key, SOCKET)) {
+                Ok(stream) => stream,
+                Err(error) => {
+                    return match error.kind() {
+                        ErrorKind::NotFound | ErrorKind::ConnectionRefused => {
+                            Ok(Connection::Nobody)
+                        }
+                        _ => Err(error),
+                    };
+                }
+            };
+            match peer(&stream)? {
+                Peer::Own => return Ok(Connection::Helper(stream)),
+                // Who made the socket has gone, and the helper that has it now is only starting.
+                Peer::Gone if Instant::now() < deadline => thread::sleep(PAUSE),
+                Peer::Gone => return Err(io::Error::other("its process cannot be found")),
+                Peer::Stranger(who) => return Ok(Connection::Stranger(who)),
+            }
+        }
+    }
+
+    /// The same for somebody who can do nothing with a stranger.
+    pub(super) fn connect_to_own(&self, key: &str) -> io::Result<Option<UnixStream>> {
+        match self.connect(key)? {
+            Connection::Helper(stream) => Ok(Some(stream)),
+            Connection::Nobody => Ok(None),
+            Connection::Stranger(who) => {
+                Err(io::Error::other(format!("{who} answers in its place")))
+            }
+        }
+    }
+
+    /// Waits until nobody else makes or removes this socket, and keeps others from it.
+    pub(super) fn lock(&self, key: &str) -> io::Result<Lock> {
+        let file = self.lock_file(key)?;
+        loop {
+            match rustix::fs::flock(&file, FlockOperation::LockExclusive) {
+                Ok(()) => return Ok(Lock { _file: file }),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The same, if that is possible at once.
+    pub(super) fn try_lock(&self, key: &str) -> Option<Lock> {
+        let file = self.lock_file(key).ok()?;
+        let locked = rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive);
+        locked.ok().map(|()| Lock { _file: file })
+    }
+
+    fn lock_file(&self, key: &str) -> io::Result<OwnedFd> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let name = format!("{key}.lock");
+        Ok(rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?)
+    }
+
+    /// Makes the socket, in place of one that nobody answers on.
+    pub(super) fn listen(&self, key: &str, lock: &Lock) -> io::Result<UnixListener> {
+        self.remove(key, lock)?;
+        UnixListener::bind(self.short(key, SOCKET))
+    }
+
+    /// Removes the socket.
+    pub(super) fn remove(&self, key: &str, _: &Lock) -> io::Result<()> {
+        match rustix::fs::unlinkat(&self.directory, format!("{key}{SOCKET}"), AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A new file for what a helper has to say that no client hears.
+    pub(super) fn log(&self, key: &str) -> io::Result<File> {
+        let flags = OFlags::WRONLY
+            | OFlags::CREATE
+            | OFlags::TRUNC
+            | OFlags::APPEND
+            | OFlags::NOFOLLOW
+            | OFlags::CLOEXEC;
+        let name = format!("{key}.log");
+        let file = rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?;
+        Ok(File::from(file))
+    }
+
+    /// Where that file is, for people.
+    pub(super) fn log_path(&self, key: &str) -> PathBuf {
+        self.path.join(format!("{key}.log"))
+    }
+
+    /// The names of all helpers there are or were.
+    pub(super) fn keys(&self) -> io::Result<Vec<String>> {
+        let mut keys = Vec::new();
+        for entry in rustix::fs::Dir::read_from(self.directory.as_fd())? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy();
+            keys.extend(name.strip_suffix(SOCKET).map(ToOwned::to_owned));
+        }
+        keys.sort();
+        Ok(keys)
+    }
+
+    /// A path by the descriptor: it is the checked directory, and never too long for a socket.
+    fn short(&self, key: &str, ending: &str) -> String {
+        format!("/proc/self/fd/{}/{key}{ending}", self.directory.as_raw_fd())
+    }
+}
+
+/// A session's directory that is not ours, as under sudo, is no place for us.
+fn path() -> PathBuf {
+    let user = rustix::process::geteuid();
+    let is_own =
+        |path: &PathBuf| rustix::fs::stat(path).is_ok_and(|found| found.st_uid == user.as_raw());
+    match settings::runtime_directory().filter(is_own) {
+        Some(directory) => directory.join("sandbox-run"),
+        None => PathBuf::from(format!("/tmp/sandbox-run-{}", user.as_raw())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn refused(path: &Path) -> String {
+        let failure = Place::at(path).unwrap_err();
+        assert_eq!(failure.exit_code(), 125);
+        failure.to_string()
+    }
+
+    #[test]
+    fn a_directory_that_others_can_use_is_none_of_ours() {
+        let root = tempfile::tempdir().unwrap();
+        let (open, link) = (root.path().join("open"), root.path().join("link"));
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(refused(&open).contains("0700"));
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o700)).unwrap();
+        Place::at(&open).unwrap();
+        symlink(&open, &link).unwrap();
+        assert!(refused(&link).contains("not a directory"));
+        // Root's own, or nobody's place to make one.
+        if rustix::process::geteuid().is_root() {
+            rustix::fs::chown(&open, Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
+            assert!(refused(&open).contains("belongs to user 65534"));
+        }
+        assert!(refused(&root.path().join("no/such")).contains("without --warm none is needed"));
+    }
+
+    #[test]
+    fn a_socket_that_nobody_answers_on_gives_way() {
+        let root = tempfile::tempdir().unwrap();
+        let place = Place::at(&root.path().join("d".repeat(200))).unwrap();
+        assert!(place.connect_to_own("k").unwrap().is_none());
+        let lock = place.lock("k").unwrap();
+        drop(place.listen("k", &lock).unwrap());
+        assert!(place.connect_to_own("k").unwrap().is_none());
+        let _listener = place.listen("k", &lock).unwrap();
+        assert!(place.connect_to_own("k").unwrap().is_some());
+        assert_eq!(place.keys().unwrap(), ["k"]);
+        assert!(place.try_lock("k").is_none(), "two have the lock");
+    }
+}

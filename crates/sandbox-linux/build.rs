@@ -11,8 +11,9 @@ fn main() {
     println!("cargo::rerun-if-changed=preload/fork.rs");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let output = PathBuf::from(variable("OUT_DIR")).join("fork.so");
-    if variable("TARGET") != variable("HOST") {
-        // There may be no linker for the target. Runtimes are then started one by one.
+    let is_native = variable("TARGET") == variable("HOST");
+    if !is_native || variable("CARGO_CFG_TARGET_ENV") != "gnu" {
+        // There may be no linker for the target, or no shared libraries in programs for it. Runtimes are then started one by one.
         std::fs::write(&output, b"").expect("the output directory can be written");
         return;
     }

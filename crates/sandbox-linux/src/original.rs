@@ -136,6 +136,10 @@ impl Original {
         let mut settings = flags.to_le_bytes().to_vec();
         settings.push(has_own_ids.into());
         settings.extend_from_slice(&config.filter);
+        if settings.len() > socket::LARGEST_MESSAGE {
+            // The rest of the filter would be lost on the way.
+            return Err(Errno::TOOBIG).at("send the filter to the runtime");
+        }
         socket::send(socket.as_fd(), &settings, &[]).at("speak to the runtime")?;
         let answered = wait_for(&socket, patience);
         let answer = answered.and_then(|()| socket::receive(socket.as_fd())).ok().flatten();

@@ -206,7 +206,10 @@ impl Engine {
             let shown = |layer: &Layer| layer.is_shown_to(stage);
             surroundings.trees.extend(self.layers(job, stage, shown, events, cancel)?);
         }
-        if self.backend.starts_runtimes_ahead() && job.runtime.is_started_ahead(stage) {
+        // Code of packages can run when an interpreter starts: no clock runs while one waits.
+        let brings_code = installed.is_some();
+        let can_wait = self.backend.starts_runtimes_ahead() && job.runtime.is_started_ahead(stage);
+        if can_wait && !brings_code {
             // Shown to what starts cold too: nobody is to see a difference.
             let layers = self.layers(job, stage, Layer::is_shown_to_warm, events, cancel)?;
             surroundings.trees.extend(layers);

@@ -1,4 +1,4 @@
-//! Runtimes that are started once and copied, where the runtime allows it: a copy costs a tenth of a start.
+//! Runtimes that are started once and copied, where the runtime allows it: a copy costs a part of a start.
 //!
 //! Copies of one original have the same layout of memory and the same seed of hashes. So an original is
 //! used for a while only, and then another takes its place. See docs/adr/0015.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sandbox::attack::{self, Arena, Attack, AttackResult, Outcome};
 use sandbox_tests::skip::skip;
 use sandbox_tests::wait::wait_for;
-use sandbox_tests::warm::{Way, crowd_until_copied, is_full, members};
+use sandbox_tests::warm::{Way, is_full, members};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -59,7 +59,7 @@ fn each(class: &str, way: Way) {
     let mut tried = 0;
     for attack in attacks.iter().filter(|attack| attack.class() == class && is_python(attack)) {
         let title = format!("warm attack {class}/{}", attack.name());
-        let arena = Arena::new().expect("an arena can be set up");
+        let arena = Arena::with(way.only()).expect("an arena can be set up");
         let result = try_warm(&arena, attack, way);
         match result.outcome {
             Outcome::Contained => tried += 1,
@@ -79,9 +79,6 @@ fn try_warm(arena: &Arena, attack: &Attack, way: Way) -> AttackResult {
         }
     }
     wait_until_full(arena);
-    if way == Way::Copied {
-        crowd_until_copied(|| arena.pool(), || drop(arena.try_walled(attack)));
-    }
     let waiting = members("python3");
     assert!(waiting.iter().all(|member| member.way == way), "{waiting:?}");
     let before = hits(arena);

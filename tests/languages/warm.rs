@@ -1,7 +1,7 @@
 //! The corpus once more, each program in a runtime that waited for it: what is expected of it is the same.
 
 use sandbox::{Sandbox, Start};
-use sandbox_tests::warm::{crowd_until_copied, execute, start_of_run, wait_until_full};
+use sandbox_tests::warm::{Way, execute, members, start_of_run, wait_until_full};
 
 use crate::corpus;
 use crate::program::folder;
@@ -11,31 +11,31 @@ const USES: usize = 3;
 
 #[test]
 fn the_python_corpus_runs_warm() {
-    each("python", false);
+    each("python", Way::Own);
 }
 
 #[test]
 fn the_python_corpus_runs_in_copies() {
-    each("python", true);
+    each("python", Way::Copied);
 }
 
 #[test]
 fn the_javascript_corpus_runs_warm() {
-    each("javascript", false);
+    each("javascript", Way::Own);
 }
 
 #[test]
 fn the_typescript_corpus_runs_warm() {
-    each("typescript", false);
+    each("typescript", Way::Own);
 }
 
 #[test]
 fn the_java_corpus_runs_warm() {
-    each("java", false);
+    each("java", Way::Own);
 }
 
-fn each(language: &str, copied: bool) {
-    let sandbox = Sandbox::new().expect("a sandbox can be started");
+fn each(language: &str, way: Way) {
+    let sandbox = way.only().build().expect("a sandbox can be started");
     let entries = std::fs::read_dir(folder("corpus").join(language)).expect("there is a corpus");
     let names = entries.map(|entry| entry.expect("it can be listed").file_name());
     let mut names: Vec<String> =
@@ -54,14 +54,8 @@ fn each(language: &str, copied: bool) {
             report = execute(&sandbox, request());
         }
         assert_eq!(start_of_run(&report), Start::Warm, "{name}: {:?}", sandbox.pool());
-        if copied {
-            crowd_until_copied(
-                || sandbox.pool(),
-                || case.expect.check(&execute(&sandbox, request())),
-            );
-            report = execute(&sandbox, request());
-            assert_eq!(start_of_run(&report), Start::Warm, "{name}: {:?}", sandbox.pool());
-        }
+        let waiting = members("python3");
+        assert!(waiting.iter().all(|member| member.way == way), "{waiting:?}");
         case.expect.check(&report);
         tried += 1;
     }

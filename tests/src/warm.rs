@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandbox::{PoolFigures, Report, RequestBuilder, Sandbox, Stage, Start};
+use sandbox::{Copies, PoolFigures, Report, RequestBuilder, Sandbox, SandboxBuilder, Stage, Start};
 
 use crate::process::{Process, descendants};
 use crate::wait::wait_for;
@@ -19,6 +19,17 @@ pub enum Way {
     Own,
     /// It is a copy of one that was started before.
     Copied,
+}
+
+impl Way {
+    /// A sandbox in which every Python that waits came to do so in this way.
+    pub fn only(self) -> SandboxBuilder {
+        let copies = match self {
+            Self::Own => Copies::Never,
+            Self::Copied => Copies::Always,
+        };
+        Sandbox::builder().copies(copies)
+    }
 }
 
 /// A runtime that waits.
@@ -54,34 +65,28 @@ pub fn start_of_run(report: &Report) -> Start {
     run.expect("the program was run").start
 }
 
-/// Makes runtimes of this shape wait, each started by itself: two programs, with time between them.
+/// Makes runtimes of this shape wait: two programs, with time between them.
 pub fn prime(sandbox: &Sandbox, request: impl Fn() -> RequestBuilder) {
     execute(sandbox, request());
     execute(sandbox, request());
     wait_until_full(sandbox);
 }
 
-/// Makes copies wait, and nothing but copies.
-pub fn prime_copies(sandbox: &Sandbox, request: impl Fn() -> RequestBuilder + Sync) {
-    let run = || drop(execute(sandbox, request()));
-    crowd_until_copied(|| sandbox.pool(), run);
-}
-
 /// Runs more programs at once than runtimes wait, until copies do and nothing else.
-pub fn crowd_until_copied(pool: impl Fn() -> Option<PoolFigures>, run: impl Fn() + Sync) {
+pub fn crowd_until_copied(sandbox: &Sandbox, run: impl Fn() + Sync) {
     let copied = wait_for(PATIENCE, || {
-        let waiting: usize = pool()?.warm.iter().map(|kind| kind.ready).sum();
+        let waiting: usize = sandbox.pool()?.warm.iter().map(|kind| kind.ready).sum();
         std::thread::scope(|scope| {
             for _ in 0..waiting + TOO_MANY {
                 scope.spawn(&run);
             }
         });
-        wait_for(PATIENCE, || is_full(&pool()?).then_some(()))?;
+        wait_for(PATIENCE, || is_full(&sandbox.pool()?).then_some(()))?;
         let members = members("python3");
         let all = members.iter().all(|member| member.way == Way::Copied);
         (all && !members.is_empty()).then_some(())
     });
-    assert!(copied.is_some(), "{:?}\n{:?}", members("python3"), pool());
+    assert!(copied.is_some(), "{:?}\n{:?}", members("python3"), sandbox.pool());
 }
 
 /// Waits until everything waits that is to.

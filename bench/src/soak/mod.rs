@@ -149,9 +149,10 @@ fn ask_everything(
     let samples = std::thread::scope(|scope| {
         let watching = scope.spawn(|| {
             let mut samples = Vec::new();
+            let mut client = Client::connect(address)?;
             while !is_over.load(Ordering::Relaxed) {
                 let answered = answered.load(Ordering::Relaxed);
-                samples.push(Sample::take(daemon.id(), answered)?);
+                samples.push(Sample::take(daemon.id(), answered, &mut client)?);
                 show_progress(answered, plan.requests);
                 std::thread::sleep(BETWEEN_SAMPLES);
             }
@@ -248,10 +249,12 @@ fn render(findings: &Findings) -> String {
                     sample.memory_kib.to_string(),
                     sample.descriptors.to_string(),
                     sample.threads.to_string(),
+                    sample.waiting.to_string(),
                 ]
             };
             let rows = [row("warm", &comparison.warm), row("at the end", &comparison.end)];
-            let heads = ["the server", "resident KiB", "descriptors", "threads"];
+            let heads =
+                ["the server", "resident KiB", "descriptors", "threads", "waiting sandboxes"];
             let verdict = if comparison.is_flat() { "flat" } else { "NOT flat" };
             let _ = writeln!(text, "\n{}\n{verdict}: {}", grid(&heads, rows), vital::RULE);
         }
@@ -275,6 +278,7 @@ fn record(findings: &Findings, text: &str, directory: &std::path::Path) -> anyho
             "resident_kib": sample.memory_kib,
             "descriptors": sample.descriptors,
             "threads": sample.threads,
+            "waiting_sandboxes": sample.waiting,
         })
     };
     let json = json!({

@@ -95,7 +95,10 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
             config.listen
         );
     }
-    let builder = Sandbox::builder().warm(config.warm).workspaces(workspace::of_server(&config));
+    let builder = Sandbox::builder()
+        .warm(config.warm)
+        .copies(config.warm_copies)
+        .workspaces(workspace::of_server(&config));
     let sandbox = tokio::task::spawn_blocking(|| builder.build()).await;
     let sandbox = sandbox.context("the start of the sandbox broke off")?;
     let sandbox = Arc::new(sandbox.context("no sandbox can be started here")?);

@@ -63,5 +63,5 @@ pub use workspace::{TarError, Workspace, WorkspaceError, Workspaces};
 
 pub use sandbox_backends::close_others_on_exec;
 /// The whole vocabulary of requests, limits, reports and backends.
-pub use sandbox_backends::native::sandboxes_have_own_ids;
+pub use sandbox_backends::native::{Copies, sandboxes_have_own_ids};
 pub use sandbox_core::*;

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
+use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, Spare};
 use sandbox_core::{
     Backend, ByteSize, CancelToken, Capabilities, Event, PoolFigures, Protection, Report, Request,
     with_causes,
@@ -188,6 +188,12 @@ impl SandboxBuilder {
     /// takes when it has started.
     pub fn most_warm(mut self, most: usize) -> Self {
         self.native.most_warm = most;
+        self
+    }
+
+    /// When runtimes that wait are copies of one that was started before.
+    pub fn copies(mut self, copies: Copies) -> Self {
+        self.native.copies = copies;
         self
     }
 

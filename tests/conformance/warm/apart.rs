@@ -1,11 +1,8 @@
 //! No byte of one execution is there for another, however the runtimes of both were started.
 
 use sandbox::{EventKind, RequestBuilder, Sandbox};
-use sandbox_tests::warm::{
-    Way, execute, execute_warm, members, prime, prime_copies, wait_until_full,
-};
+use sandbox_tests::warm::{Way, execute, execute_warm, members, prime, wait_until_full};
 
-use super::pool::start;
 use crate::table::python;
 
 /// So many look for what was left.
@@ -109,20 +106,17 @@ print(found, total > 1 << 20)
 
 /// A sandbox in which runtimes of this kind wait for programs of the usual shape.
 pub(super) fn with_waiting(way: Way) -> Sandbox {
-    let sandbox = start();
+    let sandbox = way.only().build().expect("a sandbox can be started");
     prime(&sandbox, || python("pass"));
     ensure(&sandbox, way);
     sandbox
 }
 
-/// Whatever is waiting, after this it came to wait in this way.
+/// Waits until all is there that is to wait, and makes sure that it came to in this way.
 pub(super) fn ensure(sandbox: &Sandbox, way: Way) {
     wait_until_full(sandbox);
-    let are_so = || members("python3").iter().all(|member| member.way == way);
-    if way == Way::Copied && !are_so() {
-        prime_copies(sandbox, || python("pass"));
-    }
-    assert!(are_so(), "{:?}", members("python3"));
+    let waiting = members("python3");
+    assert!(waiting.iter().all(|member| member.way == way), "{waiting:?}");
 }
 
 fn secret() -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandbox::{Request, RequestBuilder, Sandbox, Start};
 use sandbox_tests::process::descendants;
 use sandbox_tests::wait::wait_for;
-use sandbox_tests::warm::{Member, Way, execute_warm, members, prime, prime_copies};
+use sandbox_tests::warm::{Member, Way, execute_warm, members, prime};
 
 use super::pool::{hello, only_kind, says_hello, start};
 
@@ -40,8 +40,12 @@ fn a_runtime_that_died_while_it_waited_is_given_to_nobody() {
     let sandbox = start();
     prime(&sandbox, hello);
     survives_the_death_of_members(&sandbox, "python3", hello);
-    prime_copies(&sandbox, hello);
-    assert!(members("python3").iter().all(|member| member.way == Way::Copied));
+}
+
+#[test]
+fn a_copy_that_died_while_it_waited_is_given_to_nobody() {
+    let sandbox = copies();
+    prime(&sandbox, hello);
     survives_the_death_of_members(&sandbox, "python3", hello);
 }
 
@@ -55,9 +59,8 @@ fn a_node_that_died_while_it_waited_is_given_to_nobody() {
 
 #[test]
 fn the_death_of_the_runtime_that_is_copied_harms_nobody() {
-    let sandbox = start();
+    let sandbox = copies();
     prime(&sandbox, hello);
-    prime_copies(&sandbox, hello);
     let waiting: Vec<i32> = members("python3").iter().map(|member| member.process.id).collect();
     let all = descendants();
     let originals =
@@ -70,6 +73,10 @@ fn the_death_of_the_runtime_that_is_copied_harms_nobody() {
             scope.spawn(|| [(); 3].map(|()| says_hello(&sandbox, hello())));
         }
     });
+}
+
+fn copies() -> Sandbox {
+    Way::Copied.only().build().expect("a sandbox can be started")
 }
 
 /// Recipes of Python with this in place of what makes it wait.

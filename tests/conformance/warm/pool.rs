@@ -9,7 +9,7 @@ use sandbox_tests::process::{adopt_orphans, wait_for_no_descendants};
 use sandbox_tests::residue::{Residue, cgroups_of};
 use sandbox_tests::user::as_ordinary_user;
 use sandbox_tests::warm::{
-    execute, execute_warm, members, prime, prime_copies, start_of_run, wait_until_full,
+    crowd_until_copied, execute, execute_warm, members, prime, start_of_run, wait_until_full,
 };
 
 use crate::table::{mib, python};
@@ -189,7 +189,7 @@ fn runtimes_that_wait_leak_nothing_when_the_sandbox_goes() {
         let sandbox = start();
         prime(&sandbox, hello);
         prime(&sandbox, || Request::builder("javascript").code("console.log('hello')"));
-        prime_copies(&sandbox, hello);
+        crowd_until_copied(&sandbox, || drop(says_hello(&sandbox, hello())));
         // With members that are being started.
         says_hello(&sandbox, hello());
     }

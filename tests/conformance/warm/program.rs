@@ -6,7 +6,7 @@ use std::process::Command;
 
 use sandbox::{Report, Request, RequestBuilder, Sandbox, Status};
 use sandbox_tests::skip::skip;
-use sandbox_tests::warm::{Way, execute, execute_warm, members, prime, prime_copies};
+use sandbox_tests::warm::{Way, execute, execute_warm, prime};
 use serde::Deserialize;
 
 /// A program and what it is given. The first file is the one that is run.
@@ -143,8 +143,11 @@ fn masked(text: &str) -> String {
 
 /// Runs each program cold and warm, and fails with all that differ.
 pub(super) fn compare(language: &str, ways: &[Way], programs: &[Program]) {
-    let builder = || Sandbox::builder().without_compile_cache();
-    let cold = builder().warm(false).build().expect("a sandbox can be started");
+    let cold = Sandbox::builder()
+        .without_compile_cache()
+        .warm(false)
+        .build()
+        .expect("a sandbox can be started");
     let first = programs[0].request(language).build().expect("the request is a valid one");
     if let Err(error) = cold.requirements(&first) {
         return skip(&format!("warm {language}"), &sandbox::with_causes(&error));
@@ -159,13 +162,10 @@ pub(super) fn compare(language: &str, ways: &[Way], programs: &[Program]) {
     let first = &programs[runs.expect("one of them completes")];
     let mut differences = Vec::new();
     for way in ways {
-        let sandbox = builder().build().expect("a sandbox can be started");
+        let sandbox = way.only().without_compile_cache().build();
+        let sandbox = sandbox.expect("a sandbox can be started");
         prime(&sandbox, || first.request(language));
         for (program, expected) in programs.iter().zip(&expected) {
-            let copies_wait = || members("python3").iter().all(|member| member.way == Way::Copied);
-            if *way == Way::Copied && !copies_wait() {
-                prime_copies(&sandbox, || first.request(language));
-            }
             let shown = Shown::of(execute_warm(&sandbox, program.request(language)), program);
             if shown != *expected {
                 let name = &program.name;

@@ -46,6 +46,8 @@ pub struct NativeOptions {
     pub spare: Spare,
     /// How many runtimes of one kind may be started before there is a program for them; 0 for none at all.
     pub most_warm: usize,
+    /// When runtimes that allow it are copied rather than started.
+    pub copies: Copies,
     /// Use no cgroups even where the host has them, as on a host that gives us none.
     pub no_cgroups: bool,
 }
@@ -59,6 +61,19 @@ pub enum Spare {
     Once(usize),
 }
 
+/// When a runtime that is to wait is a copy of one that was started before, where its recipe allows that.
+/// Copies are made sooner and have their memory's layout in common: see docs/adr/0015.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Copies {
+    /// Never: each is started by itself.
+    Never,
+    /// While programs come faster than runtimes start.
+    #[default]
+    InAHurry,
+    /// Always.
+    Always,
+}
+
 /// The native backend.
 pub struct NativeBackend {
     host: Arc<Host>,
@@ -69,7 +84,7 @@ impl NativeBackend {
     /// Probes the host, clears what an earlier crash left, and starts the launcher.
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
         let host = Arc::new(Host::probe(options)?);
-        let pool = Pool::start(Arc::clone(&host), options.spare, options.most_warm)?;
+        let pool = Pool::start(Arc::clone(&host), options)?;
         Ok(Self { host, pool })
     }
 
@@ -113,7 +128,13 @@ impl Backend for NativeBackend {
 
 impl Default for NativeOptions {
     fn default() -> Self {
-        Self { without: BTreeSet::new(), spare: Spare::Keep(4), most_warm: 8, no_cgroups: false }
+        Self {
+            without: BTreeSet::new(),
+            spare: Spare::Keep(4),
+            most_warm: 8,
+            copies: Copies::default(),
+            no_cgroups: false,
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use super::retire::{Retirement, is_closed};
 use super::slots::{Maker, ReadySlot, Tools, launch_failed};
 use super::stock::{State, Supply};
 use super::warm::Way;
-use super::{Spare, warm};
+use super::{NativeOptions, Spare, warm};
 
 /// A slot in use. However its use ends, it is then taken down.
 pub(crate) struct Lease<'a> {
@@ -36,17 +36,15 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn start(
-        host: Arc<Host>,
-        spare: Spare,
-        most_warm: usize,
-    ) -> Result<Self, BackendError> {
+    pub(crate) fn start(host: Arc<Host>, options: &NativeOptions) -> Result<Self, BackendError> {
+        let NativeOptions { spare, most_warm, copies, .. } = *options;
         let retirement = Arc::new(Retirement::start()?);
         let shared = Arc::new(Shared {
             maker: Maker::start(Arc::clone(&host))?,
             host,
             spare,
             most_warm,
+            copies,
             retirement: Arc::clone(&retirement),
             state: Mutex::new(State::default()),
             wanted: Condvar::new(),

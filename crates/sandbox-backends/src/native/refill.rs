@@ -10,7 +10,7 @@ use super::host::Host;
 use super::retire::Retirement;
 use super::slots::{Maker, ReadySlot};
 use super::stock::{State, Supply};
-use super::{Spare, warm};
+use super::{Copies, Spare, warm};
 
 /// How often it is looked for what has been waiting for nothing.
 const SHRINK_INTERVAL: Duration = Duration::from_secs(10);
@@ -25,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) spare: Spare,
     /// How many runtimes of one shape may wait.
     pub(crate) most_warm: usize,
+    pub(crate) copies: Copies,
     pub(crate) retirement: Arc<Retirement>,
     pub(crate) state: Mutex<State>,
     /// A slot was taken, or an execution has ended.
@@ -114,7 +115,7 @@ impl Shared {
                 state = paused.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            let (shape, way) = (Arc::clone(&stock.shape), stock.way());
+            let (shape, way) = (Arc::clone(&stock.shape), stock.way(self.copies));
             state.shelves[place].underway += 1;
             drop(state);
             let started = warm::start(&self.host, &self.maker, &shape, way);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::Copies;
 use super::slots::ReadySlot;
 use super::warm::{Shape, Way};
 
@@ -72,9 +73,14 @@ impl Shelf {
     }
 
     /// How to start the next one: by itself, unless programs come faster than that takes.
-    pub(crate) fn way(&self) -> Way {
-        let in_a_hurry = self.last_miss.is_some_and(|at| at.elapsed() < HURRY);
-        if in_a_hurry { Way::Quickest } else { Way::Own }
+    pub(crate) fn way(&self, copies: Copies) -> Way {
+        let in_a_hurry = || self.last_miss.is_some_and(|at| at.elapsed() < HURRY);
+        let copied = match copies {
+            Copies::Never => false,
+            Copies::InAHurry => in_a_hurry(),
+            Copies::Always => true,
+        };
+        if copied { Way::Quickest } else { Way::Own }
     }
 
     /// How many are missing.

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::ByteSize;
+use sandbox::{ByteSize, Copies};
 use sandbox_store::Retention;
 
 use crate::callbacks::AddressPolicy;
@@ -76,6 +76,8 @@ pub(crate) struct Config {
     pub(crate) limit_local: bool,
     /// Whether runtimes are started before there are programs for them.
     pub(crate) warm: bool,
+    /// When they are copies of one.
+    pub(crate) warm_copies: Copies,
     /// Requests of one client, in the long run.
     pub(crate) requests_per_minute: u32,
     /// Requests of one client, all at once.

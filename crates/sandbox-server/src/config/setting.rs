@@ -59,6 +59,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("burst", "1000"),
     text("limit_local", "off"),
     text("warm", "on"),
+    text("warm_copies", "hurry"),
     text("wait_limit", "60s"),
     text("retention_age", "168h"),
     text("retention_size", "1G"),

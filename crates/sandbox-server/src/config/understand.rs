@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sandbox::{ByteSize, parse_duration};
+use sandbox::{ByteSize, Copies, parse_duration};
 use sandbox_store::Retention;
 
 use super::layers::Layer;
@@ -48,6 +48,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         burst: settled.read("burst", number)?,
         limit_local: settled.read("limit_local", switch)?,
         warm: settled.read("warm", switch)?,
+        warm_copies: settled.read("warm_copies", copies)?,
         wait_limit: settled.read("wait_limit", duration)?,
         retention: Retention {
             age: settled.read("retention_age", duration)?,
@@ -164,6 +165,15 @@ fn switch(text: &str) -> Result<bool, String> {
         "on" => Ok(true),
         "off" => Ok(false),
         _ => Err(format!("'{text}' is neither 'on' nor 'off'")),
+    }
+}
+
+fn copies(text: &str) -> Result<Copies, String> {
+    match text {
+        "never" => Ok(Copies::Never),
+        "hurry" => Ok(Copies::InAHurry),
+        "always" => Ok(Copies::Always),
+        _ => Err(format!("'{text}' is none of 'never', 'hurry' and 'always'")),
     }
 }
 

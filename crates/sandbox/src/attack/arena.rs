@@ -11,7 +11,7 @@ use super::judge::{self, Verdict};
 use super::list::{Attack, Program};
 use super::result::{AttackResult, Outcome};
 
-use crate::{ExecuteError, Sandbox, StartError};
+use crate::{ExecuteError, Sandbox, SandboxBuilder, StartError};
 
 /// Why attacks could not be tried at all.
 #[derive(Debug, thiserror::Error)]
@@ -43,6 +43,11 @@ enum NoReport {
 impl Arena {
     /// Sets up the canaries, and a sandbox with every wall.
     pub fn new() -> Result<Self, AttackError> {
+        Self::with(Sandbox::builder())
+    }
+
+    /// The same, with a sandbox that is to be set up so.
+    pub fn with(builder: SandboxBuilder) -> Result<Self, AttackError> {
         let runtimes = crate::Runtimes::load(None).map_err(StartError::from)?;
         let python: Option<PathBuf> = "python"
             .parse()
@@ -51,7 +56,7 @@ impl Arena {
             .map(|runtime| runtime.program().to_owned());
         let canaries = Canaries::set_up(python.as_deref())?;
         // A compiler that is attacked must run, also if the attack was compiled before.
-        let walled = Sandbox::builder().without_compile_cache().build()?;
+        let walled = builder.without_compile_cache().build()?;
         Ok(Self { walled, canaries })
     }
 

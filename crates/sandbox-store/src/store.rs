@@ -16,7 +16,7 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 /// for before.
 pub trait Store: Send + Sync {
     /// Remembers an accepted execution, as `queued` or as begun.
-    fn insert(&self, new: NewExecution) -> Answer<'_, Inserted>;
+    fn insert(&self, new: NewExecution) -> Answer<'static, Inserted>;
 
     /// An execution, whoever's it is: the caller checks that.
     fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>>;

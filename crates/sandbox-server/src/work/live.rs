@@ -102,6 +102,11 @@ impl Live {
         lock(&self.unstored).is_some()
     }
 
+    /// Whether somebody has begun to carry it out.
+    pub(super) fn is_begun(&self) -> bool {
+        lock(&self.started_at).is_some()
+    }
+
     /// What is still to be stored. Whoever takes it stores it, and says so.
     pub(super) fn take_unstored(&self) -> Option<NewExecution> {
         let new = lock(&self.unstored).take()?;

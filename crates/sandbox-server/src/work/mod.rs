@@ -63,6 +63,8 @@ pub(crate) struct Work {
     shared: Arc<Shared>,
     /// `None` once it was waited for.
     dispatcher: Mutex<Option<JoinHandle<()>>>,
+    /// Stores what takes long, until this is dropped.
+    keeper: JoinHandle<()>,
 }
 
 impl Work {
@@ -84,7 +86,8 @@ impl Work {
     ) -> Self {
         let shared = Arc::new(Shared::new(limits, sandbox, store, metrics));
         let dispatcher = tokio::spawn(worker::dispatch(Arc::clone(&shared)));
-        Self { shared, dispatcher: Mutex::new(Some(dispatcher)) }
+        let keeper = tokio::spawn(worker::store_what_takes_long(Arc::clone(&shared)));
+        Self { shared, dispatcher: Mutex::new(Some(dispatcher)), keeper }
     }
 
     /// Takes a request, or says why not. What was taken is carried out even if nobody waits for it.
@@ -244,6 +247,7 @@ impl Work {
 impl Drop for Work {
     /// Whoever did not shut down in order at least leaves no program running.
     fn drop(&mut self) {
+        self.keeper.abort();
         self.shared.queue.close();
         for live in self.shared.hub.all() {
             live.cancel.cancel();

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use sandbox::{Event, EventKind, ExecutionId, Report, Request, Status, with_causes};
 use sandbox_store::{Answer, Ending, Job, StoreError};
 use tokio::runtime::Handle;
+use tokio::time::MissedTickBehavior;
 
 use super::budget::Place;
 use super::live::{Live, Outcome, lock};
@@ -25,6 +26,9 @@ const STORE_AGAIN: [Duration; 4] = [
 
 /// After so long an execution is stored although nobody was told its id, so that it can be seen.
 const LONG_ENOUGH: Duration = Duration::from_millis(100);
+
+/// What is left to do after an execution waits so long: its client is to have the answer first.
+const ANSWER_TIME: Duration = Duration::from_millis(2);
 
 /// Counts an execution as in hand until it is dropped.
 struct InHand(Arc<Shared>);
@@ -95,7 +99,10 @@ pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, place: Plac
     let live = Arc::clone(live);
     tokio::spawn(async move {
         match ran {
-            Ok(ended) => settle(in_hand, live, ended).await,
+            Ok(ended) => {
+                tokio::time::sleep(ANSWER_TIME).await;
+                settle(in_hand, live, ended).await;
+            }
             Err(_) => after_panic(in_hand, live).await,
         }
     });
@@ -114,19 +121,35 @@ fn begin(shared: &Arc<Shared>, live: &Arc<Live>) -> Option<Request> {
 /// what a program does before its attempt is stored. One that nobody was told the id of needs no count:
 /// it would not be tried again. It is stored with its end, in one step, unless it takes longer.
 fn store_begin(shared: &Arc<Shared>, live: &Arc<Live>, started_at: DateTime<Utc>) {
+    if live.is_unstored() {
+        return;
+    }
     let (shared, live) = (Arc::clone(shared), Arc::clone(live));
     tokio::spawn(async move {
-        if live.is_unstored() {
-            tokio::time::sleep(LONG_ENOUGH).await;
-            if let Err(error) = store_unstored(&shared, &live).await {
-                tracing::error!(id = live.id, error = with_causes(&error), "not stored");
-            }
-        } else if let Err(error) = shared.store.begin(&live.id, started_at).await {
+        if let Err(error) = shared.store.begin(&live.id, started_at).await {
             tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
         }
         // Also if it failed, or if somebody else stored it: nobody waits for ever.
         live.set_begin_stored();
     });
+}
+
+/// Stores, for as long as the server runs, what was begun without being stored and takes long.
+pub(super) async fn store_what_takes_long(shared: Arc<Shared>) {
+    let mut looks = tokio::time::interval(LONG_ENOUGH);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        looks.tick().await;
+        let is_long = |live: &Arc<Live>| {
+            live.is_unstored() && live.is_begun() && live.accepted.elapsed() >= LONG_ENOUGH
+        };
+        for live in shared.hub.all().into_iter().filter(is_long) {
+            if let Err(error) = store_unstored(&shared, &live).await {
+                tracing::error!(id = live.id, error = with_causes(&error), "not stored");
+            }
+            live.set_begin_stored();
+        }
+    }
 }
 
 /// Stores an execution that was not stored when it was accepted, if nobody else does.
@@ -185,11 +208,15 @@ fn was_stopped(live: &Live, ended: &Report) -> bool {
 /// that was interrupted.
 fn tell(shared: &Shared, live: &Live, ended: &Report) -> (Told, Answer<'static, bool>) {
     let told = Told::of(ended);
-    if let Some(new) = live.take_unstored() {
-        // Nobody needs to wait: the store writes in the order of the calls.
-        drop(shared.store.insert(new));
-    }
-    let stored = store_end(shared, live, &told);
+    // The store writes in the order of the calls.
+    let inserted = live.take_unstored().map(|new| shared.store.insert(new));
+    let finished = store_end(shared, live, &told);
+    let stored = Box::pin(async move {
+        if let Some(inserted) = inserted {
+            inserted.await?;
+        }
+        finished.await
+    });
     // First this: whoever is told of the end has room for another one.
     shared.hub.make_room(live);
     live.end(Outcome::Reported(told.clone()));

@@ -116,7 +116,7 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn insert(&self, new: NewExecution) -> Answer<'_, Inserted> {
+    fn insert(&self, new: NewExecution) -> Answer<'static, Inserted> {
         self.write(move |connection| executions::insert(connection, &new))
     }
 

@@ -83,13 +83,20 @@ impl Writer {
 
     /// Has this done, whether or not the answer is waited for. It may be done a second time if the
     /// first time was undone.
+    ///
+    /// It stands in the line at once. The thread is called when the answer is waited for or let go of:
+    /// whoever keeps it for a moment has the processor to himself until then.
     pub(super) fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<'static, T> {
         let answered = self.give(work);
-        self.shared.called.notify_one();
-        answered.map(|answer| answer.unwrap_or(Err(StoreError::Closed))).boxed()
+        let call = Call(Arc::clone(&self.shared));
+        async move {
+            drop(call);
+            answered.await.unwrap_or(Err(StoreError::Closed))
+        }
+        .boxed()
     }
 
     /// Waits until everything is written that was given so far; nothing to wait for if it is already.
@@ -108,6 +115,15 @@ impl Writer {
         let (answer, answered) = oneshot::channel();
         lock(&self.shared.line).orders.push(Box::new(Write { work, made: None, answer }));
         answered
+    }
+}
+
+/// Calls the thread when it is dropped.
+struct Call(Arc<Shared>);
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.0.called.notify_one();
     }
 }
 

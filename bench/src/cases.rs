@@ -253,6 +253,7 @@ fn plan(payload: Payload) -> StagePlan {
         command,
         env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
         files: Vec::new(),
+        artefacts: std::sync::Arc::default(),
         directory: String::new(),
         stdin: Stdin::Empty,
         limits: limits.expect("ten seconds is in the range of CPU times"),

@@ -132,7 +132,7 @@ def go_quickly():
                 flush()
                 take_apart()
                 flush()
-                os._exit(0)
+                farewell()
         except BaseException:
             pass
         for name in known:
@@ -151,6 +151,14 @@ def go_quickly():
             if name not in known and isinstance(origin, str) and origin.endswith(".so"):
                 return False
         return True
+
+    def farewell():
+        """Says that all is done: whoever waits for the end need not wait for the kernel to clear up."""
+        try:
+            os.pread(0, 1, FAREWELL)
+        except OSError:
+            pass
+        os._exit(0)
 
     def flush():
         for stream in (sys.stdout, sys.stderr):
@@ -191,6 +199,9 @@ def go_quickly():
     modules["__main__"] = module_type("__main__")
     vars(modules["__main__"]).update(vars(frozen))
 
+
+# No file has this offset. See profiles/default.toml.
+FAREWELL = 0x7BA5E1F000000000
 
 SAMPLE = '''
 import sys

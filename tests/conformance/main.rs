@@ -14,6 +14,7 @@ mod events;
 mod files;
 mod floods;
 mod input;
+mod loaded;
 mod memory;
 mod metrics;
 mod network;

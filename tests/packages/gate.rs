@@ -69,6 +69,7 @@ fn visit(place: &HostPort, gate: Option<Gate>) -> String {
         command: ["/usr/bin/python3", "-c", CLIENT, &place.to_string()].map(str::to_owned).into(),
         env: BTreeMap::new(),
         files: Vec::new(),
+        artefacts: std::sync::Arc::default(),
         directory: String::new(),
         stdin: Stdin::Empty,
         limits: Limits::run(),

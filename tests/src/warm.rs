@@ -102,12 +102,28 @@ pub fn is_full(pool: &PoolFigures) -> bool {
         && kinds.all(|kind| kind.failure.is_none() && kind.ready >= kind.wanted)
 }
 
-/// The processes of this name that wait in sandboxes of this process.
+/// The processes of this name that wait in sandboxes of this process, or run there: the last program may not be
+/// taken down yet.
 pub fn members(name: &str) -> Vec<Member> {
+    let members = named(name).filter(|(_, is_inside)| *is_inside).map(|(process, _)| process);
+    members.filter_map(|process| Some(Member { way: way(&process)?, process })).collect()
+}
+
+/// The processes of this name that are copied into sandboxes.
+pub fn originals(name: &str) -> Vec<Process> {
+    named(name).filter(|(_, is_inside)| !is_inside).map(|(process, _)| process).collect()
+}
+
+/// The processes of this name, and whether each is the child of a sandbox's first one.
+fn named(name: &str) -> impl Iterator<Item = (Process, bool)> {
     let all = descendants();
-    let inits = |id: i32| all.iter().any(|process| process.id == id && is_first_inside(process));
-    let members = all.iter().filter(|process| process.name == name && inits(process.parent));
-    members.map(|process| Member { process: process.clone(), way: way(process) }).collect()
+    let inits: Vec<i32> =
+        all.iter().filter(|process| is_first_inside(process)).map(|process| process.id).collect();
+    let named: Vec<_> = all.into_iter().filter(|process| process.name == name).collect();
+    named.into_iter().map(move |process| {
+        let is_inside = inits.contains(&process.parent);
+        (process, is_inside)
+    })
 }
 
 /// Whether the process is the first one of a PID namespace.
@@ -119,8 +135,11 @@ fn is_first_inside(process: &Process) -> bool {
     ids.clone().count() > 1 && ids.next_back() == Some("1")
 }
 
-/// Copies have the library in them that makes copies.
-fn way(process: &Process) -> Way {
-    let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.id)).unwrap_or_default();
-    if maps.contains("fork.so") { Way::Copied } else { Way::Own }
+/// Copies have the library in them that makes copies. A process that is just ending has nothing in it.
+fn way(process: &Process) -> Option<Way> {
+    let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.id)).ok()?;
+    if maps.is_empty() {
+        return None;
+    }
+    Some(if maps.contains("fork.so") { Way::Copied } else { Way::Own })
 }

@@ -64,7 +64,7 @@ impl Sample {
 fn waiting(client: &mut Client) -> anyhow::Result<u64> {
     let answer = client.exchange(&request("GET", "/metrics", &[], b""))?;
     let text = String::from_utf8(answer.body).context("read the metrics")?;
-    let gauges = ["sandboxd_pool_ready", "sandboxd_warm_ready"];
+    let gauges = ["sandboxd_pool_ready", "sandboxd_pool_loaded", "sandboxd_warm_ready"];
     let lines = text.lines().filter(|line| gauges.iter().any(|gauge| line.starts_with(gauge)));
     let values =
         lines.map(|line| line.rsplit(' ').next().and_then(|value| value.parse::<u64>().ok()));

@@ -60,6 +60,8 @@ pub struct PoolFigures {
     pub wanted: usize,
     /// How many are ready now.
     pub ready: usize,
+    /// How many more are ready, each with a compiled program in it that was asked for more than once.
+    pub loaded: usize,
     /// Stages that got one prepared ahead, since the start.
     pub prepared_claims: u64,
     /// Stages that one had to be built for, since the start.

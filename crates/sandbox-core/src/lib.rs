@@ -48,8 +48,8 @@ pub use network::{InvalidNetworkPolicy, NetworkPolicy};
 pub use package::{EnvironmentName, InvalidEnvironmentName, InvalidPackage, PackageSpec};
 pub use path::{InvalidPath, RelativePath};
 pub use plan::{
-    CollectRule, CollectedFile, Ending, SkippedFile, StageOutcome, StagePlan, Start, Stdin,
-    StreamKind, TimeKind, Tree, WarmPlan,
+    Artefacts, CollectRule, CollectedFile, Ending, SkippedFile, StageOutcome, StagePlan, Start,
+    Stdin, StreamKind, TimeKind, Tree, WarmPlan,
 };
 pub use protection::{Protection, UnknownProtection};
 pub use report::{

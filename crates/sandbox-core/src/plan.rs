@@ -36,6 +36,8 @@ pub struct StagePlan {
     pub env: BTreeMap<String, String>,
     /// Files in the work directory at the start.
     pub files: Vec<InputFile>,
+    /// What a compile stage left there, beside them.
+    pub artefacts: Arc<Artefacts>,
     /// Directory to start in, below the work directory; empty for the work directory itself.
     pub directory: String,
     /// Standard input.
@@ -60,6 +62,35 @@ pub struct StagePlan {
     pub allow_missing: BTreeSet<Protection>,
     /// How often to sample usage.
     pub usage_interval: Option<Duration>,
+}
+
+/// What a compile stage left for the run stage.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Artefacts {
+    /// What they were made from and by, in one word, if they may be asked for again: equal words stand for
+    /// equal files.
+    pub key: Option<String>,
+    /// The files.
+    pub files: Vec<InputFile>,
+}
+
+impl StagePlan {
+    /// All files that are in the work directory at the start.
+    pub fn all_files(&self) -> impl Iterator<Item = &InputFile> {
+        self.files.iter().chain(&self.artefacts.files)
+    }
+}
+
+impl Artefacts {
+    /// What was brought back from a compile stage. The backend brings back plain names only; one that is
+    /// not cannot be placed again.
+    pub fn new(key: Option<String>, files: Vec<CollectedFile>) -> Self {
+        let files = files.into_iter().filter_map(|file| {
+            let CollectedFile { path, contents, executable } = file;
+            Some(InputFile { path: path.parse().ok()?, contents, executable })
+        });
+        Self { key, files: files.collect() }
+    }
 }
 
 /// A runtime that is started before its program is known, and waits for it. It then behaves as the stage's

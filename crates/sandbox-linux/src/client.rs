@@ -239,7 +239,8 @@ impl Drop for Launcher {
 
 impl Slot {
     /// Sends an order. Descriptors: the workspace's content if there is some, then a mount per volume.
-    /// Says whether the program-to-be carries it out itself, and so places its own files.
+    /// Says whether the program-to-be carries it out itself: it then places its own files, and nobody says that
+    /// it starts.
     pub fn send(
         &self,
         order: &Order<'_>,
@@ -256,6 +257,12 @@ impl Slot {
         // Init does not stand between the order and the program's start.
         socket::send(self.socket.as_fd(), order_message::BEGUN, &[]).at("tell init of an order")?;
         Ok(true)
+    }
+
+    /// Has files placed before there is a program, and waits until they are.
+    pub fn place(&self, order: &Order<'_>) -> Result<(), LaunchError> {
+        order_message::send(self.orders.as_fd(), order, &[])?;
+        expect(self.socket.as_fd(), |notice| matches!(notice, Notice::Placed)).map(drop)
     }
 
     /// Sends the program that a runtime in this slot waits for.

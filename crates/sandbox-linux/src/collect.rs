@@ -35,7 +35,7 @@ pub struct Collected {
 
 /// Reads the files that fit the rule, but for those that are still as they were `placed`: what went in
 /// is not what came out.
-pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule, placed: &[InputFile]) -> Collected {
+pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule, placed: &[&InputFile]) -> Collected {
     let mut walk = Walk {
         rule,
         placed,
@@ -57,7 +57,7 @@ pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule, placed: &[InputFile]) -
 
 struct Walk<'a> {
     rule: &'a CollectRule,
-    placed: &'a [InputFile],
+    placed: &'a [&'a InputFile],
     found: Collected,
     bytes_left: u64,
     names: usize,
@@ -245,6 +245,7 @@ mod tests {
         std::fs::write(folder.path().join("same"), b"before").unwrap();
         std::fs::write(folder.path().join("changed"), b"after!").unwrap();
         let work = open(folder.path(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let placed: Vec<&InputFile> = placed.iter().collect();
         let found = collect(work.as_fd(), &rule("**", 100, 10), &placed);
         assert_eq!(found.files.len(), 1);
         assert_eq!(found.files[0].path, "changed");

@@ -66,8 +66,8 @@ pub struct OrderWorkspace {
     pub has_content: bool,
 }
 
-/// One program to run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One program to run. Without arguments there is none yet, and files are placed for one to come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order<'a> {
     /// Program and arguments.
     pub argv: Vec<&'a str>,
@@ -391,6 +391,8 @@ pub enum Notice {
     /// A process of a slot stands inside every wall and waits to become the program. Descriptor, if there
     /// is a filter: its notifications.
     Confined,
+    /// The files of an order without a program are placed.
+    Placed,
     /// The program is about to start. Descriptor, if there is a filter that was not told of yet: its
     /// notifications.
     Starting,
@@ -436,6 +438,7 @@ impl Notice {
             Self::Gate => writer.number(8),
             Self::Workspace => writer.number(9),
             Self::Confined => writer.number(10),
+            Self::Placed => writer.number(11),
         };
         writer.finish()
     }
@@ -456,6 +459,7 @@ impl Notice {
             8 => Self::Gate,
             9 => Self::Workspace,
             10 => Self::Confined,
+            11 => Self::Placed,
             _ => return Err(Malformed),
         })
     }

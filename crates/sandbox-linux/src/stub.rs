@@ -1,14 +1,14 @@
 //! A process that stands inside every wall before there is a program, and then only has to become it.
 //!
 //! A copy of init, made ahead: what is left on an order is to place its files, enter a directory, take
-//! limits and exec.
+//! limits and exec. Files that are known before the program is can be placed before.
 
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
-use crate::order::Notice;
-use crate::order_message::OrderMessage;
+use crate::order::{Notice, Order};
+use crate::order_message::{self, OrderMessage};
 use crate::place;
 use crate::program::{self, Confinement, Program};
 use crate::socket;
@@ -55,17 +55,39 @@ fn wait(
     orders: BorrowedFd<'_>,
     supervisor: BorrowedFd<'_>,
 ) -> Result<(), StepError> {
-    let starting = Notice::Starting.encode();
     let listener = program::confine(confinement, supervisor, || Ok(()))?;
     program::tell(supervisor, &Notice::Confined.encode(), listener.as_ref())?;
     drop(listener);
-    let Some(message) = socket::receive(orders).at("wait for the program")? else { return Ok(()) };
-    let message = OrderMessage::open(message)?;
-    let order = message.read()?;
-    // In the program's name: what it brings is its own, and counts against its limits.
-    place::write_files(&order)?;
-    let program = Program::new(&order)?;
-    program.settle()?;
-    program::tell(supervisor, &starting, None)?;
-    Err(program.execute(started))
+    rehearse();
+    while let Some(message) = socket::receive(orders).at("wait for the program")? {
+        let message = OrderMessage::open(message)?;
+        let order = message.read()?;
+        // In the program's name: what it brings is its own, and counts against its limits.
+        place::write_files(&order)?;
+        if order.argv.is_empty() {
+            program::tell(supervisor, &Notice::Placed.encode(), None)?;
+            continue;
+        }
+        let program = Program::new(&order)?;
+        program.settle()?;
+        return Err(program.execute(started));
+    }
+    Ok(())
+}
+
+/// Goes the way that an order takes, up to the program: a copy of a process has its memory only when it touches it,
+/// and that would be while somebody waits. It is no matter if it fails.
+fn rehearse() {
+    let sample = Order { argv: vec!["/bin/true"], env: vec!["PATH=/bin"], ..Order::default() };
+    let received = socket::pair().and_then(|(ours, theirs)| {
+        let _ = order_message::send(ours.as_fd(), &sample, &[]);
+        socket::receive(theirs.as_fd())
+    });
+    if let Ok(Some(message)) = received
+        && let Ok(message) = OrderMessage::open(message)
+        && let Ok(order) = message.read()
+        && let Ok(program) = Program::new(&order)
+    {
+        let _ = program.settle();
+    }
 }

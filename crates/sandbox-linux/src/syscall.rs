@@ -292,6 +292,17 @@ pub(crate) fn next_signal(set: &libc::sigset_t) -> i32 {
     }
 }
 
+/// A descriptor on which those of these signals arrive that are blocked.
+pub(crate) fn signal_descriptor(set: &libc::sigset_t) -> Result<OwnedFd, Errno> {
+    // SAFETY: signalfd demands a valid set; -1 makes a new descriptor.
+    let descriptor = unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
+    if descriptor == -1 {
+        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
+    }
+    // SAFETY: the descriptor is new and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
 /// Microseconds of CPU time that a process has used so far.
 pub(crate) fn cpu_micros_of(process: Pid) -> u64 {
     let mut clock: libc::clockid_t = 0;

@@ -13,10 +13,12 @@
 //! After many packets of one stream in a row there is no order left to lose: the stream then goes back
 //! to an ordinary pipe, read in bulk, and order is kept as well as the reader is quick.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
+
+use crate::syscall;
 
 /// What was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +56,7 @@ impl WriteOrder {
     pub fn new(readers: [BorrowedFd<'_>; 2]) -> Result<Self, Errno> {
         let ours = signal_set()?;
         let mask_before = block(&ours)?;
-        let order = queue_of(&ours).map(|queue| Self {
+        let order = syscall::signal_descriptor(&ours).map(|queue| Self {
             readers: readers.map(|reader| reader.as_raw_fd()),
             queue,
             mask_before,
@@ -164,16 +166,6 @@ fn block(set: &libc::sigset_t) -> Result<libc::sigset_t, Errno> {
 fn set_mask(set: &libc::sigset_t) {
     // SAFETY: pthread_sigmask demands a valid set and allows no place for the old one.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) };
-}
-
-fn queue_of(set: &libc::sigset_t) -> Result<OwnedFd, Errno> {
-    // SAFETY: signalfd demands a valid set; -1 makes a new descriptor.
-    let queue = unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
-    if queue == -1 {
-        return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
-    }
-    // SAFETY: the descriptor is new and nobody else owns it.
-    Ok(unsafe { OwnedFd::from_raw_fd(queue) })
 }
 
 fn send_signal_at_every_write(reader: BorrowedFd<'_>) -> Result<(), Errno> {

@@ -4,10 +4,11 @@
 //! the layers. So two equal plans give equal results, and the second one need not be carried out. What
 //! user code can influence of an entry is what it was made from, which is also what it is found by.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox_core::{
-    Ending, Isolation, Observer, StageFigures, StageOutcome, StagePlan, StreamKind,
+    Artefacts, Ending, Isolation, Observer, StageFigures, StageOutcome, StagePlan, StreamKind,
 };
 
 use crate::runtime::Runtime;
@@ -40,29 +41,33 @@ pub(crate) fn key(runtime: &Runtime, isolation: Isolation, plan: &StagePlan) -> 
     key.finish()
 }
 
-/// What is worth keeping of a stage: all of a success, whole.
-pub(crate) fn keep(outcome: &StageOutcome) -> Option<Compiled> {
+/// What is worth keeping of a stage: all of a success, whole. Its files are then there and not in the outcome.
+pub(crate) fn keep(key: &Key, outcome: &mut StageOutcome) -> Option<Arc<Compiled>> {
     let whole = !outcome.stdout_truncated && !outcome.stderr_truncated;
     let good = outcome.ending == Ending::Exited(0) && !outcome.files.is_empty();
-    (good && whole && outcome.skipped.is_empty()).then(|| Compiled {
-        files: outcome.files.clone(),
-        stdout: outcome.stdout.clone(),
-        stderr: outcome.stderr.clone(),
-        output: outcome.output.clone(),
+    (good && whole && outcome.skipped.is_empty()).then(|| {
+        let files = std::mem::take(&mut outcome.files);
+        Arc::new(Compiled {
+            artefacts: Arc::new(Artefacts::new(Some(key.to_string()), files)),
+            stdout: outcome.stdout.clone(),
+            stderr: outcome.stderr.clone(),
+            output: outcome.output.clone(),
+        })
     })
 }
 
 /// Whether what was kept is allowed to the plan at hand, whose limits may be tighter.
 pub(crate) fn fits(compiled: &Compiled, plan: &StagePlan) -> bool {
-    let total: u64 = compiled.files.iter().map(|file| file.contents.len() as u64).sum();
+    let files = &compiled.artefacts.files;
+    let total: u64 = files.iter().map(|file| file.contents.len() as u64).sum();
     let printed = compiled.stdout.len() + compiled.stderr.len();
     total <= plan.collect.total.as_u64() && printed as u64 <= plan.limits.output().as_u64()
 }
 
 /// The stage as if it had run: what the compiler said is said again.
-pub(crate) fn replay(compiled: Compiled, observer: &mut dyn Observer) -> StageOutcome {
-    let Compiled { files, stdout, stderr, output } = compiled;
-    for (stream, bytes) in [(StreamKind::Stdout, &stdout), (StreamKind::Stderr, &stderr)] {
+pub(crate) fn replay(compiled: &Compiled, observer: &mut dyn Observer) -> StageOutcome {
+    let Compiled { stdout, stderr, output, .. } = compiled;
+    for (stream, bytes) in [(StreamKind::Stdout, stdout), (StreamKind::Stderr, stderr)] {
         if !bytes.is_empty() {
             observer.output(stream, bytes);
         }
@@ -70,12 +75,12 @@ pub(crate) fn replay(compiled: Compiled, observer: &mut dyn Observer) -> StageOu
     StageOutcome {
         ending: Ending::Exited(0),
         figures: StageFigures::default(),
-        stdout,
-        stderr,
-        output,
+        stdout: stdout.clone(),
+        stderr: stderr.clone(),
+        output: output.clone(),
         stdout_truncated: false,
         stderr_truncated: false,
-        files,
+        files: Vec::new(),
         skipped: Vec::new(),
         workspace: None,
         enforced: Vec::new(),

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use chrono::Utc;
 use sandbox_core::{
-    Acceptance, Backend, BackendError, CancelToken, CollectedFile, ExecutionId, Observer, Report,
-    Request, SkippedFile, Stage, StageOutcome, StagePlan, Tree, WorkspaceReport, with_causes,
+    Acceptance, Artefacts, Backend, BackendError, CancelToken, ExecutionId, InputFile, Observer,
+    Report, Request, SkippedFile, Stage, StageOutcome, StagePlan, Tree, WorkspaceReport,
+    with_causes,
 };
 
 use crate::environment::{self, Installed};
@@ -138,26 +139,26 @@ impl Engine {
         job: &Job,
         claim: Option<&Claim>,
         results: &mut Vec<StageResult>,
-        to_keep: &mut Option<(Key, Compiled)>,
+        to_keep: &mut Option<(Key, Arc<Compiled>)>,
         events: &mut Events<'_>,
         cancel: &CancelToken,
     ) -> Result<(), Stop> {
-        let mut artefacts = Vec::new();
+        let mut artefacts = Arc::default();
         let installed = self.install_packages(job, events, cancel)?;
         let installed = installed.as_ref();
         if job.runtime.compiles() {
             let surroundings = self.surroundings(job, Stage::Compile, installed, events, cancel)?;
             let plan = plan::compile(&job.runtime, &job.request, surroundings)
                 .expect("a runtime that compiles has a compile stage");
-            let mut compiled = self.compile(job, plan, to_keep, events, cancel)?;
+            let (mut compiled, left) = self.compile(job, plan, to_keep, events, cancel)?;
             let succeeded = compiled.succeeded();
-            artefacts = std::mem::take(&mut compiled.outcome.files);
+            artefacts = left;
             let skipped = std::mem::take(&mut compiled.outcome.skipped);
             results.push(compiled);
             if !succeeded {
                 return Ok(());
             }
-            refuse_empty(&artefacts, &skipped)?;
+            refuse_empty(&artefacts.files, &skipped)?;
         }
         let surroundings = self.surroundings(job, Stage::Run, installed, events, cancel)?;
         let mut plan = plan::run(&job.runtime, &job.request, artefacts, surroundings);
@@ -246,26 +247,38 @@ impl Engine {
         &self,
         job: &Job,
         plan: StagePlan,
-        to_keep: &mut Option<(Key, Compiled)>,
+        to_keep: &mut Option<(Key, Arc<Compiled>)>,
         events: &mut Events<'_>,
         cancel: &CancelToken,
-    ) -> Result<StageResult, Stop> {
+    ) -> Result<(StageResult, Arc<Artefacts>), Stop> {
         let cache = match &self.store {
             Ok(store) if self.remembers_compiled => store.compiled(),
-            _ => return self.run_stage(job, plan, events, cancel),
+            _ => {
+                let mut result = self.run_stage(job, plan, events, cancel)?;
+                let files = std::mem::take(&mut result.outcome.files);
+                return Ok((result, Arc::new(Artefacts::new(None, files))));
+            }
         };
         let key = compile_cache::key(&job.runtime, self.backend.isolation(), &plan);
         if let Some(known) = cache.get(&key).filter(|known| compile_cache::fits(known, &plan)) {
-            return self.around_stage(job, plan, events, cancel, true, |_, observer| {
-                Ok(compile_cache::replay(known, observer))
-            });
+            let result = self.around_stage(job, plan, events, cancel, true, |_, observer| {
+                Ok(compile_cache::replay(&known, observer))
+            })?;
+            return Ok((result, Arc::clone(&known.artefacts)));
         }
-        self.around_stage(job, plan, events, cancel, false, |plan, observer| {
-            let outcome = self.backend.run(plan, observer, cancel)?;
-            // As the compiler said it, which is not how it is told where a template was used.
-            *to_keep = compile_cache::keep(&outcome).map(|compiled| (key, compiled));
-            Ok(outcome)
-        })
+        let mut result =
+            self.around_stage(job, plan, events, cancel, false, |plan, observer| {
+                let mut outcome = self.backend.run(plan, observer, cancel)?;
+                // As the compiler said it, which is not how it is told where a template was used.
+                *to_keep = compile_cache::keep(&key, &mut outcome).map(|compiled| (key, compiled));
+                Ok(outcome)
+            })?;
+        let files = std::mem::take(&mut result.outcome.files);
+        let artefacts = match to_keep {
+            Some((_, compiled)) => Arc::clone(&compiled.artefacts),
+            None => Arc::new(Artefacts::new(None, files)),
+        };
+        Ok((result, artefacts))
     }
 
     fn run_stage(
@@ -338,7 +351,7 @@ fn stop_for(stage: Stage, error: BackendError) -> Stop {
 }
 
 /// A compiler that ends well leaves something, unless what it left cannot be brought back.
-fn refuse_empty(artefacts: &[CollectedFile], skipped: &[SkippedFile]) -> Result<(), Stop> {
+fn refuse_empty(artefacts: &[InputFile], skipped: &[SkippedFile]) -> Result<(), Stop> {
     if !artefacts.is_empty() {
         return Ok(());
     }
@@ -355,8 +368,8 @@ mod tests {
     use crate::scripted::{Scripted, exited, outcome};
     use crate::{Refusal, StageReport};
     use sandbox_core::{
-        Ending, Event, EventKind, MissingProtection, Protection, StageOutcome, Status, StreamKind,
-        UsageSample,
+        CollectedFile, Ending, Event, EventKind, MissingProtection, Protection, StageOutcome,
+        Status, StreamKind, UsageSample,
     };
     use std::sync::Mutex;
 
@@ -424,7 +437,7 @@ mod tests {
     #[test]
     fn artefacts_are_handed_to_the_run_stage_and_not_to_the_report() {
         let scripted = Scripted::new().then_ends(leaving("out")).then(|plan, _, _| {
-            let out = plan.files.last().unwrap();
+            let out = plan.artefacts.files.last().unwrap();
             assert_eq!((out.path.as_str(), out.executable), ("out", true));
             assert_eq!(out.contents, b"machine code");
             assert_eq!(plan.command, ["./out"]);

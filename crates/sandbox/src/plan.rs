@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sandbox_core::{
-    ByteSize, CollectRule, CollectedFile, Gate, InputFile, InvalidRequest, Limits, NetworkPolicy,
+    Artefacts, ByteSize, CollectRule, Gate, InputFile, InvalidRequest, Limits, NetworkPolicy,
     RelativePath, Request, Stage, StagePlan, Stdin, Tree, WarmPlan,
 };
 
@@ -103,6 +103,7 @@ pub(crate) fn compile(
         env,
         collect: artefacts(compile, &files, &limits, &run_limits(recipe, request)),
         files,
+        artefacts: Arc::default(),
         directory: String::new(),
         stdin: Stdin::Empty,
         limits,
@@ -122,7 +123,7 @@ pub(crate) fn compile(
 pub(crate) fn run(
     runtime: &Runtime,
     request: &Request,
-    artefacts: Vec<CollectedFile>,
+    artefacts: Arc<Artefacts>,
     surroundings: Surroundings,
 ) -> StagePlan {
     let recipe = runtime.recipe();
@@ -153,7 +154,8 @@ pub(crate) fn run(
         stage: Stage::Run,
         command,
         env,
-        files: with_artefacts(files, artefacts),
+        files: beside(files, &artefacts),
+        artefacts,
         directory: request.workdir().map_or_else(String::new, ToString::to_string),
         stdin: take_stdin(request),
         network: request.network(),
@@ -213,6 +215,7 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
         command: layer.command.expand(&values),
         env: environment(runtime, &Variables::new(), &values),
         files: Vec::new(),
+        artefacts: Arc::default(),
         directory: String::new(),
         stdin: Stdin::Empty,
         network: NetworkPolicy::None,
@@ -261,6 +264,7 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
         command: step.command,
         env,
         files: step.files,
+        artefacts: Arc::default(),
         directory: String::new(),
         stdin: Stdin::Empty,
         network: NetworkPolicy::None,
@@ -422,22 +426,10 @@ fn collected(request: &Request, limits: &Limits) -> CollectRule {
 }
 
 /// An artefact takes the place of a file of the same name, as it did in the compile stage.
-fn with_artefacts(files: Vec<InputFile>, artefacts: Vec<CollectedFile>) -> Vec<InputFile> {
-    let artefacts: Vec<InputFile> = artefacts
-        .into_iter()
-        // The backend brings back plain names only; one that is not cannot be placed again.
-        .filter_map(|file| {
-            Some(InputFile {
-                path: file.path.parse().ok()?,
-                contents: file.contents,
-                executable: file.executable,
-            })
-        })
-        .collect();
+fn beside(files: Vec<InputFile>, artefacts: &Artefacts) -> Vec<InputFile> {
+    let artefacts = &artefacts.files;
     let replaced = |file: &InputFile| artefacts.iter().any(|other| other.path == file.path);
-    let mut all: Vec<InputFile> = files.into_iter().filter(|file| !replaced(file)).collect();
-    all.extend(artefacts);
-    all
+    files.into_iter().filter(|file| !replaced(file)).collect()
 }
 
 fn take_stdin(request: &Request) -> Stdin {
@@ -459,6 +451,7 @@ fn megabytes(size: ByteSize) -> u64 {
 mod tests {
     use super::*;
     use crate::runtime::tests::{of_text, unprobed as built_in};
+    use sandbox_core::CollectedFile;
     use sandbox_core::{Protection, RequestBuilder, Volume};
     use std::io::Read;
     use std::time::Duration;
@@ -490,7 +483,7 @@ expected = ""
     }
 
     fn paths(plan: &StagePlan) -> Vec<&str> {
-        plan.files.iter().map(|file| file.path.as_str()).collect()
+        plan.all_files().map(|file| file.path.as_str()).collect()
     }
 
     #[test]
@@ -498,7 +491,7 @@ expected = ""
         let request = build(Request::builder("python").code("1").file("data.txt", "x"));
         let runtime = unprobed("python");
         assert!(compile(&runtime, &request, Surroundings::default()).is_none());
-        let plan = run(&runtime, &request, Vec::new(), Surroundings::default());
+        let plan = run(&runtime, &request, Arc::default(), Surroundings::default());
         assert_eq!(plan.command, ["/usr/bin/the-python", "main.py"]);
         assert_eq!(paths(&plan), ["main.py", "data.txt"]);
         assert_eq!(plan.files[0].contents, b"1");
@@ -520,7 +513,7 @@ expected = ""
     fn without_code_text_the_first_file_is_the_entry() {
         let builder = Request::builder("python").file("app/start.py", "").file("a.py", "");
         let request = build(builder.args(["-x", "y"]).env("LANG", "C").env("MINE", "{entry}"));
-        let plan = run(&unprobed("python"), &request, Vec::new(), Surroundings::default());
+        let plan = run(&unprobed("python"), &request, Arc::default(), Surroundings::default());
         assert_eq!(plan.command, ["/usr/bin/the-python", "app/start.py", "-x", "y"]);
         assert_eq!((plan.env["LANG"].as_str(), plan.env["MINE"].as_str()), ("C", "{entry}"));
     }
@@ -551,7 +544,7 @@ expected = ""
         assert!(plan.volumes.is_empty() && !plan.env.contains_key("A"));
         assert_eq!(plan.limits, Limits::compile());
         assert!(plan.usage_interval.is_none());
-        let plan = run(&unprobed("c"), &request, Vec::new(), Surroundings::default());
+        let plan = run(&unprobed("c"), &request, Arc::default(), Surroundings::default());
         assert!(matches!(&plan.stdin, Stdin::Bytes(bytes) if bytes == b"in"));
         assert_eq!(plan.network, NetworkPolicy::Localhost);
         assert_eq!((plan.volumes.len(), plan.env["A"].as_str()), (1, "b"));
@@ -565,11 +558,13 @@ expected = ""
         let request = build(Request::builder("c").code("").file("program", "old"));
         let artefact =
             CollectedFile { path: "program".into(), contents: b"new".to_vec(), executable: true };
-        let plan = run(&unprobed("c"), &request, vec![artefact], Surroundings::default());
+        let artefacts = Arc::new(Artefacts::new(None, vec![artefact]));
+        let plan = run(&unprobed("c"), &request, artefacts, Surroundings::default());
         assert_eq!(plan.command, ["./program"]);
         assert_eq!(paths(&plan), ["main.c", "program"]);
-        assert_eq!(plan.files[1].contents, b"new");
-        assert!(plan.files[1].executable && !plan.files[0].executable);
+        let files: Vec<&InputFile> = plan.all_files().collect();
+        assert_eq!(files[1].contents, b"new");
+        assert!(files[1].executable && !files[0].executable);
     }
 
     #[test]
@@ -577,7 +572,7 @@ expected = ""
         let command = |language: &str, file: &str, directory: &str| {
             let builder = Request::builder(language).file(file, "").workdir(directory);
             let plan =
-                run(&unprobed(language), &build(builder), Vec::new(), Surroundings::default());
+                run(&unprobed(language), &build(builder), Arc::default(), Surroundings::default());
             assert_eq!(plan.directory, directory);
             plan.command.last().unwrap().clone()
         };
@@ -650,7 +645,7 @@ expected = ""
     fn a_reader_moves_into_the_run_stage() {
         let stdin = Stdin::from_reader(&b"typed"[..]);
         let request = build(Request::builder("python").code("").stdin(stdin));
-        let plan = run(&unprobed("python"), &request, Vec::new(), Surroundings::default());
+        let plan = run(&unprobed("python"), &request, Arc::default(), Surroundings::default());
         let Stdin::Reader(reader) = plan.stdin else {
             panic!("the reader was lost");
         };

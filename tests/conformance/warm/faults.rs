@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use sandbox::{Request, RequestBuilder, Sandbox, Start};
-use sandbox_tests::process::descendants;
+use sandbox_tests::process::{Process, descendants};
 use sandbox_tests::wait::wait_for;
-use sandbox_tests::warm::{Member, Way, execute_warm, members, prime};
+use sandbox_tests::warm::{Member, Way, execute_warm, members, originals, prime};
 
 use super::pool::{hello, only_kind, says_hello, start};
 
@@ -24,11 +24,15 @@ fn survives_the_death_of_members(
         member.process.kill();
     }
     // Nobody waits for it while its sandbox does.
-    let is_dead = |member: &Member| {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", member.process.id));
-        member.process.state == 'Z' && threads.is_ok_and(|threads| threads.count() == 1)
+    let is_dead = |process: &Process| {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", process.id));
+        process.state == 'Z' && threads.is_ok_and(|threads| threads.count() == 1)
     };
-    let are_dead = || members(name).iter().all(is_dead).then_some(());
+    let are_dead = || {
+        let all = descendants();
+        let now = |member: &Member| all.iter().find(|process| process.id == member.process.id);
+        doomed.iter().filter_map(now).all(is_dead).then_some(())
+    };
     assert!(wait_for(PATIENCE, are_dead).is_some(), "a process outlives SIGKILL");
     for _ in 0..3 {
         says_hello(sandbox, request());
@@ -61,11 +65,7 @@ fn a_node_that_died_while_it_waited_is_given_to_nobody() {
 fn the_death_of_the_runtime_that_is_copied_harms_nobody() {
     let sandbox = copies();
     prime(&sandbox, hello);
-    let waiting: Vec<i32> = members("python3").iter().map(|member| member.process.id).collect();
-    let all = descendants();
-    let originals =
-        all.iter().filter(|other| other.name == "python3" && !waiting.contains(&other.id));
-    let originals: Vec<_> = originals.collect();
+    let originals = originals("python3");
     assert_eq!(originals.len(), 1, "{originals:?}");
     originals[0].kill();
     std::thread::scope(|scope| {

@@ -14,6 +14,7 @@
 //!   not finalised at the end: those modules are never taken apart.
 
 mod apart;
+mod farewell;
 mod faults;
 mod others;
 mod pool;

@@ -3,11 +3,14 @@
 //! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
 //! (`host`), slots (`slots`) ready before they are needed (`pool`, `stock`, `refill`), some with a runtime that waits in
 //! them (`warm`, `shelf`), a plan turned into an order (`order`), the loop that watches one sandbox
-//! (`supervise`), the one way out of it that a plan can have (`gate`), and the verdict over how it ended
-//! (`verdict`). What was used is taken down (`retire`).
+//! (`supervise`), a runtime's word that it ends (`leave`), the one way out of it that a plan can have (`gate`), and the verdict over how it ended
+//! (`verdict`). What was used is taken down (`retire`), a moment
+//! later (`bell`).
 
+mod bell;
 mod gate;
 mod host;
+mod leave;
 mod order;
 mod originals;
 mod output;

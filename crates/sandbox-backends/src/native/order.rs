@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sandbox_core::{
-    BackendError, NetworkPolicy, Protection, StagePlan, Start, Tree, Volume, VolumeAccess,
-    with_causes,
+    Artefacts, BackendError, InputFile, NetworkPolicy, Protection, StagePlan, Start, Tree, Volume,
+    VolumeAccess, with_causes,
 };
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::Notifications;
@@ -28,6 +28,8 @@ pub(crate) struct Running<'a> {
     pub(crate) streams: Streams,
     /// What a runtime that waited must not find on its standard input before it has its program.
     pub(crate) feed: Option<Feed>,
+    /// Whether nobody will say when the program starts: it does so at once.
+    pub(crate) has_begun: bool,
     /// Bytes that the program's process writes before it is the program.
     pub(crate) placed: u64,
     pub(crate) oom: Option<OomWatch>,
@@ -52,6 +54,9 @@ pub(crate) fn send<'a>(
         Streams::listen(pipes).map_err(|error| failed("listen to the program's output", error))?;
     let env = environment(plan);
     let mut order = order(host, plan, &env);
+    if slot.is_loaded {
+        order.files = plan.files.iter().map(order_file).collect();
+    }
     let sent = if slot.start == Start::Warm {
         // Its volumes are there, and its size and limits are set.
         order.adopts = slot.copy;
@@ -63,13 +68,13 @@ pub(crate) fn send<'a>(
         let content = plan.workspace.as_ref().and_then(|workspace| workspace.content.as_ref());
         slot.slot.send(&order, content.map(AsFd::as_fd), &mounts)
     };
-    let places_files = sent.map_err(|error| failed("start the sandbox", error))?;
-    let placed = plan.files.iter().map(|file| file.contents.len() as u64).sum();
+    let has_begun = sent.map_err(|error| failed("start the sandbox", error))?;
+    let placed = plan.all_files().map(|file| file.contents.len() as u64).sum();
     if slot.start != Start::Warm {
         feed.take().map_or(Ok(()), Feed::begin)?;
     }
-    let placed = if places_files { placed } else { 0 };
-    Ok(Running { slot, streams, feed, placed, oom, denied_calls })
+    let placed = if has_begun { placed } else { 0 };
+    Ok(Running { slot, streams, feed, has_begun, placed, oom, denied_calls })
 }
 
 /// Starts a runtime that is to wait for its program.
@@ -84,6 +89,12 @@ pub(crate) fn start_waiting(
     let order = Order { waits: true, ..order(host, plan, &env) };
     let sent = ready.slot.send(&order, None, &mounts);
     sent.map(|_| ()).map_err(|error| failed("start the runtime", error))
+}
+
+/// Places files in a slot before there is a program for it.
+pub(crate) fn load(ready: &ReadySlot, artefacts: &Artefacts) -> Result<(), LaunchError> {
+    let files = artefacts.files.iter().map(order_file).collect();
+    ready.slot.place(&Order { files, ..Order::default() })
 }
 
 /// Starts a runtime that is to be copied.
@@ -117,15 +128,7 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         argv: plan.command.iter().map(String::as_str).collect(),
         env: env.iter().map(String::as_str).collect(),
         directory: &plan.directory,
-        files: plan
-            .files
-            .iter()
-            .map(|file| OrderFile {
-                path: file.path.as_str(),
-                contents: &file.contents,
-                executable: file.executable,
-            })
-            .collect(),
+        files: plan.all_files().map(order_file).collect(),
         disk_bytes: plan.limits.disk().as_u64(),
         disk_inodes: plan.limits.inodes(),
         rlimits,
@@ -138,6 +141,10 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         waits: false,
         adopts: 0,
     }
+}
+
+fn order_file(file: &InputFile) -> OrderFile<'_> {
+    OrderFile { path: file.path.as_str(), contents: &file.contents, executable: file.executable }
 }
 
 /// What is shown and where, in the order in which it was opened.

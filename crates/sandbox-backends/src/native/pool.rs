@@ -11,14 +11,19 @@ use std::time::{Duration, Instant};
 
 use sandbox_core::{BackendError, Limits, PoolFigures, StagePlan, Start, WarmFigures};
 use sandbox_linux::SlotKind;
+use sandbox_linux::seccomp::Notifications;
 
+use super::bell::Bell;
 use super::host::Host;
 use super::refill::Shared;
 use super::retire::{Retirement, is_closed};
 use super::slots::{Maker, ReadySlot, Tools, launch_failed};
-use super::stock::{State, Supply};
+use super::stock::{REFILL_PAUSE, State, Supply};
 use super::warm::Way;
 use super::{NativeOptions, Spare, warm};
+
+/// An execution that has ended leaves the CPU to the answer for so long.
+const ANSWER_TIME: Duration = Duration::from_millis(1);
 
 /// A slot in use. However its use ends, it is then taken down.
 pub(crate) struct Lease<'a> {
@@ -28,6 +33,8 @@ pub(crate) struct Lease<'a> {
 }
 
 pub(crate) struct Pool {
+    /// First, so that nobody is called any more when the others go.
+    bell: Bell,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
     retirement: Arc<Retirement>,
@@ -67,7 +74,13 @@ impl Pool {
             }
         }
         let (prepared_claims, built_claims) = (AtomicU64::new(0), AtomicU64::new(0));
-        Ok(Self { shared, threads, retirement, prepared_claims, built_claims })
+        let (woken, reminded) = (Arc::clone(&shared), Arc::clone(&retirement));
+        let bell = Bell::start(move || {
+            reminded.remind();
+            woken.wanted.notify_one();
+            woken.warm_wanted.notify_one();
+        })?;
+        Ok(Self { bell, shared, threads, retirement, prepared_claims, built_claims })
     }
 
     pub(crate) fn starts_runtimes_ahead(&self) -> bool {
@@ -82,10 +95,11 @@ impl Pool {
     /// A slot for one stage: one in which its runtime waits, a spare one, the one that is nearly there, or
     /// one made for it.
     pub(crate) fn claim(&self, plan: &StagePlan) -> Result<Lease<'_>, BackendError> {
-        if let Some(ready) = self.take_warm(plan) {
-            return Ok(self.lease(ready, Start::Warm));
+        match self.take_warm(plan) {
+            Some((ready, Start::Prepared)) => Ok(self.lease_prepared(ready)),
+            Some((ready, start)) => Ok(self.lease(ready, start)),
+            None => self.claim_any(),
         }
-        self.claim_any()
     }
 
     /// A slot in which nothing runs yet.
@@ -96,10 +110,7 @@ impl Pool {
                 Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
                     self.retirement.discard(ready.slot);
                 }
-                Some(ready) => {
-                    self.prepared_claims.fetch_add(1, Ordering::Relaxed);
-                    return Ok(self.lease(ready, Start::Prepared));
-                }
+                Some(ready) => return Ok(self.lease_prepared(ready)),
                 None => {
                     let built = self.shared.maker.prepare(SlotKind::Any, &Limits::run());
                     let built = built.map_err(|error| launch_failed("prepare a sandbox", error))?;
@@ -110,62 +121,76 @@ impl Pool {
         }
     }
 
-    fn take_warm(&self, plan: &StagePlan) -> Option<ReadySlot> {
+    fn take_warm(&self, plan: &StagePlan) -> Option<(ReadySlot, Start)> {
         if self.shared.most_warm == 0 {
             return None;
         }
-        let warm = warm::wanted(plan)?;
+        let wanted = warm::wanted(plan)?;
         loop {
             let (taken, copied) = {
                 let mut state = self.shared.lock();
                 state.last_claim = Some(Instant::now());
-                let stock = state.shelf_for(plan, warm);
+                let stock = state.shelf_for(plan, &wanted);
                 let taken = stock.take(self.shared.most_warm);
-                (taken, stock.shape.is_copied().then(|| Arc::clone(&stock.shape)))
+                let start = stock.shape.start();
+                let copied = stock.shape.is_copied().then(|| Arc::clone(&stock.shape));
+                (taken.map(|taken| (taken, start)), copied)
             };
-            self.shared.warm_wanted.notify_one();
+            if taken.is_none() {
+                self.shared.warm_wanted.notify_one();
+            }
             match (taken, copied) {
-                (Some(ready), _) if !warm::is_healthy(&self.shared.host, &ready) => {
+                (Some((ready, _)), _) if !warm::is_healthy(&self.shared.host, &ready) => {
                     self.retirement.discard(ready.slot);
                 }
-                (Some(ready), _) => return Some(ready),
+                (Some(taken), _) => return Some(taken),
                 // Making a copy takes less than starting another, also for whoever waits.
                 (None, Some(shape)) => {
                     let Shared { host, maker, .. } = self.shared.as_ref();
-                    return warm::start(host, maker, &shape, Way::Quickest).ok();
+                    let copy = warm::start(host, maker, &shape, Way::Quickest);
+                    return copy.ok().map(|copy| (copy, Start::Warm));
                 }
                 (None, None) => return None,
             }
         }
     }
 
+    fn lease_prepared(&self, ready: ReadySlot) -> Lease<'_> {
+        self.prepared_claims.fetch_add(1, Ordering::Relaxed);
+        self.lease(ready, Start::Prepared)
+    }
+
     fn lease(&self, ready: ReadySlot, start: Start) -> Lease<'_> {
         self.shared.lock().leased += 1;
         self.retirement.begun();
+        // A long program need not end before there is another one in its place.
+        self.bell.ring_after(REFILL_PAUSE);
         Lease { ready: Some(ready), start, pool: self }
     }
 
     pub(crate) fn figures(&self) -> PoolFigures {
         let (Spare::Keep(wanted) | Spare::Once(wanted)) = self.shared.spare;
         let state = self.shared.lock();
-        let warm = state.shelves.iter().map(|stock| WarmFigures {
-            name: stock.shape.warm.name.clone(),
-            wanted: stock.wanted,
-            ready: stock.ready.len(),
-            hits: stock.hits,
-            misses: stock.misses,
-            failure: stock
-                .failure
-                .as_ref()
-                .map(|(reason, _)| reason.clone())
-                .or_else(|| stock.shape.why_not_copied()),
+        let runtimes = state.shelves.iter().filter_map(|stock| {
+            let runtime = stock.shape.runtime()?;
+            let failure = stock.failure.as_ref().map(|(reason, _)| reason.clone());
+            Some(WarmFigures {
+                name: runtime.warm.name.clone(),
+                wanted: stock.wanted,
+                ready: stock.ready.len(),
+                hits: stock.hits,
+                misses: stock.misses,
+                failure: failure.or_else(|| runtime.why_not_copied()),
+            })
         });
+        let programs = state.shelves.iter().filter(|stock| stock.shape.runtime().is_none());
         PoolFigures {
             wanted,
             ready: state.ready.len(),
+            loaded: programs.map(|stock| stock.ready.len()).sum(),
             prepared_claims: self.prepared_claims.load(Ordering::Relaxed),
             built_claims: self.built_claims.load(Ordering::Relaxed),
-            warm: warm.collect(),
+            warm: runtimes.collect(),
         }
     }
 }
@@ -188,6 +213,12 @@ impl Drop for Pool {
 }
 
 impl Lease<'_> {
+    /// Keeps the caller of a denied call waiting until the slot is taken down.
+    pub(crate) fn leave_waiting(&mut self, denied_calls: Notifications) {
+        let ready = self.ready.as_mut().expect("only dropping takes it");
+        ready.slot.denied_calls = Some(denied_calls.into());
+    }
+
     /// The pipes and the watch of this slot, once.
     pub(crate) fn take_tools(&mut self) -> Tools {
         let ready = self.ready.as_mut().expect("only dropping takes it");
@@ -210,7 +241,6 @@ impl Drop for Lease<'_> {
         let mut state = self.pool.shared.lock();
         state.leased = state.leased.saturating_sub(1);
         drop(state);
-        self.pool.shared.wanted.notify_one();
-        self.pool.shared.warm_wanted.notify_one();
+        self.pool.bell.ring_after(ANSWER_TIME);
     }
 }

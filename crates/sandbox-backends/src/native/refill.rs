@@ -56,7 +56,9 @@ impl Shared {
         }
         let ready = state.ready.pop_front();
         state.last_claim = Some(Instant::now());
-        self.wanted.notify_one();
+        if ready.is_none() {
+            self.wanted.notify_one();
+        }
         ready
     }
 

@@ -63,7 +63,7 @@ impl Retirement {
         self.shared.lock().busy += 1;
     }
 
-    /// An execution has ended, and its slot is of no more use.
+    /// An execution has ended, and its slot is of no more use. Somebody has to remind us of it.
     pub(crate) fn ended(&self, slot: Option<Slot>) {
         let mut state = self.shared.lock();
         state.busy = state.busy.saturating_sub(1);
@@ -71,7 +71,13 @@ impl Retirement {
             state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.waiting.extend(slot);
-        drop(state);
+        if state.waiting.len() >= ENOUGH {
+            self.shared.changed.notify_one();
+        }
+    }
+
+    /// Lets the thread look whether it is time.
+    pub(crate) fn remind(&self) {
         self.shared.changed.notify_one();
     }
 

@@ -75,12 +75,12 @@ impl Shelf {
     /// How to start the next one: by itself, unless programs come faster than that takes.
     pub(crate) fn way(&self, copies: Copies) -> Way {
         let in_a_hurry = || self.last_miss.is_some_and(|at| at.elapsed() < HURRY);
-        let copied = match copies {
+        let is_copied = match copies {
             Copies::Never => false,
             Copies::InAHurry => in_a_hurry(),
             Copies::Always => true,
         };
-        if copied { Way::Quickest } else { Way::Own }
+        if is_copied { Way::Quickest } else { Way::Own }
     }
 
     /// How many are missing.

@@ -16,6 +16,7 @@ use sandbox_linux::{
 
 use super::failed;
 use super::host::Host;
+use super::leave::Runtime;
 use super::output::Pipes;
 use super::retire::take_down;
 use super::stdin::Input;
@@ -27,6 +28,10 @@ pub(crate) struct ReadySlot {
     pub(crate) before: Usage,
     /// The process inside that is a copy of a runtime; 0 for none.
     pub(crate) copy: u32,
+    /// Whether the artefacts that it was made for are in it.
+    pub(crate) is_loaded: bool,
+    /// The runtime that waits inside, where it can be told from everything else.
+    pub(crate) runtime: Option<Runtime>,
     /// Until they are taken.
     pub(crate) tools: Option<Tools>,
 }
@@ -122,7 +127,15 @@ impl Maker {
         let denied_calls = slot.denied_calls.take().and_then(|fd| Notifications::new(fd).ok());
         let mut tools = Tools { input, pipes, oom: None, denied_calls };
         match self.equip(&slot, &mut tools) {
-            Ok(before) => Ok(ReadySlot { slot, limits, before, copy: 0, tools: Some(tools) }),
+            Ok(before) => Ok(ReadySlot {
+                slot,
+                limits,
+                before,
+                copy: 0,
+                is_loaded: false,
+                runtime: None,
+                tools: Some(tools),
+            }),
             Err(error) => {
                 take_down(slot);
                 Err(error)

@@ -4,18 +4,21 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandbox_core::{StagePlan, WarmPlan};
+use sandbox_core::StagePlan;
 
 use super::retire::Retirement;
 use super::shelf::Shelf;
 use super::slots::ReadySlot;
-use super::warm::Shape;
+use super::warm::{Shape, Wanted};
 
 /// Making a slot takes CPU time that a program which has just been started could use. So it waits this
 /// long, or until that program has ended, if there are others left.
-const REFILL_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(20);
 /// More shapes than a server with a dozen languages and a few sets of limits has.
 const MOST_SHELVES: usize = 32;
+/// Of these so many may be for compiled programs, each of which is one: a judge runs one many times, and
+/// then another.
+const MOST_PROGRAMS: usize = 4;
 
 /// All of it.
 #[derive(Default)]
@@ -54,10 +57,10 @@ impl State {
         REFILL_PAUSE.checked_sub(passed).filter(|left| !left.is_zero())
     }
 
-    pub(crate) fn shelf_for(&mut self, plan: &StagePlan, warm: &Arc<WarmPlan>) -> &mut Shelf {
-        let place = self.shelves.iter().position(|stock| stock.shape.fits(plan, warm));
+    pub(crate) fn shelf_for(&mut self, plan: &StagePlan, wanted: &Wanted<'_>) -> &mut Shelf {
+        let place = self.shelves.iter().position(|stock| stock.shape.fits(plan, wanted));
         let place = place.unwrap_or_else(|| {
-            self.shelves.push(Shelf::new(Shape::of(plan, warm)));
+            self.shelves.push(Shelf::new(Shape::of(plan, wanted)));
             self.shelves.len() - 1
         });
         &mut self.shelves[place]
@@ -73,14 +76,25 @@ impl State {
     pub(crate) fn shrink(&mut self) -> Vec<ReadySlot> {
         let mut spare: Vec<ReadySlot> = self.shelves.iter_mut().flat_map(Shelf::shrink).collect();
         self.shelves.retain(|stock| !stock.is_spent());
-        while self.shelves.len() > MOST_SHELVES {
-            let unused = self.shelves.iter().filter(|stock| stock.underway == 0);
-            let Some(oldest) = unused.map(|stock| stock.last_use).min() else { break };
-            let place = self.shelves.iter().position(|stock| stock.last_use == oldest);
-            let Some(place) = place else { break };
+        self.keep_at_most(MOST_PROGRAMS, |shelf| shelf.shape.runtime().is_none(), &mut spare);
+        self.keep_at_most(MOST_SHELVES, |_| true, &mut spare);
+        spare
+    }
+
+    /// Removes shelves of a kind that are too many, those first that were not used for the longest time.
+    fn keep_at_most(
+        &mut self,
+        most: usize,
+        is_one: impl Fn(&Shelf) -> bool,
+        spare: &mut Vec<ReadySlot>,
+    ) {
+        while self.shelves.iter().filter(|shelf| is_one(shelf)).count() > most {
+            let all = self.shelves.iter().enumerate();
+            let unused = all.filter(|(_, shelf)| is_one(shelf) && shelf.underway == 0);
+            let oldest = unused.min_by_key(|(_, shelf)| shelf.last_use);
+            let Some((place, _)) = oldest else { break };
             spare.extend(self.shelves.swap_remove(place).ready);
         }
-        spare
     }
 
     /// A runtime that was started, or the reason why it was not.

@@ -12,12 +12,13 @@ use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{BackendError, CancelToken, Observer, Protection, StagePlan, TimeKind};
 use sandbox_linux::cgroup::OomWatch;
-use sandbox_linux::seccomp::Notifications;
+use sandbox_linux::seccomp::{Notification, Notifications};
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 
 use super::failed;
 use super::gate::OpenGate;
 use super::host::Host;
+use super::leave;
 use super::order::Running;
 use super::output::Kept;
 use super::usage::Sampler;
@@ -142,6 +143,9 @@ pub(crate) fn watch<'a>(
         next_cpu_check: None,
         over: false,
     };
+    if watch.running.has_begun {
+        watch.start_clocks();
+    }
     while !watch.over {
         watch.turn()?;
     }
@@ -258,20 +262,46 @@ impl<'a> Watch<'a> {
         };
         match notifications.receive() {
             Ok(Some(call)) => {
-                let (name, errno) = self.host.refusal(&call);
-                // A call whose thread died in the meantime needs no answer.
-                let _ = notifications.refuse(call.id, errno);
-                *self.violations.entry(name).or_default() += 1;
-                self.denied += 1;
-                if self.denied > FREE_ANSWERS {
-                    self.next_answer = Some(Instant::now() + ANSWER_PAUSE);
-                }
+                self.answer(&call);
                 return true;
             }
             Ok(None) if !notifications.is_over() => {}
             Ok(None) | Err(_) => self.notifications = None,
         }
         false
+    }
+
+    fn answer(&mut self, call: &Notification) {
+        let is_farewell = call.is_farewell();
+        if is_farewell && self.let_go(call.thread) {
+            return;
+        }
+        let (name, errno) = self.host.refusal(call);
+        if let Some(notifications) = &self.notifications {
+            // A call whose thread died in the meantime needs no answer.
+            let _ = notifications.refuse(call.id, errno);
+        }
+        self.denied += 1;
+        if self.denied > FREE_ANSWERS {
+            self.next_answer = Some(Instant::now() + ANSWER_PAUSE);
+        }
+        if !is_farewell {
+            *self.violations.entry(name).or_default() += 1;
+        }
+    }
+
+    /// Takes a runtime at its word that it ends; false if it has to do so itself. It stays where it is
+    /// until its sandbox is taken down.
+    fn let_go(&mut self, thread: u32) -> bool {
+        let Some(started) = self.started else { return false };
+        self.exit = leave::exit_of(&self.running.slot, thread, started.elapsed());
+        if self.exit.is_some()
+            && let Some(notifications) = self.notifications.take()
+        {
+            self.running.slot.leave_waiting(notifications);
+            self.over = true;
+        }
+        self.over
     }
 
     fn hear(&mut self) -> Result<(), BackendError> {
@@ -307,7 +337,7 @@ impl<'a> Watch<'a> {
     fn heed(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
         match notice {
             // These were said while the slot was prepared.
-            Notice::Cloned | Notice::Ready { .. } | Notice::Confined => {}
+            Notice::Cloned | Notice::Ready { .. } | Notice::Confined | Notice::Placed => {}
             Notice::Gate => self.open_gate(descriptor),
             Notice::Workspace => self.work = descriptor,
             Notice::Starting => {

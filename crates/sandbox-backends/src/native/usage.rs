@@ -1,5 +1,7 @@
 //! Samples of what a running program uses, for those who want to draw it.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -49,12 +51,15 @@ impl Sampler {
     fn bytes_moved(&self, cgroup: &dyn Cgroup) -> (u64, u64) {
         let processes = cgroup.processes().unwrap_or_default();
         let all = processes.into_iter().chain(self.init);
-        all.filter_map(read_io).fold((0, 0), |sum, io| (sum.0 + io.0, sum.1 + io.1))
+        all.filter_map(bytes_moved_by).fold((0, 0), |sum, io| (sum.0 + io.0, sum.1 + io.1))
     }
 }
 
-fn read_io(process: u32) -> Option<(u64, u64)> {
-    let text = std::fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+/// Bytes read and written by a process and the children that it waited for.
+pub(crate) fn bytes_moved_by(process: u32) -> Option<(u64, u64)> {
+    let mut text = [0; 512];
+    let count = File::open(format!("/proc/{process}/io")).ok()?.read(&mut text).ok()?;
+    let text = std::str::from_utf8(&text[..count]).ok()?;
     let value = |name: &str| -> Option<u64> {
         text.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
     };
@@ -62,7 +67,7 @@ fn read_io(process: u32) -> Option<(u64, u64)> {
 }
 
 /// The process id behind a descriptor, as this process sees it.
-fn process_id(process: BorrowedFd<'_>) -> Option<u32> {
+pub(crate) fn process_id(process: BorrowedFd<'_>) -> Option<u32> {
     let path = format!("/proc/self/fdinfo/{}", process.as_raw_fd());
     let text = std::fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()

@@ -4,8 +4,8 @@ use std::os::fd::AsFd;
 use std::time::Duration;
 
 use sandbox_core::{
-    BackendError, ByteSize, CollectRule, Ending, Protection, StageFigures, StageOutcome, StagePlan,
-    TimeKind, Violation,
+    BackendError, ByteSize, CollectRule, Ending, InputFile, Protection, StageFigures, StageOutcome,
+    StagePlan, TimeKind, Violation,
 };
 use sandbox_linux::cgroup::Usage;
 use sandbox_linux::{ExitNotice, collect};
@@ -31,7 +31,8 @@ pub(crate) fn conclude(
     let ending = ending(host, plan, ended.cause, ended.exit.as_ref(), oom_kills, &figures)
         .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
     let work = ended.work.as_ref().unwrap_or(&slot.slot.work).as_fd();
-    let found = collect::collect(work, &collect_rule(host, plan), &plan.files);
+    let placed: Vec<&InputFile> = plan.all_files().collect();
+    let found = collect::collect(work, &collect_rule(host, plan), &placed);
     let ending = match ending {
         Ending::Exited(_) | Ending::Signaled(_) if found.over_limit => Ending::TooManyFiles,
         ending => ending,
@@ -161,7 +162,11 @@ fn cpu_times(
         (ticks(after.cpu_user, before.cpu_user), ticks(after.cpu_system, before.cpu_system));
     let (user, system) =
         if waited_for.0 + waited_for.1 > Duration::ZERO { waited_for } else { sampled };
-    let share = user.as_secs_f64() / (user + system).as_secs_f64().max(f64::MIN_POSITIVE);
+    // What no tick has seen is the program's own, as the kernel has it.
+    let share = match (user + system).as_secs_f64() {
+        0.0 => 1.0,
+        both => user.as_secs_f64() / both,
+    };
     let user = total.mul_f64(share.clamp(0.0, 1.0));
     (user, total.saturating_sub(user))
 }

@@ -1,4 +1,5 @@
-//! A runtime that is started ahead in its sandbox and waits there for a program.
+//! What can be in a sandbox before its program comes: a runtime that has started and waits, or the artefacts
+//! of a program that was compiled before.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -7,12 +8,14 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sandbox_core::{
-    CollectRule, Limits, NetworkPolicy, Stage, StagePlan, Stdin, Tree, WarmPlan, with_causes,
+    Artefacts, CollectRule, Limits, NetworkPolicy, Stage, StagePlan, Start, Stdin, Tree, WarmPlan,
+    with_causes,
 };
 use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{Notice, Received, SlotKind};
 
 use super::host::Host;
+use super::leave::Runtime;
 use super::order;
 use super::originals::Originals;
 use super::retire::{is_closed, take_down};
@@ -23,12 +26,26 @@ const READY: &[u8] = b"ready\n";
 /// A virtual machine on a busy host needs seconds.
 const LONGEST: Duration = Duration::from_mins(1);
 
-/// Everything that a waiting runtime was started with. A plan that differs in any of it needs another.
+/// Everything that a waiting sandbox was made with. A plan that differs in any of it needs another.
 #[derive(Debug)]
 pub(crate) struct Shape {
+    pub(crate) content: Content,
+    limits: Limits,
+}
+
+/// What is in it before there is a program.
+#[derive(Debug)]
+pub(crate) enum Content {
+    /// A runtime that has started.
+    Runtime(RuntimeShape),
+    /// The artefacts of a compiled program: it only has to be started.
+    Artefacts(Arc<Artefacts>),
+}
+
+#[derive(Debug)]
+pub(crate) struct RuntimeShape {
     pub(crate) warm: Arc<WarmPlan>,
     trees: Vec<Tree>,
-    limits: Limits,
     network: NetworkPolicy,
     stage: Stage,
     originals: Originals,
@@ -36,29 +53,58 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// What could carry out this plan.
-    pub(crate) fn of(plan: &StagePlan, warm: &Arc<WarmPlan>) -> Self {
-        Self {
-            warm: Arc::clone(warm),
-            trees: plan.trees.clone(),
-            limits: plan.limits.clone(),
-            network: plan.network,
-            stage: plan.stage,
-            originals: Originals::default(),
+    pub(crate) fn of(plan: &StagePlan, wanted: &Wanted<'_>) -> Self {
+        let content = match wanted {
+            Wanted::Runtime(warm) => Content::Runtime(RuntimeShape {
+                warm: Arc::clone(warm),
+                trees: plan.trees.clone(),
+                network: plan.network,
+                stage: plan.stage,
+                originals: Originals::default(),
+            }),
+            Wanted::Artefacts(artefacts) => Content::Artefacts(Arc::clone(artefacts)),
+        };
+        Self { content, limits: plan.limits.clone() }
+    }
+
+    /// Whether a sandbox that was made so can carry out this plan.
+    pub(crate) fn fits(&self, plan: &StagePlan, wanted: &Wanted<'_>) -> bool {
+        self.limits == plan.limits
+            && match (&self.content, wanted) {
+                (Content::Runtime(runtime), Wanted::Runtime(warm)) => runtime.fits(plan, warm),
+                (Content::Artefacts(ours), Wanted::Artefacts(theirs)) => ours.key == theirs.key,
+                _ => false,
+            }
+    }
+
+    /// What its start is called for those who read of it.
+    pub(crate) fn start(&self) -> Start {
+        match self.content {
+            Content::Runtime(_) => Start::Warm,
+            Content::Artefacts(_) => Start::Prepared,
         }
     }
 
-    /// Whether a runtime that was started so can carry out this plan.
-    pub(crate) fn fits(&self, plan: &StagePlan, warm: &Arc<WarmPlan>) -> bool {
-        (Arc::ptr_eq(&self.warm, warm) || self.warm == *warm)
-            && self.limits == plan.limits
-            && self.network == plan.network
-            && self.stage == plan.stage
-            && self.trees == plan.trees
+    /// The runtime, if one waits in it.
+    pub(crate) fn runtime(&self) -> Option<&RuntimeShape> {
+        match &self.content {
+            Content::Runtime(runtime) => Some(runtime),
+            Content::Artefacts(_) => None,
+        }
     }
 
     /// Whether there is an original that can be copied now.
     pub(crate) fn is_copied(&self) -> bool {
-        self.originals.is_there()
+        self.runtime().is_some_and(|runtime| runtime.originals.is_there())
+    }
+}
+
+impl RuntimeShape {
+    fn fits(&self, plan: &StagePlan, warm: &Arc<WarmPlan>) -> bool {
+        (Arc::ptr_eq(&self.warm, warm) || self.warm == *warm)
+            && self.network == plan.network
+            && self.stage == plan.stage
+            && self.trees == plan.trees
     }
 
     /// Why it is not copied, if it could be.
@@ -67,15 +113,16 @@ impl Shape {
     }
 
     /// The stage that starts the runtime.
-    fn plan(&self) -> StagePlan {
+    fn plan(&self, limits: &Limits) -> StagePlan {
         StagePlan {
             stage: self.stage,
             command: self.warm.command.clone(),
             env: self.warm.env.clone(),
             files: self.warm.files.clone(),
+            artefacts: Arc::default(),
             directory: String::new(),
             stdin: Stdin::Empty,
-            limits: self.limits.clone(),
+            limits: limits.clone(),
             network: self.network,
             gate: None,
             volumes: Vec::new(),
@@ -89,11 +136,21 @@ impl Shape {
     }
 }
 
-/// How the plan's runtime is started ahead; none if the plan asks for what cannot be changed around a
-/// runtime that runs already.
-pub(crate) fn wanted(plan: &StagePlan) -> Option<&Arc<WarmPlan>> {
+/// What is worth having in a sandbox before a plan comes.
+pub(crate) enum Wanted<'a> {
+    Runtime(&'a Arc<WarmPlan>),
+    Artefacts(&'a Arc<Artefacts>),
+}
+
+/// What could be there before the plan comes; none if the plan asks for what cannot be changed around it.
+pub(crate) fn wanted(plan: &StagePlan) -> Option<Wanted<'_>> {
     let mounts_more = !plan.volumes.is_empty() || plan.workspace.is_some();
-    if mounts_more || plan.gate.is_some() { None } else { plan.warm.as_ref() }
+    if mounts_more || plan.gate.is_some() {
+        return None;
+    }
+    let is_known = plan.artefacts.key.is_some() && plan.trees.is_empty();
+    let artefacts = || is_known.then_some(Wanted::Artefacts(&plan.artefacts));
+    plan.warm.as_ref().map(Wanted::Runtime).or_else(artefacts)
 }
 
 /// How a runtime gets into its sandbox.
@@ -105,28 +162,59 @@ pub(crate) enum Way {
     Quickest,
 }
 
-/// Starts a runtime and waits until it waits. The reason why it could not is for people to read.
+/// Makes a sandbox with everything in it that can be there before a program. The reason why it could not is
+/// for people to read.
 pub(crate) fn start(
     host: &Host,
     maker: &Maker,
     shape: &Shape,
     way: Way,
 ) -> Result<ReadySlot, String> {
+    match &shape.content {
+        Content::Runtime(runtime) => start_runtime(host, maker, runtime, &shape.limits, way),
+        Content::Artefacts(artefacts) => load(maker, artefacts, &shape.limits),
+    }
+}
+
+fn load(maker: &Maker, artefacts: &Artefacts, limits: &Limits) -> Result<ReadySlot, String> {
+    let prepared = maker.prepare(SlotKind::Any, limits);
+    let mut ready = prepared.map_err(|error| with_causes(&error))?;
+    let loaded = order::load(&ready, artefacts).map_err(|error| with_causes(&error));
+    ready.is_loaded = true;
+    let settled = loaded.and_then(|()| settle(&mut ready));
+    or_take_down(ready, settled)
+}
+
+fn start_runtime(
+    host: &Host,
+    maker: &Maker,
+    runtime: &RuntimeShape,
+    limits: &Limits,
+    way: Way,
+) -> Result<ReadySlot, String> {
+    let originals = &runtime.originals;
     let can_be_copied =
-        shape.warm.forks && shape.trees.is_empty() && shape.originals.are_possible(host);
+        runtime.warm.forks && runtime.trees.is_empty() && originals.are_possible(host);
     if way == Way::Quickest && can_be_copied {
-        match shape.originals.copy(host, maker, &shape.limits, &shape.plan()) {
+        match originals.copy(host, maker, limits, &runtime.plan(limits)) {
             Ok(mut ready) => {
-                let waits = wait_until_ready(host, &mut ready).and_then(|()| settle(&mut ready));
+                let waits = wait_until_ready(host, &mut ready)
+                    .and_then(|()| settle(&mut ready))
+                    .map(|()| ready.runtime = Runtime::find(&ready.slot));
                 return or_take_down(ready, waits);
             }
             // It is started by itself instead.
-            Err(reason) => shape.originals.give_up(reason),
+            Err(reason) => originals.give_up(reason),
         }
     }
-    let prepared = maker.prepare(SlotKind::Waiting, &shape.limits);
+    let prepared = maker.prepare(SlotKind::Waiting, limits);
     let mut ready = prepared.map_err(|error| with_causes(&error))?;
-    let waits = warm_up(host, maker, shape, &mut ready);
+    let plan = runtime.plan(limits);
+    let waits = order::start_waiting(host, maker, &ready, &plan)
+        .map_err(|error| with_causes(&error))
+        .and_then(|()| wait_until_ready(host, &mut ready))
+        .and_then(|()| settle(&mut ready))
+        .map(|()| ready.runtime = Runtime::find(&ready.slot));
     or_take_down(ready, waits)
 }
 
@@ -138,12 +226,6 @@ fn or_take_down(ready: ReadySlot, waits: Result<(), String>) -> Result<ReadySlot
             Err(reason)
         }
     }
-}
-
-fn warm_up(host: &Host, maker: &Maker, shape: &Shape, ready: &mut ReadySlot) -> Result<(), String> {
-    order::start_waiting(host, maker, ready, &shape.plan()).map_err(|error| with_causes(&error))?;
-    wait_until_ready(host, ready)?;
-    settle(ready)
 }
 
 /// What starting took is not the program's.

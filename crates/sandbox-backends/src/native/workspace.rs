@@ -28,9 +28,9 @@ pub(super) fn order(plan: &StagePlan) -> Result<Option<OrderWorkspace>, BackendE
         // It may have been kept when more was allowed.
         bytes = bytes.max(size.room);
         inodes = inodes.max(size.told.files);
-        refuse_clashes(content, &plan.files)?;
+        refuse_clashes(content, &plan.all_files().collect::<Vec<_>>())?;
     }
-    for file in &plan.files {
+    for file in plan.all_files() {
         bytes += (file.contents.len() as u64).div_ceil(PAGE) * PAGE;
         inodes += file.path.components().count() as u64;
     }
@@ -63,7 +63,7 @@ pub(super) fn keep(
     }
     let known = known_files(workspace)?;
     let is_own = |file: &&InputFile| !known.contains(file.path.as_str().as_bytes());
-    let own: Vec<&InputFile> = plan.files.iter().filter(is_own).collect();
+    let own: Vec<&InputFile> = plan.all_files().filter(is_own).collect();
     let taken = take(work, kept, workspace.quota, &own)
         .map_err(|error| failed("keep the workspace", error))?;
     let written = taken.refusal.is_none().then_some(taken.size);
@@ -87,7 +87,7 @@ fn known_files(workspace: &WorkspacePlan) -> Result<BTreeSet<Vec<u8>>, BackendEr
 
 /// A file of the request may take the place of one that was kept, but not of a directory, nor may it lie
 /// in what is none.
-fn refuse_clashes(content: &File, files: &[InputFile]) -> Result<(), BackendError> {
+fn refuse_clashes(content: &File, files: &[&InputFile]) -> Result<(), BackendError> {
     let places: BTreeSet<&[u8]> = files.iter().map(|file| file.path.as_str().as_bytes()).collect();
     let mut reader = SnapshotReader::new(content).map_err(unreadable)?;
     while let Some(entry) = reader.next_entry().map_err(unreadable)? {

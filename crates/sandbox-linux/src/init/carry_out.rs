@@ -72,9 +72,9 @@ pub(super) fn see_through(
     prepared: &Prepared,
     stub: Stub,
     streams: Streams,
+    before: &Before,
 ) -> Result<(), StepError> {
-    let before = Before::now(prepared.counters.as_ref(), None);
-    watch_to_the_end(init, prepared, stub.process, streams, &before)
+    watch_to_the_end(init, prepared, stub.process, streams, before)
 }
 
 fn watch_to_the_end(

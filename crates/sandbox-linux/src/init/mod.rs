@@ -11,6 +11,7 @@ mod watch;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{
@@ -32,7 +33,7 @@ use crate::step::{AtStep, StepError};
 use crate::stub::Stub;
 use crate::syscall::{self, SharedNumber};
 use crate::template;
-use figures::IoCounters;
+use figures::{Before, IoCounters};
 
 /// What init gets from the launcher it was copied from.
 pub(crate) struct Init<'a> {
@@ -88,14 +89,21 @@ fn try_run(init: &Init<'_>, streams: Streams) -> Result<(), StepError> {
         Mode::empty(),
     )
     .at("open the work directory")?;
+    watch::rehearse(prepared.counters.as_ref());
+    let before = Before::now(prepared.counters.as_ref(), None);
     let ready = Notice::Ready { owner: prepared.ids.owner() };
     let mut handed_out = vec![work.as_fd()];
     handed_out.extend(rules.as_ref().map(AsFd::as_fd));
     socket::send(supervisor, &ready.encode(), &handed_out).at("say that init is ready")?;
     drop((work, rules));
+    if let Some(stub) = stub
+        && is_over_already(supervisor, &prepared.signals)?
+    {
+        return carry_out::see_through(init, &prepared, stub, streams, &before);
+    }
     match socket::receive(supervisor).at("wait for an order")? {
         Some(message) if message.bytes == BEGUN => match stub {
-            Some(stub) => carry_out::see_through(init, &prepared, stub, streams),
+            Some(stub) => carry_out::see_through(init, &prepared, stub, streams, &before),
             None => Err(Errno::PROTO).at("read the order"),
         },
         Some(message) => {
@@ -103,6 +111,27 @@ fn try_run(init: &Init<'_>, streams: Streams) -> Result<(), StepError> {
             carry_out::carry_out(init, prepared, stub, streams, message)
         }
         None => Ok(()),
+    }
+}
+
+/// Waits for a word from the supervisor, and says whether a child's end came first: a short program may be
+/// over before anybody had the time to tell us that it was begun.
+fn is_over_already(
+    supervisor: BorrowedFd<'_>,
+    signals: &libc::sigset_t,
+) -> Result<bool, StepError> {
+    let children = syscall::signal_descriptor(signals).at("listen to signals")?;
+    let mut watched = [
+        PollFd::from_borrowed_fd(supervisor, PollFlags::IN),
+        PollFd::new(&children, PollFlags::IN),
+    ];
+    loop {
+        match poll(&mut watched, None) {
+            // The signal stays where it is.
+            Ok(_) => return Ok(watched[0].revents().is_empty()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error).at("wait for an order"),
+        }
     }
 }
 

@@ -60,6 +60,7 @@ pub(super) enum ErrnoName {
     Enosys,
     Eacces,
     Einval,
+    Espipe,
     Eafnosupport,
     Eprotonosupport,
 }
@@ -71,6 +72,7 @@ impl ErrnoName {
             Self::Enosys => libc::ENOSYS,
             Self::Eacces => libc::EACCES,
             Self::Einval => libc::EINVAL,
+            Self::Espipe => libc::ESPIPE,
             Self::Eafnosupport => libc::EAFNOSUPPORT,
             Self::Eprotonosupport => libc::EPROTONOSUPPORT,
         }

@@ -37,6 +37,18 @@ pub struct Notification {
     pub arguments: [u64; 6],
 }
 
+/// An offset that no file has. A runtime that waited for its program reads from there when it is about to end
+/// with code 0 and has nothing left to do: the call never comes back, and what the kernel does to end a
+/// process, which takes longer than a short program, need not be waited for.
+const FAREWELL: u64 = 0x7ba5_e1f0_0000_0000;
+
+impl Notification {
+    /// Whether a runtime says that it ends.
+    pub fn is_farewell(&self) -> bool {
+        i64::from(self.number) == libc::SYS_pread64 && self.arguments[3] == FAREWELL
+    }
+}
+
 impl Notifications {
     /// Takes charge of the descriptor that [`install`](super::install) returned.
     pub fn new(listener: OwnedFd) -> Result<Self, Errno> {
@@ -108,6 +120,13 @@ impl Notifications {
         // reported, which is what `Zeroed` makes; the descriptor is open as long as `self` lives.
         let result = unsafe { libc::ioctl(self.listener.as_raw_fd(), request, buffer) };
         if result < 0 { Err(last_errno()) } else { Ok(()) }
+    }
+}
+
+impl From<Notifications> for OwnedFd {
+    /// While it is open, callers wait for their answers.
+    fn from(notifications: Notifications) -> Self {
+        notifications.listener
     }
 }
 

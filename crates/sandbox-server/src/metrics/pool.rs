@@ -13,6 +13,7 @@ use sandbox::PoolFigures;
 pub(super) struct Pool {
     wanted: Gauge,
     ready: Gauge,
+    loaded: Gauge,
     hits: Counter,
     misses: Counter,
     warm_ready: Family<Runtime, Gauge>,
@@ -28,11 +29,13 @@ struct Runtime {
 
 impl Pool {
     pub(super) fn register(registry: &mut Registry) -> Self {
-        let (wanted, ready) = (Gauge::default(), Gauge::default());
+        let (wanted, ready, loaded) = (Gauge::default(), Gauge::default(), Gauge::default());
         let (hits, misses) = (Counter::default(), Counter::default());
         let help = "Sandboxes that the server tries to keep prepared";
         registry.register("pool_wanted", help, wanted.clone());
         registry.register("pool_ready", "Sandboxes prepared now", ready.clone());
+        let help = "Sandboxes prepared now with a compiled program in them";
+        registry.register("pool_loaded", help, loaded.clone());
         let help = "Stages that got a sandbox prepared ahead";
         registry.register("pool_hits", help, hits.clone());
         let help = "Stages that a sandbox had to be built for";
@@ -46,13 +49,14 @@ impl Pool {
         registry.register("warm_hits", help, warm_hits.clone());
         let help = "Stages whose runtime could have waited and did not";
         registry.register("warm_misses", help, warm_misses.clone());
-        Self { wanted, ready, hits, misses, warm_ready, warm_hits, warm_misses }
+        Self { wanted, ready, loaded, hits, misses, warm_ready, warm_hits, warm_misses }
     }
 
     pub(super) fn set(&self, figures: &PoolFigures) {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.wanted.set(gauge(figures.wanted));
         self.ready.set(gauge(figures.ready));
+        self.loaded.set(gauge(figures.loaded));
         self.hits.inner().store(figures.prepared_claims, Ordering::Relaxed);
         self.misses.inner().store(figures.built_claims, Ordering::Relaxed);
         // Of one language there may be several, for different limits.

@@ -80,6 +80,7 @@ fn busy() -> Metrics {
     metrics.pool(&PoolFigures {
         wanted: 4,
         ready: 3,
+        loaded: 1,
         prepared_claims: 10,
         built_claims: 2,
         warm: vec![WarmFigures {
@@ -123,6 +124,7 @@ fn what_happened_is_counted() {
         r#"sandboxd_http_request_seconds_count{route="/api/v1/execute/{id}"} 1"#,
         "sandboxd_pool_wanted 4",
         "sandboxd_pool_ready 3",
+        "sandboxd_pool_loaded 1",
         "sandboxd_pool_hits_total 10",
         "sandboxd_pool_misses_total 2",
         "sandboxd_store_bytes 4096",

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -16,11 +17,28 @@ pub(crate) struct Entry {
     written: Written,
     places: Arc<Places>,
     /// What candidates of the recipe answered, for as long as they are the programs that did.
-    probed: Mutex<BTreeMap<usize, Arc<Probed>>>,
+    probed: Mutex<BTreeMap<usize, Probed>>,
 }
 
 /// What became of a candidate.
-type Probed = Vec<Result<Found, Absent>>;
+#[derive(Clone, Debug)]
+struct Probed {
+    results: Arc<Vec<Result<Found, Absent>>>,
+    at: Instant,
+}
+
+/// A candidate that was not there is looked for again after this time, if another one is. Looking takes as
+/// long as a small program runs.
+const ABSENT_FOR: Duration = Duration::from_secs(1);
+
+impl Probed {
+    fn holds(&self) -> bool {
+        self.results.iter().all(|result| match result {
+            Ok(found) => found.is_current(),
+            Err(_) => self.at.elapsed() < ABSENT_FOR,
+        })
+    }
+}
 
 /// What is there for a language on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -68,23 +86,29 @@ impl Entry {
     fn candidates(&self) -> impl Iterator<Item = (&str, Result<Found, Absent>)> {
         let programs = self.toolchain().programs.0.iter().enumerate();
         programs.flat_map(|(number, program)| {
-            let probed = self.probe(number, program);
-            (0..probed.len()).map(move |place| (program.as_str(), probed[place].clone()))
+            let results = self.probe(number, program).results;
+            (0..results.len()).map(move |place| (program.as_str(), results[place].clone()))
         })
     }
 
     /// What became of a candidate, asked again if it is another program by now or was not there.
-    fn probe(&self, number: usize, program: &str) -> Arc<Probed> {
-        let lock = || self.probed.lock().unwrap_or_else(PoisonError::into_inner);
-        let holds = |probed: &Arc<Probed>| {
-            probed.iter().all(|result| result.as_ref().is_ok_and(Found::is_current))
-        };
-        if let Some(known) = lock().get(&number).filter(|known| holds(known)) {
-            return Arc::clone(known);
+    fn probe(&self, number: usize, program: &str) -> Probed {
+        if let Some(known) = self.known().get(&number).filter(|known| known.holds()) {
+            return known.clone();
         }
-        let probed = Arc::new(toolchain::probe(program, self.toolchain(), &self.places));
-        lock().insert(number, Arc::clone(&probed));
+        let results = Arc::new(toolchain::probe(program, self.toolchain(), &self.places));
+        let probed = Probed { results, at: Instant::now() };
+        self.known().insert(number, probed.clone());
         probed
+    }
+
+    fn known(&self) -> MutexGuard<'_, BTreeMap<usize, Probed>> {
+        self.probed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has every candidate looked for again that was not there.
+    fn forget_absent(&self) {
+        self.known().retain(|_, probed| probed.results.iter().all(Result::is_ok));
     }
 
     fn all(&self) -> impl Iterator<Item = Found> {
@@ -96,7 +120,10 @@ impl Entry {
         if self.missing_needs().next().is_some() {
             return None;
         }
-        self.all().next()
+        self.all().next().or_else(|| {
+            self.forget_absent();
+            self.all().next()
+        })
     }
 
     /// Programs that the toolchain cannot do without, and that are not there.
@@ -110,6 +137,8 @@ impl Entry {
             return Err(self.toolchain_missing());
         }
         let mut others = Vec::new();
+        // It may have come since somebody last asked.
+        self.forget_absent();
         for found in self.all() {
             if version::satisfies(&found.version, wanted) {
                 return Ok(found);
@@ -158,6 +187,7 @@ impl Entry {
     }
 
     pub(crate) fn status(&self) -> RuntimeStatus {
+        self.forget_absent();
         let found = self.first();
         let found = found.as_ref();
         let mut versions: Vec<String> = Vec::new();

@@ -45,6 +45,7 @@ pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {
         command: command.iter().map(ToString::to_string).collect(),
         env: BTreeMap::from([path]),
         files: Vec::new(),
+        artefacts: std::sync::Arc::default(),
         directory: String::new(),
         stdin: Stdin::Empty,
         limits,

@@ -16,8 +16,9 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::sync::Arc;
 
-use sandbox_core::CollectedFile;
+use sandbox_core::{Artefacts, InputFile};
 use sha2::{Digest, Sha256};
 
 use super::super::Key;
@@ -49,13 +50,15 @@ pub(super) enum Unreadable {
 
 impl<'a> Encoded<'a> {
     pub(super) fn new(key: &Key, compiled: &'a Compiled) -> Self {
-        let Compiled { files, stdout, stderr, output } = compiled;
+        let Compiled { artefacts, stdout, stderr, output } = compiled;
+        let files = &artefacts.files;
         let mut table = Vec::new();
         let mut contents = Vec::with_capacity(files.len() + 3);
         put_length(&mut table, files.len());
         for file in files {
-            put_length(&mut table, file.path.len());
-            table.extend(file.path.as_bytes());
+            let path = file.path.as_str();
+            put_length(&mut table, path.len());
+            table.extend(path.as_bytes());
             table.push(file.executable.into());
             put_length(&mut table, file.contents.len());
             contents.push(file.contents.as_slice());
@@ -121,12 +124,13 @@ pub(super) fn read(file: &File, key: &Key) -> Result<Compiled, Unreadable> {
     let table_length = covered.bytes(size_of::<u64>() as u64)?;
     let table_length = Fields(&table_length).number()?;
     let table = covered.bytes(table_length)?;
-    let compiled = contents(&mut Fields(&table), &mut covered)?;
+    let compiled = contents(key, &mut Fields(&table), &mut covered)?;
     let complete = covered.unread == 0 && covered.hash.finalize()[..] == *wanted;
     if complete { Ok(compiled) } else { Err(Unreadable::Damaged) }
 }
 
 fn contents(
+    key: &Key,
     table: &mut Fields<'_>,
     covered: &mut Covered<impl Read>,
 ) -> Result<Compiled, Unreadable> {
@@ -140,10 +144,12 @@ fn contents(
             _ => return Err(Unreadable::Damaged),
         };
         let contents = covered.bytes(table.number()?)?;
-        files.push(CollectedFile { path: path.to_owned(), contents, executable });
+        let path = path.parse().map_err(|_| Unreadable::Damaged)?;
+        files.push(InputFile { path, contents, executable });
     }
+    let artefacts = Arc::new(Artefacts { key: Some(key.to_string()), files });
     let mut stream = || covered.bytes(table.number()?);
-    let compiled = Compiled { files, stdout: stream()?, stderr: stream()?, output: stream()? };
+    let compiled = Compiled { artefacts, stdout: stream()?, stderr: stream()?, output: stream()? };
     if table.0.is_empty() { Ok(compiled) } else { Err(Unreadable::Damaged) }
 }
 
@@ -204,16 +210,16 @@ mod tests {
     }
 
     fn sample() -> Compiled {
-        let file = |path: &str, contents: &[u8], executable| CollectedFile {
-            path: path.into(),
-            contents: contents.into(),
-            executable,
-        };
+        with(vec![file("program", b"\x7fELF and more", true), file("data/ünïcode", b"", false)])
+    }
+
+    fn file(path: &str, contents: &[u8], executable: bool) -> InputFile {
+        InputFile { path: path.parse().unwrap(), contents: contents.into(), executable }
+    }
+
+    fn with(files: Vec<InputFile>) -> Compiled {
         Compiled {
-            files: vec![
-                file("program", b"\x7fELF and more", true),
-                file("data/ünïcode", b"", false),
-            ],
+            artefacts: Arc::new(Artefacts { key: Some(key().to_string()), files }),
             stdout: b"out".to_vec(),
             stderr: b"warning\xff".to_vec(),
             output: b"outwarning\xff".to_vec(),
@@ -241,9 +247,8 @@ mod tests {
 
     #[test]
     fn what_is_written_reads_back() {
-        let mut large = sample();
-        large.files[0].contents = (0..=250).cycle().take(3 * CHUNK + 7).collect();
-        for compiled in [Compiled::default(), sample(), large] {
+        let long: Vec<u8> = (0..=250).cycle().take(3 * CHUNK + 7).collect();
+        for compiled in [with(Vec::new()), sample(), with(vec![file("program", &long, true)])] {
             assert_eq!(read_back(&written(&compiled), &key()).unwrap(), compiled);
         }
     }

@@ -2,6 +2,7 @@
 
 mod bound;
 mod entry;
+mod recent;
 
 #[cfg(test)]
 mod tests;
@@ -10,21 +11,23 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
-use sandbox_core::{ByteSize, CollectedFile};
+use sandbox_core::{Artefacts, ByteSize};
 
 use super::directory::StoreDirectory;
 use super::{Key, StoreError, Usage, temporary};
 
 use bound::Total;
 use entry::{Encoded, Unreadable};
+use recent::{Recent, Stamp};
 
 /// What came of a compile stage: its artefacts, and what the compiler said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compiled {
-    /// The artefacts.
-    pub(crate) files: Vec<CollectedFile>,
+    /// The artefacts, by the key of the entry.
+    pub(crate) artefacts: Arc<Artefacts>,
     /// What it printed to standard output.
     pub(crate) stdout: Vec<u8>,
     /// What it printed to standard error.
@@ -33,12 +36,21 @@ pub(crate) struct Compiled {
     pub(crate) output: Vec<u8>,
 }
 
+impl Compiled {
+    /// How many bytes it has.
+    fn size(&self) -> usize {
+        let files = self.artefacts.files.iter().map(|file| file.contents.len()).sum::<usize>();
+        files + self.stdout.len() + self.stderr.len() + self.output.len()
+    }
+}
+
 /// Compiled programs by the key of their sources, compiler and options. What was not used for the
 /// longest time goes first when there is no room.
 #[derive(Debug)]
 pub struct CompiledCache {
     directory: StoreDirectory,
     most: ByteSize,
+    recent: Recent,
 }
 
 /// One entry may take this part of the room: a few large programs must not drive out all others.
@@ -47,7 +59,7 @@ const LARGEST_PART: u64 = 4;
 impl CompiledCache {
     /// The cache in a store; `most` bounds all entries together, and 0 turns it off.
     pub(super) fn open(directory: StoreDirectory, most: ByteSize) -> Self {
-        Self { directory, most }
+        Self { directory, most, recent: Recent::default() }
     }
 
     /// How many bytes are kept at most; 0 if the cache is off.
@@ -56,16 +68,23 @@ impl CompiledCache {
     }
 
     /// An entry, if it is there and as it was written. One that is damaged is removed.
-    pub(crate) fn get(&self, key: &Key) -> Option<Compiled> {
+    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Compiled>> {
         if self.is_off() {
             return None;
         }
         let path = self.path_of(key);
+        if let Some(compiled) = self.recent.get(key, &path) {
+            return Some(compiled);
+        }
         let file = File::open(&path).ok()?;
         match entry::read(&file, key) {
             Ok(compiled) => {
                 // What counts as use. Without it the entry only goes earlier than it should.
                 let _ = file.set_modified(SystemTime::now());
+                let compiled = Arc::new(compiled);
+                if let Ok(metadata) = file.metadata() {
+                    self.recent.add(key, Stamp::of(&metadata), &compiled);
+                }
                 Some(compiled)
             }
             Err(Unreadable::Damaged) => {
@@ -118,6 +137,7 @@ impl CompiledCache {
     /// Removes all entries, and says how much that was.
     pub fn clear(&self) -> Result<Usage, StoreError> {
         temporary::sweep(&self.directory);
+        self.recent.clear();
         Total::lock(&self.directory)?.clear()
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::store::{KeyBuilder, Store};
+use sandbox_core::InputFile;
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -17,11 +18,16 @@ fn key(index: u64) -> Key {
     KeyBuilder::new("test").part("index", index.to_le_bytes()).finish()
 }
 
-fn compiled(index: u64) -> Compiled {
+fn compiled(index: u64) -> Arc<Compiled> {
     let mut contents = index.to_le_bytes().to_vec();
     contents.resize(CONTENT, b'x');
-    let file = CollectedFile { path: "program".into(), contents, executable: true };
-    Compiled { files: vec![file], stderr: b"warning".to_vec(), ..Compiled::default() }
+    let file = InputFile { path: "program".parse().unwrap(), contents, executable: true };
+    let artefacts = Artefacts { key: Some(key(index).to_string()), files: vec![file] };
+    Arc::new(Compiled {
+        artefacts: Arc::new(artefacts),
+        stderr: b"warning".to_vec(),
+        ..Compiled::default()
+    })
 }
 
 fn temporary_files(store: &Store) -> usize {
@@ -55,7 +61,8 @@ fn the_last_one_put_counts() {
     let (_root, store) = store(1 << 20);
     store.compiled().put(&key(1), &compiled(1)).unwrap();
     store.compiled().put(&key(1), &compiled(2)).unwrap();
-    assert_eq!(store.compiled().get(&key(1)), Some(compiled(2)));
+    let found = store.compiled().get(&key(1)).unwrap();
+    assert_eq!(found.artefacts.files, compiled(2).artefacts.files);
     assert_eq!(store.compiled().usage().unwrap().entries, 1);
 }
 

@@ -1,0 +1,57 @@
+//! A runtime's word that it is about to end, with code 0 and nothing left to do.
+//!
+//! What the kernel then does to end a process, above all giving its memory back, takes longer than a short
+//! program does. So the runtime says that it ends by a call that the filter stops (see `is_farewell`). It
+//! is never answered: from then on nothing runs in the sandbox, and it is killed there when the sandbox is
+//! taken down, after whoever waited has the report. The word needs no trust: a program that says that it
+//! has ended has ended, and how it did was its own choice anyway.
+
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use sandbox_linux::{ExitNotice, Slot};
+
+use super::host::OWN_PROCESSES;
+use super::slots::ReadySlot;
+use super::usage::{bytes_moved_by, process_id};
+
+/// The process of a runtime that waits, and what it had read and written before its program came.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Runtime {
+    process: u32,
+    read: u64,
+    written: u64,
+}
+
+impl Runtime {
+    /// Finds it; none without a cgroup that tells, or if more is there than the runtime.
+    pub(crate) fn find(slot: &Slot) -> Option<Self> {
+        let init = process_id(slot.init.as_fd())?;
+        let processes = slot.cgroup.processes().ok()?;
+        let process = match processes.as_slice() {
+            [first, second] if *first == init => *second,
+            [first, second] if *second == init => *first,
+            _ => return None,
+        };
+        let (read, written) = bytes_moved_by(process)?;
+        Some(Self { process, read, written })
+    }
+}
+
+/// How a runtime ended whose thread says that it does. None if it has to end by itself: it has other threads,
+/// or there are other processes, and they all would go on.
+pub(crate) fn exit_of(ready: &ReadySlot, thread: u32, wall: Duration) -> Option<ExitNotice> {
+    let runtime = ready.runtime.as_ref().filter(|runtime| runtime.process == thread)?;
+    let tasks = ready.slot.cgroup.usage().ok()?.pids_current;
+    if tasks != OWN_PROCESSES + 1 {
+        return None;
+    }
+    let (read, written) = bytes_moved_by(runtime.process)?;
+    Some(ExitNotice {
+        code: Some(0),
+        wall_nanos: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),
+        read_bytes: read.saturating_sub(runtime.read),
+        written_bytes: written.saturating_sub(runtime.written),
+        ..ExitNotice::default()
+    })
+}

@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use sandbox_core::{Artefacts, ByteSize};
 
@@ -53,6 +53,9 @@ pub struct CompiledCache {
     recent: Recent,
 }
 
+/// A use is noted no more often.
+const NOTED_FOR: Duration = Duration::from_mins(1);
+
 /// One entry may take this part of the room: a few large programs must not drive out all others.
 const LARGEST_PART: u64 = 4;
 
@@ -79,8 +82,7 @@ impl CompiledCache {
         let file = File::open(&path).ok()?;
         match entry::read(&file, key) {
             Ok(compiled) => {
-                // What counts as use. Without it the entry only goes earlier than it should.
-                let _ = file.set_modified(SystemTime::now());
+                note_use(&file);
                 let compiled = Arc::new(compiled);
                 if let Ok(metadata) = file.metadata() {
                     self.recent.add(key, Stamp::of(&metadata), &compiled);
@@ -149,6 +151,17 @@ impl CompiledCache {
     fn path_of(&self, key: &Key) -> PathBuf {
         let name = key.to_string();
         self.directory.compiled().join(&name[..2]).join(name)
+    }
+}
+
+/// What counts as use. Without it the entry only goes earlier than it should. Not every time: to others who
+/// have read the file it is another one afterwards.
+fn note_use(file: &File) {
+    let now = SystemTime::now();
+    let modified = file.metadata().and_then(|metadata| metadata.modified());
+    let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < NOTED_FOR);
+    if !modified.is_ok_and(is_recent) {
+        let _ = file.set_modified(now);
     }
 }
 

@@ -2,7 +2,7 @@ use super::*;
 use crate::store::{KeyBuilder, Store};
 use sandbox_core::InputFile;
 use std::collections::BTreeSet;
-use std::time::Duration;
+
 use tempfile::TempDir;
 
 /// So large that an entry's header hardly counts.

@@ -4,6 +4,7 @@ import java.io.FileDescriptor;
 import java.io.FileInputStream;
 import java.io.FileOutputStream;
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.charset.Charset;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -67,6 +68,20 @@ final class WarmJob {
         wanted.keySet().removeAll(Arrays.asList(names));
         present.keySet().removeAll(Arrays.asList(names));
         return directory.equals(System.getProperty("user.dir")) && wanted.equals(present);
+    }
+
+    /**
+     * Says that all is done and the exit code is 0: whoever waits for the end need not wait for the kernel to clear
+     * up. It comes back where nobody listens, and when it is only to be rehearsed.
+     */
+    static void farewell(boolean rehearsed) {
+        try {
+            // No file has this offset. See profiles/default.toml.
+            long offset = rehearsed ? 0 : 0x7BA5E1F000000000L;
+            new FileInputStream(FileDescriptor.in).getChannel().read(ByteBuffer.allocate(1), offset);
+        } catch (IOException expected) {
+            // A pipe has no offsets.
+        }
     }
 
     /** Starts the cold command beneath this process, and ends as it ends. */

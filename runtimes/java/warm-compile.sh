@@ -2,5 +2,5 @@
 # warm-prepare.sh filled.
 root=$1
 exec "$root/bin/java" -XX:SharedArchiveFile="$LAYER/compile.jsa" -Xshare:auto -Xlog:disable \
-    -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xss8m \
+    -Xmn48m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xss8m \
     -cp "$LAYER/warm.jar" sandbox.warm.WarmCompile

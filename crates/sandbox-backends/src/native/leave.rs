@@ -3,12 +3,13 @@
 //! What the kernel then does to end a process, above all giving its memory back, takes longer than a short
 //! program does. So the runtime says that it ends by a call that the filter stops (see `is_farewell`). It
 //! is never answered: from then on nothing runs in the sandbox, and it is killed there when the sandbox is
-//! taken down, after whoever waited has the report. The word needs no trust: a program that says that it
-//! has ended has ended, and how it did was its own choice anyway.
+//! taken down, after whoever waited has the report; at once, if it has other threads. The word needs no trust: a
+//! program that says that it has ended has ended, and how it did was its own choice anyway.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use sandbox_linux::{ExitNotice, Slot};
 
 use super::host::OWN_PROCESSES;
@@ -19,6 +20,7 @@ use super::usage::{bytes_moved_by, process_id};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Runtime {
     process: u32,
+    init: u32,
     read: u64,
     written: u64,
 }
@@ -34,19 +36,30 @@ impl Runtime {
             _ => return None,
         };
         let (read, written) = bytes_moved_by(process)?;
-        Some(Self { process, read, written })
+        Some(Self { process, init, read, written })
+    }
+
+    fn is_the_only_process(&self, slot: &Slot) -> bool {
+        let is_known = |process: &u32| [self.process, self.init].contains(process);
+        slot.cgroup.processes().is_ok_and(|processes| processes.iter().all(is_known))
     }
 }
 
-/// How a runtime ended whose thread says that it does. None if it has to end by itself: it has other threads,
-/// or there are other processes, and they all would go on.
+/// How a runtime ended one of whose threads says that it does. None if it has to end by itself: there are other
+/// processes, which are to end with it.
 pub(crate) fn exit_of(ready: &ReadySlot, thread: u32, wall: Duration) -> Option<ExitNotice> {
-    let runtime = ready.runtime.as_ref().filter(|runtime| runtime.process == thread)?;
+    let runtime = ready.runtime.as_ref()?;
     let tasks = ready.slot.cgroup.usage().ok()?.pids_current;
-    if tasks != OWN_PROCESSES + 1 {
+    let is_alone = tasks == OWN_PROCESSES + 1 && thread == runtime.process;
+    if !is_alone && !runtime.is_the_only_process(&ready.slot) {
         return None;
     }
     let (read, written) = bytes_moved_by(runtime.process)?;
+    if !is_alone {
+        // Its other threads must not go on. What a last one does in the microsecond until it hears of this is
+        // done before files are collected, which trusts nothing that it finds.
+        kill_process(Pid::from_raw(runtime.process.cast_signed())?, Signal::KILL).ok()?;
+    }
     Some(ExitNotice {
         code: Some(0),
         wall_nanos: u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX),

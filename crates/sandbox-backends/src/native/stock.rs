@@ -13,7 +13,7 @@ use super::warm::{Shape, Wanted};
 
 /// Making a slot takes CPU time that a program which has just been started could use. So it waits this
 /// long, or until that program has ended, if there are others left.
-pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(20);
+pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(100);
 /// More shapes than a server with a dozen languages and a few sets of limits has.
 const MOST_SHELVES: usize = 32;
 /// Of these so many may be for compiled programs, each of which is one: a judge runs one many times, and

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
-use sandbox::{Report, Status, Timings};
+use sandbox::{Report, Start, Status, Timings};
 
 use super::{Contestants, STDOUT};
 use crate::cases::Run;
@@ -26,6 +26,8 @@ pub(super) struct Alone {
 pub(super) struct Way {
     pub(super) total: Series,
     timings: Vec<Timings>,
+    /// Those whose runtime had been started and waited.
+    warm: usize,
 }
 
 impl Alone {
@@ -45,6 +47,12 @@ impl Way {
     fn push(&mut self, total: Duration, report: &Report) {
         self.total.push(Run::lasting(total));
         self.timings.push(report.timings_ms);
+        self.warm += usize::from(report.stages.iter().all(|stage| stage.start == Start::Warm));
+    }
+
+    /// How many of a hundred found their runtime waiting.
+    pub(super) fn warm_share(&self) -> usize {
+        self.warm * 100 / self.timings.len().max(1)
     }
 
     /// The median of one of the parts that reports tell apart, in milliseconds.
@@ -55,11 +63,12 @@ impl Way {
     }
 }
 
-/// Measures so many pairs, in turns of so many requests.
+/// Measures so many pairs, in turns of so many requests, each after so long a pause.
 pub(super) fn measure(
     contestants: &Contestants,
     pairs: usize,
     turn: usize,
+    pause: Duration,
 ) -> anyhow::Result<Alone> {
     let mut client = Client::connect(contestants.daemon.address()).context("connect")?;
     let mut found =
@@ -69,6 +78,7 @@ pub(super) fn measure(
     while done < WARM_UP + pairs {
         let mut through = |is_http: bool| -> anyhow::Result<Vec<_>> {
             let one = |client: &mut Client| {
+                std::thread::sleep(pause);
                 if is_http { over_http(contestants, client) } else { through_library(contestants) }
             };
             (0..turn).map(|_| one(&mut client)).collect()

@@ -18,6 +18,7 @@ pub(super) fn render(findings: &Findings) -> String {
         let _ = writeln!(text, "{line}");
     }
     let _ = writeln!(text, "{} programs at once, in both", findings.concurrency);
+    text.push_str(&alone("One client, each request after 50 ms of idleness", &findings.spaced));
     text.push_str(&alone("One client, in turns of 20 requests", &findings.alone));
     text.push_str(&alone("One client, request by request", &findings.alternating));
     text.push_str(&crowds(&findings.crowds));
@@ -34,8 +35,10 @@ pub(super) fn render(findings: &Findings) -> String {
 }
 
 fn alone(heading: &str, alone: &Alone) -> String {
-    let heads =
-        ["ms", "runs", "median", "p95", "p99", "queue", "prepare", "run", "collect", "the rest"];
+    let heads = [
+        "ms", "runs", "median", "p95", "p99", "queue", "prepare", "run", "collect", "the rest",
+        "warm",
+    ];
     let row = |name: &str, way: &Way| {
         let summary = way.total.summary();
         let parts = [
@@ -48,6 +51,7 @@ fn alone(heading: &str, alone: &Alone) -> String {
         let mut row = vec![name.to_owned()];
         row.extend(figures(summary));
         row.extend(parts.iter().chain([&rest]).map(|part| format!("{part:.3}")));
+        row.push(format!("{} %", way.warm_share()));
         row
     };
     let mut health = vec!["health".to_owned()];
@@ -117,9 +121,11 @@ fn crowds(crowds: &[Crowd]) -> String {
 fn verdict(findings: &Findings) -> String {
     let word = |holds: bool| if holds { "holds" } else { "does NOT hold" };
     let mut text = format!(
-        "\nAt most {} ms added to the median: {}\n",
+        "\nAt most {} ms added to the median of a warm Python hello (each after 50 ms of idleness): {}\n\
+         \x20 without pauses, when starting runtimes takes most of the processors, it adds {} ms: not judged\n",
         millis(MOST_ADDED),
-        word(findings.holds_added())
+        word(findings.holds_added()),
+        millis(findings.alone.added()),
     );
     if let Some(holds) = findings.holds_share() {
         let _ = writeln!(
@@ -149,6 +155,7 @@ fn to_json(findings: &Findings) -> Value {
         "benchmark": "load",
         "host": findings.host.to_json(),
         "concurrency": findings.concurrency,
+        "spaced": of_alone(&findings.spaced),
         "in_turns": of_alone(&findings.alone),
         "request_by_request": of_alone(&findings.alternating),
         "added_holds": findings.holds_added(),
@@ -167,6 +174,7 @@ fn of_alone(alone: &Alone) -> Value {
         "added_by_pair_us": rounded(pair.micros),
         "added_by_pair_uncertainty_us": rounded(pair.uncertainty),
         "ratio": rounded(times(alone)),
+        "warm_percent": [alone.library.warm_share(), alone.server.warm_share()],
     })
 }
 

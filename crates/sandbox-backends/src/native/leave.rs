@@ -49,7 +49,7 @@ impl Runtime {
 /// processes, which are to end with it.
 pub(crate) fn exit_of(ready: &ReadySlot, thread: u32, wall: Duration) -> Option<ExitNotice> {
     let runtime = ready.runtime.as_ref()?;
-    let tasks = ready.slot.cgroup.usage().ok()?.pids_current;
+    let tasks = ready.slot.cgroup.tasks().ok()?;
     let is_alone = tasks == OWN_PROCESSES + 1 && thread == runtime.process;
     if !is_alone && !runtime.is_the_only_process(&ready.slot) {
         return None;

@@ -73,7 +73,7 @@ impl Shared {
                 state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            if let Some(pause) = state.pause(state.ready.len(), wanted) {
+            if let Some(pause) = state.pause(state.ready.len(), wanted, Duration::ZERO) {
                 let paused = self.wanted.wait_timeout(state, pause);
                 state = paused.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
@@ -112,7 +112,7 @@ impl Shared {
                 state = paused.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             };
-            if let Some(pause) = state.pause(stock.ready.len(), stock.wanted) {
+            if let Some(pause) = state.pause(stock.ready.len(), stock.wanted, stock.start_time) {
                 let paused = self.warm_wanted.wait_timeout(state, pause);
                 state = paused.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
@@ -120,9 +120,10 @@ impl Shared {
             let (shape, way) = (Arc::clone(&stock.shape), stock.way(self.copies));
             state.shelves[place].underway += 1;
             drop(state);
+            let begun = Instant::now();
             let started = warm::start(&self.host, &self.maker, &shape, way);
             state = self.lock();
-            state.put(&shape, started, &self.retirement);
+            state.put(&shape, started, begun.elapsed(), &self.retirement);
         }
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Shelf {
     pub(crate) hits: u64,
     pub(crate) misses: u64,
     pub(crate) last_use: Instant,
+    /// How long it took to start the last one.
+    pub(crate) start_time: Duration,
     /// When one was asked for in vain.
     last_miss: Option<Instant>,
     /// Why the last one could not be started, and when.
@@ -45,6 +47,7 @@ impl Shelf {
             hits: 0,
             misses: 0,
             last_use: Instant::now(),
+            start_time: Duration::ZERO,
             last_miss: None,
             failure: None,
         }

@@ -13,7 +13,11 @@ use super::warm::{Shape, Wanted};
 
 /// Making a slot takes CPU time that a program which has just been started could use. So it waits this
 /// long, or until that program has ended, if there are others left.
-pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(20);
+/// What takes long to start, a virtual machine, must not fall into the middle of an execution of a tenth of
+/// a second: it waits for a part of the time that it takes.
+const PART_OF_A_START: u32 = 5;
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// More shapes than a server with a dozen languages and a few sets of limits has.
 const MOST_SHELVES: usize = 32;
 /// Of these so many may be for compiled programs, each of which is one: a judge runs one many times, and
@@ -48,13 +52,20 @@ pub(crate) enum Supply {
 }
 
 impl State {
-    /// How long to leave the CPU to what was just started, with so many slots left.
-    pub(crate) fn pause(&self, left: usize, wanted: usize) -> Option<Duration> {
+    /// How long to leave the CPU to what was just started, with so many slots left, each of which takes so long to
+    /// make.
+    pub(crate) fn pause(
+        &self,
+        left: usize,
+        wanted: usize,
+        start_time: Duration,
+    ) -> Option<Duration> {
         if self.leased == 0 || left <= wanted / 4 {
             return None;
         }
         let passed = self.last_claim?.elapsed();
-        REFILL_PAUSE.checked_sub(passed).filter(|left| !left.is_zero())
+        let pause = (start_time / PART_OF_A_START).clamp(REFILL_PAUSE, LONGEST_PAUSE);
+        pause.checked_sub(passed).filter(|left| !left.is_zero())
     }
 
     pub(crate) fn shelf_for(&mut self, plan: &StagePlan, wanted: &Wanted<'_>) -> &mut Shelf {
@@ -102,12 +113,14 @@ impl State {
         &mut self,
         shape: &Arc<Shape>,
         started: Result<ReadySlot, String>,
+        start_time: Duration,
         retirement: &Retirement,
     ) {
         let stock = self.shelves.iter_mut().find(|stock| Arc::ptr_eq(&stock.shape, shape));
         match (stock, started) {
             (Some(stock), Ok(ready)) => {
                 stock.underway -= 1;
+                stock.start_time = start_time;
                 stock.failure = None;
                 stock.ready.push_back(ready);
             }

@@ -67,6 +67,9 @@ pub trait Cgroup: Send + Sync {
     /// be asked every few milliseconds.
     fn cpu_total(&self) -> Result<Duration, CgroupError>;
 
+    /// How many processes and threads there are now, as cheaply.
+    fn tasks(&self) -> Result<u64, CgroupError>;
+
     /// How often the kernel has killed here for want of memory. More than zero is a verdict; the
     /// exact number is not one, since v2 counts the first victim of a group twice.
     fn oom_kills(&self) -> Result<u64, CgroupError>;

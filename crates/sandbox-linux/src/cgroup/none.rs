@@ -26,6 +26,10 @@ impl Cgroup for NoCgroup {
         Ok(Usage::default())
     }
 
+    fn tasks(&self) -> Result<u64, CgroupError> {
+        Ok(0)
+    }
+
     fn cpu_total(&self) -> Result<Duration, CgroupError> {
         Ok(Duration::ZERO)
     }

@@ -1,7 +1,7 @@
 //! Carrying out what waits.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
@@ -27,8 +27,12 @@ const STORE_AGAIN: [Duration; 4] = [
 /// After so long an execution is stored although nobody was told its id, so that it can be seen.
 const LONG_ENOUGH: Duration = Duration::from_millis(100);
 
-/// What is left to do after an execution waits so long: its client is to have the answer first.
-const ANSWER_TIME: Duration = Duration::from_millis(2);
+/// How soon it is looked whether an execution has ended, and how often at last.
+const FIRST_LOOK: Duration = Duration::from_millis(5);
+const LAST_LOOK: Duration = Duration::from_millis(20);
+
+/// What came of an execution on this thread, or the panic that ended it.
+type Ran = std::thread::Result<Option<Ended>>;
 
 /// Counts an execution as in hand until it is dropped.
 struct InHand(Arc<Shared>);
@@ -92,20 +96,30 @@ pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, place: Plac
     let Some(request) = begin(shared, live) else {
         return;
     };
+    let ran = Arc::new(OnceLock::new());
+    tokio::spawn(settle_later(in_hand, Arc::clone(live), Arc::clone(&ran)));
     let runtime = Handle::current();
     let run = AssertUnwindSafe(|| execute(shared, live, request, &runtime));
-    let ran = tokio::task::block_in_place(|| catch_unwind(run));
+    let outcome = tokio::task::block_in_place(|| catch_unwind(run));
     drop(place);
-    let live = Arc::clone(live);
-    tokio::spawn(async move {
-        match ran {
-            Ok(ended) => {
-                tokio::time::sleep(ANSWER_TIME).await;
-                settle(in_hand, live, ended).await;
-            }
-            Err(_) => after_panic(in_hand, live).await,
+    let _ = ran.set(Mutex::new(Some(outcome)));
+}
+
+/// What is left to do after an execution, when it has ended. Nobody wakes this up: whoever did would take a
+/// processor from the answer that is on its way.
+async fn settle_later(in_hand: InHand, live: Arc<Live>, ran: Arc<OnceLock<Mutex<Option<Ran>>>>) {
+    let mut pause = FIRST_LOOK;
+    let outcome = loop {
+        tokio::time::sleep(pause).await;
+        if let Some(outcome) = ran.get() {
+            break lock(outcome).take();
         }
-    });
+        pause = (pause * 2).min(LAST_LOOK);
+    };
+    match outcome {
+        Some(Ok(ended)) => settle(in_hand, live, ended).await,
+        Some(Err(_)) | None => after_panic(in_hand, live).await,
+    }
 }
 
 fn begin(shared: &Arc<Shared>, live: &Arc<Live>) -> Option<Request> {

@@ -135,6 +135,10 @@ impl Cgroup for V1Cgroup {
         })
     }
 
+    fn tasks(&self) -> Result<u64, CgroupError> {
+        self.files.pids_current.read_number()
+    }
+
     fn cpu_total(&self) -> Result<Duration, CgroupError> {
         match &self.files.cpu_total {
             Some(file) => file.read_number().map(Duration::from_nanos),

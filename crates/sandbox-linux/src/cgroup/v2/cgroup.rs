@@ -131,6 +131,10 @@ impl Cgroup for V2Cgroup {
         })
     }
 
+    fn tasks(&self) -> Result<u64, CgroupError> {
+        self.files.pids_current.as_ref().map_or(Ok(0), ControlFile::read_number)
+    }
+
     fn cpu_total(&self) -> Result<Duration, CgroupError> {
         self.read_cpu_stat().map(|stat| stat.total)
     }

@@ -13,9 +13,10 @@ mod vital;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,8 +36,6 @@ use programs::PROGRAMS;
 use question::{Kind, Question};
 use vital::{Comparison, Sample};
 
-/// Between two looks at the server.
-const BETWEEN_SAMPLES: Duration = Duration::from_millis(200);
 /// What a server that was stopped still needs to be gone.
 const SOON: Duration = Duration::from_secs(15);
 /// Wrong answers that are printed; all are counted.
@@ -69,7 +68,7 @@ struct Findings {
     requests: usize,
     elapsed: Duration,
     tally: Tally,
-    comparison: Option<Comparison>,
+    comparison: Comparison,
     /// What is still there after the server has stopped, in words.
     left: Vec<String>,
 }
@@ -84,11 +83,10 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let daemon = Daemon::start(&program, &[])?;
     let languages = languages(&daemon)?;
     let started = Instant::now();
-    let (tally, samples) = ask_everything(plan, &daemon, &languages)?;
+    let (tally, comparison) = ask_everything(plan, &daemon, &languages)?;
     let elapsed = started.elapsed();
     let id = daemon.id();
     daemon.stop()?;
-    let comparison = Comparison::of(&samples, plan.requests);
     let left = left_behind(id, &before);
     let findings = Findings { host, requests: plan.requests, elapsed, tally, comparison, left };
     let text = render(&findings);
@@ -120,51 +118,55 @@ fn languages(daemon: &Daemon) -> anyhow::Result<Vec<&'static str>> {
     Ok(found)
 }
 
-/// Lets the clients ask, and looks at the server meanwhile.
+/// Lets the clients ask, and looks at the server when it is warm and when all is over.
 fn ask_everything(
     plan: &Plan,
     daemon: &Daemon,
     languages: &[&str],
-) -> anyhow::Result<(Tally, Vec<Sample>)> {
+) -> anyhow::Result<(Tally, Comparison)> {
+    let mut client = Client::connect(daemon.address())?;
+    let mut idle = || Sample::of_idle(daemon.id(), &mut client);
+    let deadline = Instant::now() + plan.limit;
+    let tally = Mutex::new(Tally::default());
+    let third = plan.requests / 3;
+    ask_some(plan, 0..third, daemon, languages, deadline, &tally)?;
+    let warm = idle()?;
+    ask_some(plan, third..plan.requests, daemon, languages, deadline, &tally)?;
+    let end = idle()?;
+    Ok((tally.into_inner().unwrap_or_else(PoisonError::into_inner), Comparison { warm, end }))
+}
+
+fn ask_some(
+    plan: &Plan,
+    numbers: Range<usize>,
+    daemon: &Daemon,
+    languages: &[&str],
+    deadline: Instant,
+    tally: &Mutex<Tally>,
+) -> anyhow::Result<()> {
     let address = daemon.address();
     let nonce = u64::from(daemon.id()) ^ host_time();
-    let deadline = Instant::now() + plan.limit;
-    let (next, answered) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let is_over = AtomicBool::new(false);
-    let tally = Mutex::new(Tally::default());
+    let next = AtomicUsize::new(numbers.start);
     let work = || {
         let mut client = None;
         while Instant::now() < deadline {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            if number >= plan.requests {
+            if number >= numbers.end {
                 break;
             }
             let question = Question::draw(number, languages, nonce);
             let answer = ask::ask(address, &mut client, &question);
-            answered.fetch_add(1, Ordering::Relaxed);
+            show_progress(number, plan.requests);
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
             tally.add(question.kind, number, answer);
         }
     };
-    let samples = std::thread::scope(|scope| {
-        let watching = scope.spawn(|| {
-            let mut samples = Vec::new();
-            let mut client = Client::connect(address)?;
-            while !is_over.load(Ordering::Relaxed) {
-                let answered = answered.load(Ordering::Relaxed);
-                samples.push(Sample::take(daemon.id(), answered, &mut client)?);
-                show_progress(answered, plan.requests);
-                std::thread::sleep(BETWEEN_SAMPLES);
-            }
-            anyhow::Ok(samples)
-        });
+    std::thread::scope(|scope| {
         let clients: Vec<_> = (0..plan.clients).map(|_| scope.spawn(work)).collect();
         let joined: Vec<_> = clients.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
-        is_over.store(true, Ordering::Relaxed);
         ensure!(joined.iter().all(Result::is_ok), "a client broke off");
-        watching.join().map_err(|_| anyhow::anyhow!("whoever watched broke off"))?
-    })?;
-    Ok((tally.into_inner().unwrap_or_else(PoisonError::into_inner), samples))
+        Ok(())
+    })
 }
 
 fn host_time() -> u64 {
@@ -219,7 +221,7 @@ impl Tally {
 
 impl Findings {
     fn is_good(&self) -> bool {
-        let is_flat = self.comparison.as_ref().is_some_and(Comparison::is_flat);
+        let is_flat = self.comparison.is_flat();
         self.tally.right() == self.requests && is_flat && self.left.is_empty()
     }
 }
@@ -240,25 +242,20 @@ fn render(findings: &Findings) -> String {
     let (right, requests) = (findings.tally.right(), findings.requests);
     let seconds = findings.elapsed.as_secs_f64();
     let _ = writeln!(text, "\n{right} of {requests} answered rightly in {seconds:.0} s");
-    match &findings.comparison {
-        None => text.push_str("too few looks at the server to say whether it is flat\n"),
-        Some(comparison) => {
-            let row = |name: &str, sample: &Sample| {
-                vec![
-                    name.to_owned(),
-                    sample.memory_kib.to_string(),
-                    sample.descriptors.to_string(),
-                    sample.threads.to_string(),
-                    sample.waiting.to_string(),
-                ]
-            };
-            let rows = [row("warm", &comparison.warm), row("at the end", &comparison.end)];
-            let heads =
-                ["the server", "resident KiB", "descriptors", "threads", "waiting sandboxes"];
-            let verdict = if comparison.is_flat() { "flat" } else { "NOT flat" };
-            let _ = writeln!(text, "\n{}\n{verdict}: {}", grid(&heads, rows), vital::RULE);
-        }
-    }
+    let comparison = &findings.comparison;
+    let row = |name: &str, sample: &Sample| {
+        vec![
+            name.to_owned(),
+            sample.memory_kib.to_string(),
+            sample.descriptors.to_string(),
+            sample.threads.to_string(),
+            sample.waiting.to_string(),
+        ]
+    };
+    let rows = [row("warm", &comparison.warm), row("at the end", &comparison.end)];
+    let heads = ["the server", "resident KiB", "descriptors", "threads", "waiting sandboxes"];
+    let verdict = if comparison.is_flat() { "flat" } else { "NOT flat" };
+    let _ = writeln!(text, "\n{}\n{verdict}: {}", grid(&heads, rows), vital::RULE);
     if findings.left.is_empty() {
         text.push_str("nothing left on the host\n");
     }
@@ -287,9 +284,9 @@ fn record(findings: &Findings, text: &str, directory: &std::path::Path) -> anyho
         "requests": findings.requests,
         "seconds": findings.elapsed.as_secs(),
         "kinds": kinds.collect::<serde_json::Map<_, _>>(),
-        "warm": findings.comparison.as_ref().map(|comparison| sample(&comparison.warm)),
-        "end": findings.comparison.as_ref().map(|comparison| sample(&comparison.end)),
-        "flat": findings.comparison.as_ref().map(Comparison::is_flat),
+        "warm": sample(&findings.comparison.warm),
+        "end": sample(&findings.comparison.end),
+        "flat": findings.comparison.is_flat(),
         "left": findings.left,
     });
     std::fs::create_dir_all(directory)

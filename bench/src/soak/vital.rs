@@ -1,31 +1,34 @@
 //! The server's memory and descriptors over time, and whether they stay what they were.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 
 use crate::client::{Client, request};
 
 /// How much more resident memory there may be at the end, for what is fragmented and what is cached.
 const MORE_MEMORY: f64 = 1.10;
 const MORE_MEMORY_KIB: f64 = 4096.0;
-/// How many more descriptors and threads there may be: how many programs run at a moment is chance.
+/// How many more descriptors and threads there may be.
 const MORE_DESCRIPTORS: u64 = 16;
 const MORE_THREADS: u64 = 16;
 /// The most that a sandbox which waits for a program holds. How many wait follows the demand.
 const DESCRIPTORS_OF_A_SANDBOX: u64 = 32;
 
+/// When it is taken to be idle.
+const ALIKE: usize = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
 /// How it is judged, for people.
-pub(super) const RULE: &str = "after a third of the requests the server is warm; the median of the \
-    samples of the next sixth is compared with that of the last sixth, which may have a tenth and 4 MiB \
-    more memory, 16 more descriptors and 16 more threads, and 32 descriptors for each sandbox that waits \
-    for a program now and did not then";
+pub(super) const RULE: &str = "after a third of the requests the server is warm, and is left alone until it \
+    is idle; idle again after the last one it may have a tenth and 4 MiB more memory, 16 more descriptors \
+    and 16 more threads, and 32 descriptors for each sandbox that waits for a program now and did not then";
 
 /// The server at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
-    /// Requests that were answered by then.
-    pub(super) answered: usize,
     pub(super) memory_kib: u64,
     pub(super) descriptors: u64,
     pub(super) threads: u64,
@@ -41,7 +44,23 @@ pub(super) struct Comparison {
 }
 
 impl Sample {
-    pub(super) fn take(process: u32, answered: usize, client: &mut Client) -> anyhow::Result<Self> {
+    /// Looks when nothing goes on any more: when three looks in a row find the same descriptors and threads.
+    pub(super) fn of_idle(process: u32, client: &mut Client) -> anyhow::Result<Self> {
+        let deadline = Instant::now() + LONGEST_WAIT;
+        let mut last = Self::take(process, client)?;
+        let mut alike = 0;
+        while alike < ALIKE {
+            ensure!(Instant::now() < deadline, "the server does not come to rest: {last:?}");
+            std::thread::sleep(BETWEEN_LOOKS);
+            let next = Self::take(process, client)?;
+            let is_alike = |sample: &Self| (sample.descriptors, sample.threads, sample.waiting);
+            alike = if is_alike(&next) == is_alike(&last) { alike + 1 } else { 0 };
+            last = next;
+        }
+        Ok(last)
+    }
+
+    fn take(process: u32, client: &mut Client) -> anyhow::Result<Self> {
         let folder = PathBuf::from(format!("/proc/{process}"));
         let status =
             std::fs::read_to_string(folder.join("status")).context("look at the server")?;
@@ -51,7 +70,6 @@ impl Sample {
         };
         let descriptors = std::fs::read_dir(folder.join("fd")).context("count descriptors")?;
         Ok(Self {
-            answered,
             memory_kib: field("VmRSS").context("its status has no VmRSS")?,
             descriptors: descriptors.count() as u64,
             threads: field("Threads").context("its status has no Threads")?,
@@ -72,17 +90,6 @@ fn waiting(client: &mut Client) -> anyhow::Result<u64> {
 }
 
 impl Comparison {
-    /// Compares the sixth after the first third with the last one; none if there are too few samples.
-    pub(super) fn of(samples: &[Sample], requests: usize) -> Option<Self> {
-        let between = |from: usize, to: usize| {
-            let part = samples.iter().copied();
-            let part =
-                part.filter(|sample| (from..=to).contains(&(sample.answered * 6 / requests)));
-            median(&part.collect::<Vec<_>>())
-        };
-        Some(Self { warm: between(2, 2)?, end: between(5, 6)? })
-    }
-
     pub(super) fn is_flat(&self) -> bool {
         let Self { warm, end } = self;
         #[expect(clippy::cast_precision_loss, reason = "no machine has that much memory")]
@@ -94,58 +101,30 @@ impl Comparison {
     }
 }
 
-/// The median of each figure.
-fn median(samples: &[Sample]) -> Option<Sample> {
-    let middle = |figure: fn(&Sample) -> u64| {
-        let mut figures: Vec<u64> = samples.iter().map(figure).collect();
-        figures.sort_unstable();
-        figures.get(figures.len() / 2).copied()
-    };
-    Some(Sample {
-        answered: samples.last()?.answered,
-        memory_kib: middle(|sample| sample.memory_kib)?,
-        descriptors: middle(|sample| sample.descriptors)?,
-        threads: middle(|sample| sample.threads)?,
-        waiting: middle(|sample| sample.waiting)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn samples(grow: impl Fn(usize) -> (u64, u64)) -> Vec<Sample> {
-        let sample = |answered| {
-            let (memory_kib, descriptors) = grow(answered);
-            // As many more as if two more sandboxes waited.
-            let waiting = 4 + answered as u64 / 300;
-            Sample { answered, memory_kib, descriptors, threads: 9, waiting }
-        };
-        (0..=600).step_by(10).map(sample).collect()
+    fn sample(memory_kib: u64, descriptors: u64, waiting: u64) -> Sample {
+        Sample { memory_kib, descriptors, threads: 9, waiting }
     }
 
-    fn is_flat(grow: impl Fn(usize) -> (u64, u64)) -> bool {
-        Comparison::of(&samples(grow), 600).expect("there are samples").is_flat()
+    fn is_flat(warm: Sample, end: Sample) -> bool {
+        Comparison { warm, end }.is_flat()
     }
 
     #[test]
-    fn what_grows_while_warming_up_and_then_stays_is_flat() {
-        assert!(is_flat(|answered| (50_000 + 100 * answered.min(200) as u64, 50)));
-    }
-
-    #[test]
-    fn what_grows_with_every_request_is_not_flat() {
-        assert!(!is_flat(|answered| (50_000 + 50 * answered as u64, 50)));
-        assert!(!is_flat(|answered| (50_000, 50 + answered as u64 / 3)));
+    fn a_little_more_is_flat_and_much_more_is_not() {
+        let warm = sample(50_000, 100, 4);
+        assert!(is_flat(warm, sample(58_000, 110, 4)));
+        assert!(!is_flat(warm, sample(60_000, 100, 4)));
+        assert!(!is_flat(warm, sample(50_000, 120, 4)));
     }
 
     #[test]
     fn sandboxes_that_wait_have_descriptors() {
-        assert!(is_flat(|answered| (50_000, 50 + 25 * (answered as u64 / 300))));
-    }
-
-    #[test]
-    fn too_few_samples_are_no_comparison() {
-        assert!(Comparison::of(&samples(|_| (1, 1))[..10], 600).is_none());
+        let warm = sample(50_000, 100, 4);
+        assert!(is_flat(warm, sample(50_000, 150, 6)));
+        assert!(!is_flat(warm, sample(50_000, 150, 4)));
     }
 }

@@ -55,8 +55,8 @@ pub struct NewExecution {
     pub owner: Option<String>,
     /// The language asked for.
     pub language: String,
-    /// What was asked for.
-    pub request: Value,
+    /// What was asked for, as JSON text.
+    pub request: String,
     /// The client's own words about it.
     pub labels: BTreeMap<String, String>,
     /// More urgent ones have larger numbers.

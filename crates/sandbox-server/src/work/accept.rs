@@ -7,7 +7,6 @@ use chrono::Utc;
 use sandbox::{ByteSize, Request, Requirements};
 use sandbox_api::{Code, ExecuteRequest, Problem};
 use sandbox_store::{Idempotency, Inserted, Job, NewCallback, NewExecution};
-use serde_json::Value;
 
 use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
@@ -43,7 +42,7 @@ struct Checked {
     request: Request,
     needs: Requirements,
     /// As it is stored.
-    json: Value,
+    json: String,
 }
 
 /// All executions are equally urgent until somebody can say otherwise.
@@ -141,7 +140,7 @@ fn check_here(
     let request = convert(asked, owner, None)?.with_environments(environments);
     let needs = shared.sandbox.requirements(&request).map_err(|error| refusal(&error))?;
     workspace::check(&shared.sandbox, &request)?;
-    let json = serde_json::to_value(asked)
+    let json = serde_json::to_string(asked)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
     Ok(Checked { request, needs, json })
 }

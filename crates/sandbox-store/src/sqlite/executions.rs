@@ -65,7 +65,6 @@ fn asked_before(
 }
 
 fn insert_row(connection: &Connection, new: &NewExecution) -> Result<(), StoreError> {
-    let request = new.request.to_string();
     let labels = serde_json::json!(new.labels).to_string();
     let status = if new.begun_at.is_some() { Status::Running } else { Status::Queued };
     let mut statement = connection.prepare_cached(
@@ -81,9 +80,9 @@ fn insert_row(connection: &Connection, new: &NewExecution) -> Result<(), StoreEr
         u32::from(new.begun_at.is_some()),
         micros(new.created_at),
         new.begun_at.map(micros),
-        size(&request) + size(&labels),
+        size(&new.request) + size(&labels),
         labels,
-        request
+        new.request
     ])?;
     Ok(())
 }

@@ -102,7 +102,7 @@ async fn a_sweep_gives_room_back_to_the_system() {
     let (store, directory) = fresh().await;
     for number in 0..100 {
         let id = format!("exec_{number}");
-        let request = json!({ "code": "x".repeat(100_000) });
+        let request = json!({ "code": "x".repeat(100_000) }).to_string();
         insert(&store, NewExecution { request, ..new(&id, 0) }).await;
         end(&store, &id, 1).await;
     }

@@ -94,7 +94,7 @@ impl Bench {
             id: id.clone(),
             owner: None,
             language: "python".to_owned(),
-            request: json!({}),
+            request: "{}".to_owned(),
             labels: BTreeMap::new(),
             priority: 0,
             created_at: Utc::now(),

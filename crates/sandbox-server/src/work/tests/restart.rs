@@ -10,7 +10,7 @@ async fn left_behind(store: &dyn Store, request: ExecuteRequest, begun: u32) -> 
         id: id.clone(),
         owner: None,
         language: request.language.clone(),
-        request: serde_json::to_value(&request).unwrap(),
+        request: serde_json::to_string(&request).unwrap(),
         labels: request.labels.clone(),
         priority: 0,
         created_at: Utc::now(),

@@ -10,7 +10,7 @@ pub(crate) async fn what_is_inserted_is_read_back_whole(store: &dyn Store) {
     let request = json!({ "code": "print('é\u{0}')", "args": [1, 2.5, null, { "deep": [true] }] });
     let labels = BTreeMap::from([("team".to_owned(), "blue".to_owned())]);
     let accepted = NewExecution {
-        request: request.clone(),
+        request: request.to_string(),
         labels: labels.clone(),
         priority: -7,
         ..owned("key_a", new("exec_1", 0))

@@ -97,7 +97,7 @@ pub(crate) fn new(id: &str, at: i64) -> NewExecution {
         id: id.to_owned(),
         owner: None,
         language: "python".to_owned(),
-        request: json!({ "code": "print(1)" }),
+        request: json!({ "code": "print(1)" }).to_string(),
         labels: BTreeMap::new(),
         priority: 0,
         created_at: moment(at),

@@ -32,8 +32,8 @@ pub(crate) async fn what_is_too_old_goes(store: &dyn Store) {
 /// Each of these executions is a little larger than 30,000 bytes, in a part of its own.
 async fn insert_large(store: &dyn Store) {
     let large = "x".repeat(30_000);
-    let request = NewExecution { request: json!({ "code": large }), ..new("in_request", 0) };
-    insert(store, request).await;
+    let request = json!({ "code": large }).to_string();
+    insert(store, NewExecution { request, ..new("in_request", 0) }).await;
     end(store, "in_request", 10).await;
 
     insert(store, new("in_report", 0)).await;
@@ -135,7 +135,7 @@ pub(crate) async fn old_audit_entries_go_and_nothing_else_does(store: &dyn Store
 
 pub(crate) async fn its_size_grows_with_what_is_kept(store: &dyn Store) {
     let before = store.size().await.unwrap();
-    let large = json!({ "code": "x".repeat(1_000_000) });
+    let large = json!({ "code": "x".repeat(1_000_000) }).to_string();
     insert(store, NewExecution { request: large, ..new("large", 0) }).await;
     let grown = store.size().await.unwrap() - before;
     // A few pages may have been free before.

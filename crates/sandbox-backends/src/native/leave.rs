@@ -6,10 +6,10 @@
 //! taken down, after whoever waited has the report; at once, if it has other threads. The word needs no trust: a
 //! program that says that it has ended has ended, and how it did was its own choice anyway.
 
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use sandbox_linux::{ExitNotice, Slot};
 
 use super::host::OWN_PROCESSES;
@@ -17,9 +17,11 @@ use super::slots::ReadySlot;
 use super::usage::{bytes_moved_by, process_id};
 
 /// The process of a runtime that waits, and what it had read and written before its program came.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Runtime {
     process: u32,
+    /// The same, to be signalled: a number may be another process's by then.
+    handle: OwnedFd,
     init: u32,
     read: u64,
     written: u64,
@@ -35,8 +37,11 @@ impl Runtime {
             [first, second] if *second == init => *first,
             _ => return None,
         };
+        let handle = pidfd_open(Pid::from_raw(process.cast_signed())?, PidfdFlags::empty()).ok()?;
         let (read, written) = bytes_moved_by(process)?;
-        Some(Self { process, init, read, written })
+        let found = Self { process, handle, init, read, written };
+        // It is still there, so that what was opened is it.
+        slot.cgroup.processes().is_ok_and(|now| now.contains(&process)).then_some(found)
     }
 
     fn is_the_only_process(&self, slot: &Slot) -> bool {
@@ -57,8 +62,12 @@ pub(crate) fn exit_of(ready: &ReadySlot, thread: u32, wall: Duration) -> Option<
     let (read, written) = bytes_moved_by(runtime.process)?;
     if !is_alone {
         // Its other threads must not go on. What a last one does in the microsecond until it hears of this is
-        // done before files are collected, which trusts nothing that it finds.
-        kill_process(Pid::from_raw(runtime.process.cast_signed())?, Signal::KILL).ok()?;
+        // done before files are collected, which trusts nothing that it finds. If one of them has started a
+        // process meanwhile, init sees to all of them and says how it ended.
+        pidfd_send_signal(&runtime.handle, Signal::KILL).ok()?;
+        if !runtime.is_the_only_process(&ready.slot) {
+            return None;
+        }
     }
     Some(ExitNotice {
         code: Some(0),

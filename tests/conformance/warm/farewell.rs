@@ -29,8 +29,7 @@ fn waiting(way: Way) -> Sandbox {
 
 #[test]
 fn whoever_says_that_it_ends_has_ended() {
-    // Of a copy it is heard only if the helper that made it was gone when it was looked at.
-    for way in [Way::Own] {
+    for way in [Way::Own, Way::Copied] {
         let sandbox = waiting(way);
         let code = "print('before', flush=True)\nfarewell()\nprint('after', flush=True)";
         let report = execute_warm(&sandbox, saying(code));

@@ -14,7 +14,7 @@ use sandbox_linux::{ExitNotice, Slot};
 
 use super::host::OWN_PROCESSES;
 use super::slots::ReadySlot;
-use super::usage::{bytes_moved_by, process_id};
+use super::usage::{bytes_moved_by, id_inside, process_id};
 
 /// The process of a runtime that waits, and what it had read and written before its program came.
 #[derive(Debug)]
@@ -29,14 +29,16 @@ pub(crate) struct Runtime {
 
 impl Runtime {
     /// Finds it; none without a cgroup that tells, or if more is there than the runtime.
-    pub(crate) fn find(slot: &Slot) -> Option<Self> {
+    pub(crate) fn find(ready: &ReadySlot) -> Option<Self> {
+        let slot = &ready.slot;
         let init = process_id(slot.init.as_fd())?;
-        let processes = slot.cgroup.processes().ok()?;
-        let process = match processes.as_slice() {
-            [first, second] if *first == init => *second,
-            [first, second] if *second == init => *first,
-            _ => return None,
-        };
+        let mut processes = slot.cgroup.processes().ok()?;
+        processes.retain(|process| *process != init);
+        if ready.copy != 0 {
+            // Whoever made the copy may still be on its way out.
+            processes.retain(|process| id_inside(*process) == Some(ready.copy));
+        }
+        let &[process] = processes.as_slice() else { return None };
         let handle = pidfd_open(Pid::from_raw(process.cast_signed())?, PidfdFlags::empty()).ok()?;
         let (read, written) = bytes_moved_by(process)?;
         let found = Self { process, handle, init, read, written };

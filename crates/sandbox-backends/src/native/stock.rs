@@ -133,3 +133,55 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::warm::Content;
+    use super::*;
+
+    fn programs(state: &State) -> Vec<String> {
+        let key = |shelf: &Shelf| match &shelf.shape.content {
+            Content::Artefacts(artefacts) => artefacts.key.clone(),
+            Content::Runtime(_) => None,
+        };
+        state.shelves.iter().filter_map(key).collect()
+    }
+
+    /// Programs that were used one after another.
+    fn used(count: usize) -> State {
+        let mut state = State::default();
+        let start = Instant::now();
+        for number in 0..count {
+            let mut shelf = Shelf::new(Shape::of_program(&number.to_string()));
+            shelf.last_use = start + Duration::from_nanos(number as u64);
+            state.shelves.push(shelf);
+        }
+        state
+    }
+
+    #[test]
+    fn of_too_many_programs_those_used_last_are_kept() {
+        let mut state = used(MOST_PROGRAMS + 2);
+        state.shrink();
+        let mut left = programs(&state);
+        left.sort();
+        assert_eq!(left, ["2", "3", "4", "5"]);
+    }
+
+    #[test]
+    fn a_program_that_is_being_loaded_is_kept() {
+        let mut state = used(MOST_PROGRAMS + 1);
+        state.shelves[0].underway = 1;
+        state.shrink();
+        let left = programs(&state);
+        assert_eq!(left.len(), MOST_PROGRAMS);
+        assert!(left.contains(&"0".to_owned()) && !left.contains(&"1".to_owned()), "{left:?}");
+    }
+
+    #[test]
+    fn as_many_programs_as_there_may_be_are_left_alone() {
+        let mut state = used(MOST_PROGRAMS);
+        state.shrink();
+        assert_eq!(programs(&state).len(), MOST_PROGRAMS);
+    }
+}

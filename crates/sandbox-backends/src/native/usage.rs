@@ -72,3 +72,10 @@ pub(crate) fn process_id(process: BorrowedFd<'_>) -> Option<u32> {
     let text = std::fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
+
+/// The id that a process has where it lives: in the innermost of its PID namespaces.
+pub(crate) fn id_inside(process: u32) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let ids = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_whitespace().last()?.parse().ok()
+}

@@ -67,6 +67,13 @@ impl Shape {
         Self { content, limits: plan.limits.clone() }
     }
 
+    /// That of a compiled program with this word for its artefacts.
+    #[cfg(test)]
+    pub(crate) fn of_program(key: &str) -> Self {
+        let artefacts = Artefacts { key: Some(key.to_owned()), files: Vec::new() };
+        Self { content: Content::Artefacts(Arc::new(artefacts)), limits: Limits::run() }
+    }
+
     /// Whether a sandbox that was made so can carry out this plan.
     pub(crate) fn fits(&self, plan: &StagePlan, wanted: &Wanted<'_>) -> bool {
         self.limits == plan.limits
@@ -200,7 +207,7 @@ fn start_runtime(
             Ok(mut ready) => {
                 let waits = wait_until_ready(host, &mut ready)
                     .and_then(|()| settle(&mut ready))
-                    .map(|()| ready.runtime = Runtime::find(&ready.slot));
+                    .map(|()| ready.runtime = Runtime::find(&ready));
                 return or_take_down(ready, waits);
             }
             // It is started by itself instead.
@@ -214,7 +221,7 @@ fn start_runtime(
         .map_err(|error| with_causes(&error))
         .and_then(|()| wait_until_ready(host, &mut ready))
         .and_then(|()| settle(&mut ready))
-        .map(|()| ready.runtime = Runtime::find(&ready.slot));
+        .map(|()| ready.runtime = Runtime::find(&ready));
     or_take_down(ready, waits)
 }
 

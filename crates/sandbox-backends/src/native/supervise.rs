@@ -156,8 +156,8 @@ pub(crate) fn watch<'a>(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Output,
-    DeniedCall,
     Slot,
+    DeniedCall,
     Memory,
     Cancel,
 }
@@ -167,10 +167,10 @@ impl<'a> Watch<'a> {
         for source in self.wait()? {
             match source {
                 Source::Output => self.read(),
+                Source::Slot => self.hear()?,
                 Source::DeniedCall => {
                     self.answer_denied_call();
                 }
-                Source::Slot => self.hear()?,
                 Source::Memory => self.look_at_memory(),
                 Source::Cancel => self.cancel(),
             }
@@ -190,12 +190,13 @@ impl<'a> Watch<'a> {
         for stream in self.running.streams.watched() {
             listen(Source::Output, stream, PollFlags::IN);
         }
+        // Before the calls: the word that a program starts is older than the word that it ends.
+        listen(Source::Slot, self.running.slot.slot.socket.as_fd(), PollFlags::IN);
         if let Some(notifications) = &self.notifications
             && self.next_answer.is_none()
         {
             listen(Source::DeniedCall, notifications.as_fd(), PollFlags::IN);
         }
-        listen(Source::Slot, self.running.slot.slot.socket.as_fd(), PollFlags::IN);
         if self.cause.is_none() {
             listen(Source::Cancel, self.cancelled.as_fd(), PollFlags::IN);
             if let Some(oom) = &self.running.oom {

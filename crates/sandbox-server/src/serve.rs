@@ -49,7 +49,7 @@ const LAST_TRACES: Duration = Duration::from_secs(3);
 
 /// Serves until a signal asks it to stop.
 pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
-    logging::start(&config)?;
+    let _last_lines = logging::start(&config)?;
     // From here on a signal is an orderly end, however far the start has come.
     let mut signals = Signals::listen()?;
     open_files::allow_all();

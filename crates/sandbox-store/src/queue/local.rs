@@ -44,7 +44,7 @@ impl LocalQueue {
             }
             waiting.add(job);
         }
-        self.wake();
+        self.changed.notify_waiters();
         Ok(())
     }
 
@@ -95,7 +95,7 @@ impl Queue for LocalQueue {
     fn remove<'a>(&'a self, id: &'a str) -> BoxFuture<'a, bool> {
         let removed = self.lock().remove(id);
         if removed {
-            self.wake();
+            self.changed.notify_waiters();
         }
         ready(removed).boxed()
     }
@@ -110,11 +110,14 @@ impl Queue for LocalQueue {
 
     fn close(&self) {
         self.lock().closed = true;
-        self.wake();
+        self.changed.notify_waiters();
     }
 
     fn wake(&self) {
-        self.changed.notify_waiters();
+        // To wake somebody who finds nothing costs whoever does it more than a look.
+        if self.lock().depth > 0 {
+            self.changed.notify_waiters();
+        }
     }
 }
 

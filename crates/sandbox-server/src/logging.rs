@@ -11,8 +11,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Config, LogFormat};
-use late::Late;
 pub(crate) use late::LastLines;
+use late::Late;
 
 /// From now on what is traced is written, until what it returns is dropped. Once in a process.
 pub(crate) fn start(config: &Config) -> Result<LastLines> {

@@ -32,7 +32,7 @@ use crate::logging;
 use crate::metrics::Metrics;
 use crate::state::AppState;
 use crate::telemetry::{Origin, Telemetry};
-use crate::work::{Work, workspace};
+use crate::work::{Work, wait_in_place, workspace};
 
 use connection::Shared;
 use limits::Limits;
@@ -98,6 +98,7 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     let builder = Sandbox::builder()
         .warm(config.warm)
         .copies(config.warm_copies)
+        .waits(wait_in_place)
         .workspaces(workspace::of_server(&config));
     let sandbox = tokio::task::spawn_blocking(|| builder.build()).await;
     let sandbox = sandbox.context("the start of the sandbox broke off")?;

@@ -197,6 +197,13 @@ impl SandboxBuilder {
         self
     }
 
+    /// Has what may hold a thread up for long called by this function, for callers whose threads have other
+    /// work as well.
+    pub fn waits(mut self, waits: fn(&mut dyn FnMut())) -> Self {
+        self.native.waits = waits;
+        self
+    }
+
     /// Uses no cgroups even where there are some, as on a host that gives us none.
     pub fn without_cgroups(mut self) -> Self {
         self.native.no_cgroups = true;

@@ -32,9 +32,18 @@ pub(crate) struct Host {
     /// All memory of the machine, in bytes.
     pub(crate) memory: u64,
     without: BTreeSet<Protection>,
+    waits: fn(&mut dyn FnMut()),
 }
 
 impl Host {
+    /// Does what may hold this thread up for long.
+    pub(crate) fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
+        let (mut wait, mut result) = (Some(wait), None);
+        (self.waits)(&mut || result = wait.take().map(|wait| wait()));
+        // Whoever set it may have forgotten to call what it was given.
+        result.or_else(|| wait.take().map(|wait| wait())).expect("it was called now at the latest")
+    }
+
     pub(crate) fn probe(options: &NativeOptions) -> Result<Self, BackendError> {
         let hierarchy = if options.no_cgroups {
             Hierarchy::none("cgroups were turned off")
@@ -77,6 +86,7 @@ impl Host {
             has_own_ids: ids::are_available(),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             without: options.without.clone(),
+            waits: options.waits,
             memory: memory(),
         })
     }

@@ -53,6 +53,9 @@ pub struct NativeOptions {
     pub copies: Copies,
     /// Use no cgroups even where the host has them, as on a host that gives us none.
     pub no_cgroups: bool,
+    /// Calls what may hold its thread up for long: waiting for a program, and preparing a sandbox while somebody
+    /// waits for it. A caller whose threads have other work as well can see to that work here.
+    pub waits: fn(&mut dyn FnMut()),
 }
 
 /// Slots prepared before they are asked for.
@@ -137,6 +140,7 @@ impl Default for NativeOptions {
             most_warm: 8,
             copies: Copies::default(),
             no_cgroups: false,
+            waits: |wait| wait(),
         }
     }
 }

@@ -112,7 +112,8 @@ impl Pool {
                 }
                 Some(ready) => return Ok(self.lease_prepared(ready)),
                 None => {
-                    let built = self.shared.maker.prepare(SlotKind::Any, &Limits::run());
+                    let Shared { host, maker, .. } = self.shared.as_ref();
+                    let built = host.wait(|| maker.prepare(SlotKind::Any, &Limits::run()));
                     let built = built.map_err(|error| launch_failed("prepare a sandbox", error))?;
                     self.built_claims.fetch_add(1, Ordering::Relaxed);
                     return Ok(self.lease(built, Start::Cold));
@@ -147,7 +148,7 @@ impl Pool {
                 // Making a copy takes less than starting another, also for whoever waits.
                 (None, Some(shape)) => {
                     let Shared { host, maker, .. } = self.shared.as_ref();
-                    let copy = warm::start(host, maker, &shape, Way::Quickest);
+                    let copy = host.wait(|| warm::start(host, maker, &shape, Way::Quickest));
                     return copy.ok().map(|copy| (copy, Start::Warm));
                 }
                 (None, None) => return None,

@@ -146,9 +146,7 @@ pub(crate) fn watch<'a>(
     if watch.running.has_begun {
         watch.start_clocks();
     }
-    while !watch.over {
-        watch.turn()?;
-    }
+    host.wait(|| watch.until_over())?;
     watch.finish()
 }
 
@@ -163,6 +161,13 @@ enum Source {
 }
 
 impl<'a> Watch<'a> {
+    fn until_over(&mut self) -> Result<(), BackendError> {
+        while !self.over {
+            self.turn()?;
+        }
+        Ok(())
+    }
+
     fn turn(&mut self) -> Result<(), BackendError> {
         for source in self.wait()? {
             match source {

@@ -133,7 +133,7 @@ impl Live {
     /// Waits on this thread until the store has that it was begun, if anybody could hear of it.
     pub(super) fn wait_for_begin(&self, runtime: &Handle) {
         if !self.begin_stored.initialized() && !self.is_unstored() {
-            runtime.block_on(self.begin_stored());
+            tokio::task::block_in_place(|| runtime.block_on(self.begin_stored()));
         }
     }
 

@@ -51,6 +51,7 @@ use report::is_final;
 use shared::{Shared, WorkLimits, may_see, no_such, store_failed};
 pub(crate) use stream::EventStream;
 pub(crate) use turn::Turn;
+pub(crate) use worker::wait_in_place;
 
 /// How long `cancel` waits for the end that it asked for. Programs are killed at once, so this is for
 /// machines that are very busy.

@@ -84,7 +84,7 @@ impl Bench {
 }
 
 fn start(store: &Arc<dyn Store>, directory: &TempDir, limits: WorkLimits) -> Work {
-    let sandbox = Sandbox::builder().spare_slots(1);
+    let sandbox = Sandbox::builder().spare_slots(1).waits(super::wait_in_place);
     let sandbox = sandbox.store_directory(directory.path().join("kept")).build().unwrap();
     Work::within(limits, Arc::new(sandbox), Arc::clone(store), Arc::new(Metrics::new()))
 }

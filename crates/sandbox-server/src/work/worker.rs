@@ -99,10 +99,16 @@ pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, place: Plac
     let ran = Arc::new(OnceLock::new());
     tokio::spawn(settle_later(in_hand, Arc::clone(live), Arc::clone(&ran)));
     let runtime = Handle::current();
-    let run = AssertUnwindSafe(|| execute(shared, live, request, &runtime));
-    let outcome = tokio::task::block_in_place(|| catch_unwind(run));
+    // The library has what takes long done by `wait_in_place`.
+    let outcome = catch_unwind(AssertUnwindSafe(|| execute(shared, live, request, &runtime)));
     drop(place);
     let _ = ran.set(Mutex::new(Some(outcome)));
+}
+
+/// Waits on this thread, and lets its other tasks go on elsewhere. That costs something, so the library does it
+/// when the program has been started: both go on at the same time.
+pub(crate) fn wait_in_place(wait: &mut dyn FnMut()) {
+    tokio::task::block_in_place(wait);
 }
 
 /// What is left to do after an execution, when it has ended. Nobody wakes this up: whoever did would take a
@@ -302,10 +308,11 @@ pub(super) async fn end_without_running(
 
 /// The server stops: the next start runs it again.
 fn put_back(shared: &Shared, live: &Live, runtime: &Handle) {
-    let put_back = runtime.block_on(async {
+    let back = async {
         store_unstored(shared, live).await?;
         shared.store.put_back(&live.id).await
-    });
+    };
+    let put_back = tokio::task::block_in_place(|| runtime.block_on(back));
     if let Err(error) = put_back {
         tracing::error!(id = live.id, error = with_causes(&error), "not put back");
     }

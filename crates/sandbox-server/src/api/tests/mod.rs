@@ -32,7 +32,7 @@ use crate::metrics::Metrics;
 use crate::serve::open_store;
 use crate::state::AppState;
 use crate::telemetry::Telemetry;
-use crate::work::{Work, workspace};
+use crate::work::{Work, wait_in_place, workspace};
 
 /// A server that does everything but listen.
 struct Server {
@@ -62,6 +62,7 @@ impl Server {
         let store: Arc<dyn Store> = open_store(&config).await.unwrap();
         let keys = Arc::new(Keys::load(&*store, &config.data_dir).await.unwrap());
         let builder = Sandbox::builder()
+            .waits(wait_in_place)
             .store_directory(directory.path().join("store"))
             .workspaces(workspace::of_server(&config));
         let sandbox = Arc::new(builder.build().unwrap());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandbox::{
     ByteSize, Limits, Report, Request, RequestBuilder, Sandbox, SandboxBuilder, Stage, Status,
 };
-use sandbox_tests::backend::{execute, with_each_backend_set_up};
+use sandbox_tests::backend::{execute, with_native_set_up};
 use sandbox_tests::process::descendants;
 use sandbox_tests::residue::{Residue, cgroups_of};
 use sandbox_tests::wait::wait_for;
@@ -87,7 +87,7 @@ pub(crate) fn attempt(attack: &Attack, add: impl Fn(&Host, RequestBuilder) -> Re
     let (language, _) = attack.source.split_once('/').unwrap();
     // Processes are counted, and runtimes that wait for the next program would be among them.
     let without_waiting = |builder: SandboxBuilder| builder.warm(false);
-    with_each_backend_set_up(without_waiting, |sandbox| {
+    with_native_set_up(without_waiting, |sandbox| {
         let at_rest = count_at_rest();
         let host = Host::new();
         let limits = attack.patience.limits();

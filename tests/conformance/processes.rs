@@ -1,7 +1,7 @@
 //! Programs that try to outlive their own end, or to look as if they had ended.
 
 use sandbox::Report;
-use sandbox_tests::backend::{execute, with_each_backend};
+use sandbox_tests::backend::{Feature, execute, with_each_backend_that_has};
 use std::time::{Duration, Instant};
 
 use crate::table::{bash, python};
@@ -62,7 +62,7 @@ print('daemon is up')
 
 #[test]
 fn what_a_daemon_would_do_later_never_happens() {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let place = tempfile::tempdir().unwrap();
         let volume = format!("{}:/out:rw", place.path().display());
         let request =

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use sandbox::{Report, RequestBuilder, Volume, VolumeAccess};
-use sandbox_tests::backend::{execute, with_each_backend};
+use sandbox_tests::backend::{Feature, execute, with_each_backend_that_has};
 use sandbox_tests::skip::skip;
 use tempfile::TempDir;
 
@@ -30,7 +30,7 @@ fn with_volume(
     access: VolumeAccess,
     check: impl Fn(&Report, &Path),
 ) {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let place = shown();
         let request: RequestBuilder = bash(script).volume(volume(place.path(), inside, access));
         if let Some(report) = execute(name, sandbox, request) {
@@ -70,7 +70,7 @@ fn what_is_written_to_another_owners_volume_belongs_to_that_owner() {
     if !rustix::process::geteuid().is_root() {
         return skip("another_owners_volume", "only root can give a directory away");
     }
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let place = shown();
         // User and group differ on purpose.
         std::os::unix::fs::chown(place.path(), Some(4321), Some(1234)).unwrap();
@@ -100,7 +100,7 @@ fn a_volume_may_lie_in_the_work_directory() {
 
 #[test]
 fn files_of_a_volume_are_not_brought_back_as_results() {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let place = shown();
         let request = bash("echo own > own")
             .volume(volume(place.path(), "/work/input", VolumeAccess::ReadOnly))
@@ -116,7 +116,7 @@ fn files_of_a_volume_are_not_brought_back_as_results() {
 #[test]
 fn devices_and_set_user_id_programs_on_a_volume_are_inert() {
     use std::os::unix::fs::PermissionsExt;
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let place = shown();
         let copy = place.path().join("id");
         std::fs::copy("/usr/bin/id", &copy).unwrap();
@@ -138,7 +138,7 @@ fn devices_and_set_user_id_programs_on_a_volume_are_inert() {
 
 #[test]
 fn a_single_file_can_be_shown_and_several_volumes_together() {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let (first, second) = (shown(), shown());
         std::fs::write(second.path().join("note"), "second").unwrap();
         let request = bash("cat /one/note /deep/er/note; echo; ls / | tr '\\n' ' '")
@@ -155,7 +155,7 @@ fn a_single_file_can_be_shown_and_several_volumes_together() {
 
 #[test]
 fn a_volume_is_gone_in_the_next_execution() {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let place = shown();
         let with =
             bash("cat /data/note").volume(volume(place.path(), "/data", VolumeAccess::ReadOnly));

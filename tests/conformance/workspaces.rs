@@ -9,7 +9,7 @@ use sandbox::{
     ByteSize, ExecuteError, Protection, Report, RequestBuilder, Sandbox, Status, Stdin,
     WorkspaceError, WorkspaceQuota, WorkspaceReport, Workspaces,
 };
-use sandbox_tests::backend::{show, with_each_backend_set_up};
+use sandbox_tests::backend::{Feature, show, with_each_backend_set_up};
 use sandbox_tests::skip::skip;
 use sandbox_tests::user::as_ordinary_user;
 
@@ -86,7 +86,7 @@ fn with_workspaces(name: &str, test: impl Fn(&Host<'_>)) {
         std::fs::set_permissions(place.path(), PermissionsExt::from_mode(0o700)).unwrap();
         let workspaces = Workspaces::in_directory(place.path()).with_quota(QUOTA);
         let set_up = |builder: sandbox::SandboxBuilder| builder.workspaces(workspaces.clone());
-        with_each_backend_set_up(set_up, |sandbox| {
+        with_each_backend_set_up(&[Feature::Workspaces], set_up, |sandbox| {
             test(&Host { sandbox, workspaces: &workspaces });
             assert_nothing_half_done(place.path());
         });
@@ -240,7 +240,7 @@ fn a_workspace_counts_against_the_memory_limit() {
     let place = tempfile::tempdir().unwrap();
     let workspaces = Workspaces::in_directory(&place.path().join("w"));
     let set_up = |builder: sandbox::SandboxBuilder| builder.workspaces(workspaces.clone());
-    with_each_backend_set_up(set_up, |sandbox| {
+    with_each_backend_set_up(&[Feature::Workspaces], set_up, |sandbox| {
         let missing = &sandbox.capabilities().missing;
         if missing.iter().any(|missing| missing.protection == Protection::Memory) {
             return skip("workspace_memory", "memory is not limited here");

@@ -1,7 +1,7 @@
 //! Every language there is a recipe for is here and says hello: one test for each folder of `runtimes`.
 
 use sandbox::{Request, Status};
-use sandbox_tests::backend::with_each_backend;
+use sandbox_tests::backend::{needs_of, with_each_backend, with_each_backend_that_has};
 
 use crate::program::execute;
 
@@ -11,7 +11,7 @@ include!(concat!(env!("OUT_DIR"), "/hello.rs"));
 const FEWEST: usize = 20;
 
 fn says_hello(language: &str) {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(needs_of(language), |sandbox| {
         let hello =
             sandbox.runtimes().hello(language).expect("a folder is called like its language");
         let report = execute(sandbox, Request::builder(language).code(&*hello.code));

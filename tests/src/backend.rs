@@ -1,7 +1,8 @@
 //! What builds the walls in a test that holds for every builder of walls.
 
 use sandbox::{
-    ExecuteError, Report, RequestBuilder, ResolveError, Sandbox, SandboxBuilder, StartError,
+    ExecuteError, Isolation, Report, RequestBuilder, ResolveError, Sandbox, SandboxBuilder,
+    StartError,
 };
 
 use crate::skip::skip;
@@ -10,12 +11,44 @@ use crate::skip::skip;
 pub struct BackendUnderTest {
     /// Its name in the words of a failing test.
     pub name: &'static str,
+    /// What it does not have, and why, for people who read of it.
+    pub lacks: &'static [(Feature, &'static str)],
     /// Makes a sandbox that uses it.
     pub start: fn(SandboxBuilder) -> Result<Sandbox, StartError>,
 }
 
+/// What a test may need that not every backend has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feature {
+    /// Directories of the host.
+    Volumes,
+    /// Directories that outlive an execution.
+    Workspaces,
+    /// Toolchains that write into a directory of the host's, as a copy of their own.
+    CopiedTrees,
+}
+
+/// What a test of a language needs.
+pub fn needs_of(language: &str) -> &'static [Feature] {
+    // Its compiler writes into a cache that was filled before.
+    if language == "go" { &[Feature::CopiedTrees] } else { &[] }
+}
+
 /// Every backend there is. Another one is plugged in by a line here.
-pub const BACKENDS: &[BackendUnderTest] = &[BackendUnderTest { name: "native", start: native }];
+pub const BACKENDS: &[BackendUnderTest] = &[
+    BackendUnderTest { name: "native", lacks: &[], start: native },
+    BackendUnderTest { name: "runc", lacks: RUNC_LACKS, start: runc },
+];
+
+const RUNC_LACKS: &[(Feature, &str)] = &[
+    (Feature::Volumes, "not built yet: the runtime cannot map their owners"),
+    (Feature::Workspaces, "not built yet"),
+    (Feature::CopiedTrees, "not built yet: the runtime cannot map their owners"),
+];
+
+fn runc(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
+    builder.isolation(Isolation::Runc).without_compile_cache().build()
+}
 
 /// What is tested must happen, also where it happened before.
 fn native(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
@@ -24,15 +57,49 @@ fn native(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
 
 /// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.
 pub fn with_each_backend(test: impl Fn(&Sandbox)) {
-    with_each_backend_set_up(|builder| builder, test);
+    with_each_backend_that_has(&[], test);
+}
+
+/// The same for one of very many tests: under the native backend, and under each if `SANDBOX_RUN_ALL_BACKENDS` is set.
+pub fn with_each_backend_if_asked(needed: &[Feature], test: impl Fn(&Sandbox)) {
+    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
+    let is_asked = std::env::var_os("SANDBOX_RUN_ALL_BACKENDS").is_some();
+    let backends = if is_asked { BACKENDS } else { &BACKENDS[..1] };
+    with_some(backends, needed, |builder| builder, test);
+}
+
+/// The same under each backend that has what the test needs.
+pub fn with_each_backend_that_has(needed: &[Feature], test: impl Fn(&Sandbox)) {
+    with_each_backend_set_up(needed, |builder| builder, test);
 }
 
 /// The same with a sandbox that is set up in some other way.
 pub fn with_each_backend_set_up(
+    needed: &[Feature],
     set_up: impl Fn(SandboxBuilder) -> SandboxBuilder,
     test: impl Fn(&Sandbox),
 ) {
-    for backend in BACKENDS {
+    with_some(BACKENDS, needed, set_up, test);
+}
+
+/// Under the native backend only, set up in some way.
+pub fn with_native_set_up(
+    set_up: impl Fn(SandboxBuilder) -> SandboxBuilder,
+    test: impl Fn(&Sandbox),
+) {
+    with_some(&BACKENDS[..1], &[], set_up, test);
+}
+
+fn with_some(
+    backends: &[BackendUnderTest],
+    needed: &[Feature],
+    set_up: impl Fn(SandboxBuilder) -> SandboxBuilder,
+    test: impl Fn(&Sandbox),
+) {
+    for backend in backends {
+        if backend.lacks.iter().any(|(feature, _)| needed.contains(feature)) {
+            continue;
+        }
         let sandbox = (backend.start)(set_up(Sandbox::builder()));
         let sandbox = sandbox.unwrap_or_else(|error| {
             panic!("{} cannot be started: {}", backend.name, sandbox::with_causes(&error))

@@ -2,7 +2,17 @@
 
 pub mod native;
 
+mod guest;
+pub mod oci;
+
+use sandbox_core::BackendError;
+
 /// How the content of a workspace is kept.
 pub use sandbox_linux::snapshot;
 
 pub use sandbox_linux::close_others_on_exec;
+
+/// Our failure at a step.
+fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {
+    BackendError::Failed { step: step.to_owned(), cause: cause.into() }
+}

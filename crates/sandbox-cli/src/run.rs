@@ -10,7 +10,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
 use sandbox::{
-    CancelToken, Event, ExecuteError, LanguageChoice, Report, Request, Runtimes, Sandbox,
+    BackendError, CancelToken, Event, ExecuteError, LanguageChoice, Report, Request, Runtimes,
+    Sandbox, StartError,
 };
 
 use crate::args::{IsolationChoice, RunArgs};
@@ -158,15 +159,18 @@ fn named(runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure
 }
 
 fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
-    match args.isolation {
-        IsolationChoice::Auto | IsolationChoice::Native => {
-            let mut builder = Sandbox::builder().runtimes(runtimes).for_one_execution();
-            if args.no_cache {
-                builder = builder.without_compile_cache();
-            }
-            builder.build().map_err(|error| Failure::ours(&error))
-        }
+    let mut builder = Sandbox::builder().runtimes(runtimes).for_one_execution();
+    if let IsolationChoice::This(isolation) = args.isolation {
+        builder = builder.isolation(isolation);
     }
+    if args.no_cache {
+        builder = builder.without_compile_cache();
+    }
+    builder.build().map_err(|error| match error {
+        // It says what to install, or what to use instead.
+        StartError::Backend(BackendError::Refused(reason)) => Failure::Usage(reason),
+        error => Failure::ours(&error),
+    })
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {

@@ -12,12 +12,15 @@ use crate::{CancelToken, Protection, StageOutcome, StagePlan, StreamKind, UsageS
 pub enum Isolation {
     /// This program itself, with the kernel's own means.
     Native,
+    /// The container runtime runc.
+    Runc,
 }
 
 impl fmt::Display for Isolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Native => f.write_str("native"),
+            Self::Runc => f.write_str("runc"),
         }
     }
 }
@@ -28,7 +31,10 @@ impl FromStr for Isolation {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "native" => Ok(Self::Native),
-            _ => Err(format!("'{text}' is not an isolation this build offers: it offers native")),
+            "runc" => Ok(Self::Runc),
+            _ => Err(format!(
+                "'{text}' is not an isolation this build offers: it offers native and runc"
+            )),
         }
     }
 }

@@ -22,6 +22,7 @@ mod own_root;
 mod reexec;
 
 mod launcher;
+pub mod skeleton;
 mod template;
 mod volume;
 
@@ -33,6 +34,7 @@ mod place;
 
 mod capabilities;
 mod clock;
+pub mod empty_network;
 mod loopback;
 mod program;
 pub mod rlimits;
@@ -44,6 +46,7 @@ pub mod seccomp;
 pub mod cgroup;
 
 pub mod collect;
+pub mod guest;
 pub mod snapshot;
 
 mod walls;

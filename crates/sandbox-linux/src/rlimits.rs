@@ -77,6 +77,12 @@ pub fn encode(
     wanted.into_iter().map(|(kind, value)| (number(kind), value)).collect()
 }
 
+/// The same pairs with the kernel's own numbers of the kinds, never above what this process may have.
+pub fn numbered(pairs: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let decoded = decode(pairs).unwrap_or_default().into_iter();
+    decoded.filter_map(|(kind, limit)| Some((kind as u64, limit.current?))).collect()
+}
+
 fn number(kind: Resource) -> u64 {
     let place = KINDS.iter().position(|known| *known == kind);
     place.expect("every limited kind is in the list") as u64

@@ -27,7 +27,8 @@ use crate::syscall::{self, MountAttributes};
 const STAGE: &str = "/tmp";
 
 /// Directories and files the program's own, per-run mounts go onto.
-const MOUNT_POINTS: &[&str] = &["work", "tmp", "mnt", "dev", "dev/shm", "dev/pts", "proc", "etc"];
+pub(crate) const MOUNT_POINTS: &[&str] =
+    &["work", "tmp", "mnt", "dev", "dev/shm", "dev/pts", "proc", "etc"];
 
 /// The devices a program may open.
 pub(crate) const DEVICES: &[&str] =
@@ -37,7 +38,7 @@ pub(crate) const DEVICES: &[&str] =
 pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 
 /// Top-level names that are part of `/usr` on a merged system and directories on others.
-const SYSTEM: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
+pub(crate) const SYSTEM: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
 /// Small host files whose contents programs expect, copied if they are there.
 const COPIED: &[&str] = &[
@@ -51,9 +52,10 @@ const COPIED: &[&str] = &[
 ];
 
 /// Host directories under `/etc` that toolchains need, shown read-only if they are there.
-const SHOWN_IN_ETC: &[&str] = &["/etc/alternatives", "/etc/ssl/certs", "/etc/pki/tls/certs"];
+pub(crate) const SHOWN_IN_ETC: &[&str] =
+    &["/etc/alternatives", "/etc/ssl/certs", "/etc/pki/tls/certs"];
 
-const WRITTEN: &[(&str, &str)] = &[
+pub(crate) const WRITTEN: &[(&str, &str)] = &[
     (
         "etc/passwd",
         "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
@@ -186,7 +188,7 @@ fn attach(piece: &Piece) -> Result<(), StepError> {
         .at(&format!("attach /{}", piece.inside))
 }
 
-fn read_copies() -> Vec<(String, Vec<u8>)> {
+pub(crate) fn read_copies() -> Vec<(String, Vec<u8>)> {
     COPIED
         .iter()
         .filter_map(|path| {
@@ -196,7 +198,7 @@ fn read_copies() -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-fn read_links(names: &[&'static str]) -> Vec<(&'static str, std::path::PathBuf)> {
+pub(crate) fn read_links(names: &[&'static str]) -> Vec<(&'static str, std::path::PathBuf)> {
     names
         .iter()
         .filter_map(|name| Some((*name, std::fs::read_link(Path::new("/").join(name)).ok()?)))

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, Spare};
+use sandbox_backends::oci::OciBackend;
 use sandbox_core::{
-    Backend, ByteSize, CancelToken, Capabilities, Event, PoolFigures, Protection, Report, Request,
-    with_causes,
+    Backend, BackendError, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolFigures,
+    Protection, Report, Request, with_causes,
 };
 
 use crate::engine::Engine;
@@ -42,6 +43,7 @@ pub struct Requirements {
 pub struct SandboxBuilder {
     native: NativeOptions,
     backend: Option<Box<dyn Backend>>,
+    isolation: Option<Isolation>,
     runtimes_directory: Option<PathBuf>,
     runtimes: Option<Arc<Runtimes>>,
     store_directory: Option<PathBuf>,
@@ -61,6 +63,7 @@ impl Sandbox {
         SandboxBuilder {
             native: NativeOptions::default(),
             backend: None,
+            isolation: None,
             runtimes_directory: None,
             runtimes: None,
             store_directory: None,
@@ -240,6 +243,12 @@ impl SandboxBuilder {
         self
     }
 
+    /// Has the walls built by this, instead of by the native backend.
+    pub fn isolation(mut self, isolation: Isolation) -> Self {
+        self.isolation = Some(isolation);
+        self
+    }
+
     /// Builds walls with this backend instead of the native one, whose settings then have no effect.
     pub fn backend(mut self, backend: Box<dyn Backend>) -> Self {
         self.backend = Some(backend);
@@ -256,7 +265,7 @@ impl SandboxBuilder {
         let backend = if let Some(backend) = self.backend {
             backend
         } else {
-            Box::new(NativeBackend::start(&self.native)?)
+            start_backend(self.isolation.unwrap_or(Isolation::Native), &self.native)?
         };
         let store = match &self.store_directory {
             Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),
@@ -274,6 +283,19 @@ impl SandboxBuilder {
         };
         Ok(Sandbox { engine: Arc::new(engine) })
     }
+}
+
+fn start_backend(
+    isolation: Isolation,
+    native: &NativeOptions,
+) -> Result<Box<dyn Backend>, BackendError> {
+    Ok(match isolation {
+        Isolation::Native => Box::new(NativeBackend::start(native)?),
+        Isolation::Runc => Box::new(OciBackend::runc()?),
+        other => {
+            return Err(BackendError::Refused(format!("{other} is not a part of this build")));
+        }
+    })
 }
 
 impl fmt::Debug for Sandbox {

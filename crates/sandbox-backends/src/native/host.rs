@@ -12,7 +12,8 @@ use sandbox_linux::seccomp::{
 };
 use sandbox_linux::{Walls, ids, landlock};
 
-use super::{NativeOptions, failed};
+use super::NativeOptions;
+use crate::failed;
 
 /// Init lives in the sandbox's cgroup too.
 pub(crate) const OWN_PROCESSES: u64 = 1;

@@ -13,7 +13,7 @@ mod host;
 mod leave;
 mod order;
 mod originals;
-mod output;
+pub(crate) mod output;
 mod pool;
 mod refill;
 mod retire;
@@ -21,9 +21,9 @@ mod shelf;
 mod slots;
 mod stdin;
 mod stock;
-mod supervise;
-mod usage;
-mod verdict;
+pub(crate) mod supervise;
+pub(crate) mod usage;
+pub(crate) mod verdict;
 mod warm;
 mod workspace;
 
@@ -36,6 +36,7 @@ use sandbox_core::{
     StageOutcome, StagePlan,
 };
 
+use crate::failed;
 use host::Host;
 use pool::Pool;
 
@@ -159,9 +160,4 @@ fn spawn(
         .name(name.to_owned())
         .spawn(work)
         .map_err(|error| failed("start a thread", error))
-}
-
-/// Our failure at a step.
-fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {
-    BackendError::Failed { step: step.to_owned(), cause: cause.into() }
 }

@@ -14,13 +14,13 @@ use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{LaunchError, Order, OrderFile, OrderVolume, Original, VolumeOwner, rlimits};
 
-use super::failed;
 use super::host::Host;
 use super::output::Streams;
 use super::pool::Lease;
 use super::slots::{Maker, ReadySlot, Tools};
 use super::stdin::Feed;
 use super::workspace;
+use crate::failed;
 
 /// A slot that has its order.
 pub(crate) struct Running<'a> {

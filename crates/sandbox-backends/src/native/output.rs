@@ -219,7 +219,7 @@ impl Kept {
     }
 
     /// Keeps what fits and says how much that was.
-    fn take(&mut self, kind: StreamKind, bytes: &[u8]) -> usize {
+    pub(crate) fn take(&mut self, kind: StreamKind, bytes: &[u8]) -> usize {
         let room = self.limit - self.both.len();
         let taken = room.min(bytes.len());
         let (stream, truncated) = match kind {

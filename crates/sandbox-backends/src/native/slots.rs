@@ -14,12 +14,12 @@ use sandbox_linux::{
     VolumeOwner,
 };
 
-use super::failed;
 use super::host::Host;
 use super::leave::Runtime;
 use super::output::Pipes;
 use super::retire::take_down;
 use super::stdin::Input;
+use crate::failed;
 
 /// A slot waiting for its order, and what its cgroup held before.
 pub(crate) struct ReadySlot {

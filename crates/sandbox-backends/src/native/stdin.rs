@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use sandbox_core::{BackendError, Stdin};
 
-use super::failed;
+use crate::failed;
 
 const BUFFER: usize = 64 * 1024;
 

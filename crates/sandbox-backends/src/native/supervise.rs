@@ -15,22 +15,22 @@ use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::{Notification, Notifications};
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 
-use super::failed;
 use super::gate::OpenGate;
 use super::host::Host;
 use super::leave;
 use super::order::Running;
 use super::output::Kept;
 use super::usage::Sampler;
+use crate::failed;
 
 /// Between asking a cancelled program to end and ending it.
-const GRACE: Duration = Duration::from_millis(500);
+pub(crate) const GRACE: Duration = Duration::from_millis(500);
 /// Between asking init to end everything and ending init: it only has to be scheduled once.
-const INIT_GRACE: Duration = Duration::from_millis(300);
+pub(crate) const INIT_GRACE: Duration = Duration::from_millis(300);
 /// A killed namespace is dead long before this.
 const END_TIME: Duration = Duration::from_secs(5);
 /// A sandbox that is not built by then never will be.
-const BUILD_TIME: Duration = Duration::from_secs(30);
+pub(crate) const BUILD_TIME: Duration = Duration::from_secs(30);
 /// With the output limit off, what is kept in memory is bounded all the same.
 const MOST_OUTPUT: usize = 64 << 20;
 /// So many denied calls are answered at once. After that each waits a little: answering costs our CPU
@@ -38,7 +38,7 @@ const MOST_OUTPUT: usize = 64 << 20;
 const FREE_ANSWERS: u64 = 1000;
 const ANSWER_PAUSE: Duration = Duration::from_millis(1);
 /// The CPU counter is looked at no more often than this.
-const SHORTEST_CPU_CHECK: Duration = Duration::from_millis(2);
+pub(crate) const SHORTEST_CPU_CHECK: Duration = Duration::from_millis(2);
 
 /// Why we ended a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

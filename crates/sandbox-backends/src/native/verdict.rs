@@ -10,10 +10,10 @@ use sandbox_core::{
 use sandbox_linux::cgroup::Usage;
 use sandbox_linux::{ExitNotice, collect};
 
-use super::failed;
 use super::host::{Host, OWN_PROCESSES};
 use super::supervise::{Cause, Ended};
 use super::workspace;
+use crate::failed;
 
 /// Judges and collects. The slot is taken down afterwards.
 pub(crate) fn conclude(
@@ -28,7 +28,9 @@ pub(crate) fn conclude(
     let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
     let mut figures = figures(host, &slot.before, &after, ended.exit.as_ref(), ended.run_time);
     figures.io_write_bytes = figures.io_write_bytes.saturating_sub(ended.running.placed);
-    let ending = ending(host, plan, ended.cause, ended.exit.as_ref(), oom_kills, &figures)
+    let told = ended.exit.as_ref().map(|exit| (exit.code, exit.signal));
+    let has = |protection| host.has(protection);
+    let ending = ending(&has, plan, ended.cause, told, oom_kills, &figures)
         .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
     let work = ended.work.as_ref().unwrap_or(&slot.slot.work).as_fd();
     let placed: Vec<&InputFile> = plan.all_files().collect();
@@ -76,15 +78,16 @@ fn collect_rule(host: &Host, plan: &StagePlan) -> CollectRule {
 }
 
 /// The kernel's counters speak first, then our own acts, then what the program did itself.
-fn ending(
-    host: &Host,
+/// `exit` is the code or the signal that it ended with.
+pub(crate) fn ending(
+    has: &dyn Fn(Protection) -> bool,
     plan: &StagePlan,
     cause: Option<Cause>,
-    exit: Option<&ExitNotice>,
+    exit: Option<(Option<i32>, Option<i32>)>,
     oom_kills: u64,
     figures: &StageFigures,
 ) -> Option<Ending> {
-    if oom_kills > 0 && host.has(Protection::Memory) {
+    if oom_kills > 0 && has(Protection::Memory) {
         return Some(Ending::OutOfMemory);
     }
     match cause {
@@ -96,8 +99,7 @@ fn ending(
     }
     let exit = exit?;
     // It may have ended by itself between two looks at a clock that had already run out.
-    let over =
-        |kind, limit: Duration, used: Duration| (used > limit && host.has(kind)).then_some(());
+    let over = |kind, limit: Duration, used: Duration| (used > limit && has(kind)).then_some(());
     if over(Protection::WallTime, plan.limits.wall_time(), figures.wall_time).is_some() {
         return Some(Ending::TimedOut(TimeKind::Wall));
     }
@@ -106,7 +108,7 @@ fn ending(
     {
         return Some(Ending::TimedOut(TimeKind::Cpu));
     }
-    match (exit.code, exit.signal) {
+    match exit {
         (Some(code), _) => Some(Ending::Exited(code)),
         (None, Some(signal)) => Some(Ending::Signaled(signal)),
         (None, None) => None,

@@ -11,7 +11,7 @@ use sandbox_core::{
 use sandbox_linux::OrderWorkspace;
 use sandbox_linux::snapshot::{Kind, SnapshotReader, take};
 
-use super::failed;
+use crate::failed;
 
 /// What tmpfs hands out.
 const PAGE: u64 = 4096;

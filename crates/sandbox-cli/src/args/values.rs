@@ -1,4 +1,4 @@
-use sandbox::PackageSpec;
+use sandbox::{Isolation, PackageSpec};
 
 /// Packages that were typed as one list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,10 +19,10 @@ pub(crate) struct Pair {
 /// What may be asked to build the walls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsolationChoice {
-    /// Whatever is preferred; in this build there is one answer.
+    /// Whatever is preferred: this program itself.
     Auto,
-    /// This program itself.
-    Native,
+    /// This one.
+    This(Isolation),
 }
 
 /// Reads `KEY=VALUE`; the value may be empty and may contain `=`.
@@ -38,11 +38,13 @@ pub(super) fn parse_pair(text: &str) -> Result<Pair, String> {
 pub(super) fn parse_isolation(text: &str) -> Result<IsolationChoice, String> {
     match text {
         "auto" => Ok(IsolationChoice::Auto),
-        "native" => Ok(IsolationChoice::Native),
-        "docker" | "runc" | "gvisor" | "firecracker" => {
-            Err("not available in this build: use native or auto".to_owned())
+        "docker" | "gvisor" | "firecracker" => {
+            Err("not available in this build: use native, runc or auto".to_owned())
         }
-        _ => Err("it is native or auto".to_owned()),
+        _ => text
+            .parse()
+            .map(IsolationChoice::This)
+            .map_err(|_| "it is native, runc or auto".to_owned()),
     }
 }
 
@@ -61,7 +63,8 @@ mod tests {
 
     #[test]
     fn walls_of_others_are_known_by_name_and_refused() {
-        assert_eq!(parse_isolation("native"), Ok(IsolationChoice::Native));
+        assert_eq!(parse_isolation("native"), Ok(IsolationChoice::This(Isolation::Native)));
+        assert_eq!(parse_isolation("runc"), Ok(IsolationChoice::This(Isolation::Runc)));
         let refusal = parse_isolation("docker").unwrap_err();
         assert!(refusal.contains("not available in this build"), "{refusal}");
         assert!(!parse_isolation("magic").unwrap_err().contains("build"));

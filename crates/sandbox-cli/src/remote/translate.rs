@@ -33,7 +33,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
         network: network(request.network())?,
         isolation: match args.isolation {
             IsolationChoice::Auto => None,
-            IsolationChoice::Native => Some("native".to_owned()),
+            IsolationChoice::This(isolation) => Some(isolation.to_string()),
         },
         collect: request.collect().iter().map(ToString::to_string).collect(),
         packages: request.packages().iter().map(ToString::to_string).collect(),

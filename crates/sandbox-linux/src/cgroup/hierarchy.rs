@@ -117,6 +117,11 @@ impl Hierarchy {
         name::own_prefix()
     }
 
+    /// Whether a name is one that [`own_prefix`](Self::own_prefix) begins, of a process that is gone.
+    pub fn is_left_by_the_dead(name: &str) -> bool {
+        name::Creator::of_cgroup(name).is_some_and(|creator| !creator.is_alive())
+    }
+
     /// Removes the empty cgroups of supervisors that are dead. It kills nobody.
     pub fn sweep(&self) -> SweepOutcome {
         let mut outcome = SweepOutcome::default();

@@ -37,6 +37,9 @@ use std::ffi::CString;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::fs::{Mode, OFlags, openat};
+use rustix::io::Errno;
+
 pub use error::{CgroupError, Leftover};
 pub use hierarchy::{Hierarchy, Version};
 pub use limits::{CgroupLimits, Enforces};
@@ -106,6 +109,22 @@ pub enum Entry {
     CloneInto(OwnedFd),
     /// There is no cgroup to get into.
     Nothing,
+}
+
+impl Entry {
+    /// Puts another process in, which somebody else started.
+    pub fn admit(&self, process: u32) -> Result<(), Errno> {
+        let text = process.to_string();
+        let write = |door: &OwnedFd| rustix::io::write(door, text.as_bytes()).map(drop);
+        match self {
+            Self::Write(doors) => doors.iter().try_for_each(write),
+            Self::CloneInto(directory) => {
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+                write(&openat(directory, "cgroup.procs", flags, Mode::empty())?)
+            }
+            Self::Nothing => Ok(()),
+        }
+    }
 }
 
 /// One directory to remove, by `unlinkat(parent, name, AT_REMOVEDIR)`.

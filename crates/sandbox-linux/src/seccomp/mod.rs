@@ -13,6 +13,7 @@
 //! is never let through from there, so that it does not matter that memory behind its arguments may
 //! change in the meantime. When the supervisor is gone the kernel answers ENOSYS by itself.
 
+mod answers;
 mod arch;
 mod error;
 mod file;

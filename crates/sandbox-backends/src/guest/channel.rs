@@ -1,0 +1,197 @@
+//! The two streams to and from an agent.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use sandbox_core::Stdin;
+use sandbox_linux::guest::frame::{HEAD, head, length_of, to_agent};
+
+const PIECE: usize = 64 * 1024;
+
+/// The way to one agent.
+pub(crate) struct Channel {
+    input: Arc<Mutex<File>>,
+    output: File,
+    /// What has come and is not a whole message yet.
+    partial: Vec<u8>,
+    piece: Vec<u8>,
+    /// How long a message may be. The agent's own are short; a file is as long as was asked for.
+    pub(crate) longest: usize,
+}
+
+/// What was there to read.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// A message: its kind, and what it says.
+    Message(u8, Vec<u8>),
+    /// Not a whole one yet.
+    Nothing,
+    /// The agent is gone.
+    End,
+}
+
+impl Channel {
+    /// `input` is the agent's standard input, and `output` its standard output.
+    pub(crate) fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&output, true)?;
+        let input = Arc::new(Mutex::new(File::from(input)));
+        Ok(Self {
+            input,
+            output: output.into(),
+            partial: Vec::new(),
+            piece: vec![0; PIECE],
+            longest: 2 * PIECE,
+        })
+    }
+
+    /// Readable when there is something to hear.
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.output.as_fd()
+    }
+
+    /// The next message, if it is there.
+    pub(crate) fn hear(&mut self) -> io::Result<Heard> {
+        loop {
+            if let Some((&head, rest)) = self.partial.split_first_chunk::<HEAD>() {
+                let length = length_of(head).filter(|length| *length <= self.longest);
+                let length = length.ok_or_else(|| io::Error::other("a message is too long"))?;
+                if let Some(payload) = rest.get(..length) {
+                    let message = Heard::Message(head[0], payload.to_vec());
+                    self.partial.drain(..HEAD + length);
+                    return Ok(message);
+                }
+            }
+            match self.output.read(&mut self.piece) {
+                Ok(0) => return Ok(Heard::End),
+                Ok(count) => self.partial.extend_from_slice(&self.piece[..count]),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(Heard::Nothing);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Waits for a message.
+    pub(crate) fn wait(&mut self, patience: Duration) -> io::Result<Heard> {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.hear()? {
+                Heard::Nothing => {}
+                heard => return Ok(heard),
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            let left = Timespec {
+                tv_sec: left.as_secs().cast_signed(),
+                tv_nsec: left.subsec_nanos().into(),
+            };
+            match poll(&mut [PollFd::new(&self.output, PollFlags::IN)], Some(&left)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Sends a message. Waits while the agent does not read.
+    pub(crate) fn say(&self, kind: u8, payload: &[u8]) -> io::Result<()> {
+        say(&self.input, kind, payload)
+    }
+
+    /// Sends a signal to the program, unless the way is blocked by input that it does not read.
+    pub(crate) fn signal(&self, signal: u8) {
+        if let Ok(mut input) = self.input.try_lock() {
+            // An agent that is gone has no program.
+            let _ = input
+                .write_all(&head(to_agent::SIGNAL, 1))
+                .and_then(|()| input.write_all(&[signal]));
+        }
+    }
+
+    /// Sends the program's standard input, at once if it is short, else on a thread of its own, which ends when the
+    /// input does or when the agent is gone.
+    pub(crate) fn feed(&self, stdin: &Stdin) -> io::Result<()> {
+        let reader: Box<dyn io::Read + Send> = match stdin {
+            Stdin::Empty => return self.say(to_agent::INPUT_END, &[]),
+            Stdin::Bytes(bytes) if bytes.len() <= PIECE / 2 => {
+                self.say(to_agent::INPUT, bytes)?;
+                return self.say(to_agent::INPUT_END, &[]);
+            }
+            Stdin::Bytes(bytes) => Box::new(io::Cursor::new(bytes.clone())),
+            Stdin::Reader(reader) => {
+                let reader = reader.lock().unwrap_or_else(PoisonError::into_inner).take();
+                reader.ok_or_else(|| io::Error::other("it was already read by another stage"))?
+            }
+        };
+        let input = Arc::clone(&self.input);
+        let thread = std::thread::Builder::new().name("sandbox-stdin".to_owned());
+        thread.spawn(move || pump(reader, &input)).map(drop)
+    }
+}
+
+fn pump(mut reader: Box<dyn io::Read + Send>, input: &Mutex<File>) {
+    let mut piece = vec![0; PIECE];
+    loop {
+        let said = match reader.read(&mut piece) {
+            Ok(0) => {
+                let _ = say(input, to_agent::INPUT_END, &[]);
+                return;
+            }
+            Ok(count) => say(input, to_agent::INPUT, &piece[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
+            Err(_) => return,
+        };
+        if said.is_err() {
+            return;
+        }
+    }
+}
+
+fn say(input: &Mutex<File>, kind: u8, payload: &[u8]) -> io::Result<()> {
+    let mut message = head(kind, payload.len()).to_vec();
+    message.extend_from_slice(payload);
+    input.lock().unwrap_or_else(PoisonError::into_inner).write_all(&message)
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::pipe::{PipeFlags, pipe_with};
+
+    use super::*;
+
+    fn channel() -> (Channel, File) {
+        let (_, input) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        let (output, writer) = pipe_with(PipeFlags::CLOEXEC).unwrap();
+        (Channel::new(input, output).unwrap(), writer.into())
+    }
+
+    #[test]
+    fn messages_are_put_together_from_pieces() {
+        let (mut channel, mut agent) = channel();
+        assert_eq!(channel.hear().unwrap(), Heard::Nothing);
+        agent.write_all(&head(18, 3)).unwrap();
+        agent.write_all(b"ab").unwrap();
+        assert_eq!(channel.hear().unwrap(), Heard::Nothing);
+        agent.write_all(b"c").unwrap();
+        agent.write_all(&head(19, 0)).unwrap();
+        assert_eq!(channel.hear().unwrap(), Heard::Message(18, b"abc".to_vec()));
+        assert_eq!(channel.hear().unwrap(), Heard::Message(19, Vec::new()));
+        drop(agent);
+        assert_eq!(channel.hear().unwrap(), Heard::End);
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_not_waited_for() {
+        let (mut channel, mut agent) = channel();
+        agent.write_all(&head(18, 1 << 20)).unwrap();
+        assert!(channel.hear().is_err());
+    }
+}

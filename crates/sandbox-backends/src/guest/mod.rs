@@ -1,0 +1,11 @@
+//! A stage carried out by the agent inside a container, whoever built the container.
+//!
+//! The agent is our code, but the program runs as the same user beside it: what comes from inside is checked as if
+//! the program had said it. Time, memory and CPU time are judged out here.
+
+mod channel;
+mod collect;
+mod watch;
+
+pub(crate) use channel::{Channel, Heard};
+pub(crate) use watch::{Around, Container, carry_out};

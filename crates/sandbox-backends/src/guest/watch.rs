@@ -1,0 +1,404 @@
+//! Watching a program through its agent: output, clocks, memory, and the end.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
+use sandbox_core::{
+    BackendError, CancelToken, Ending, InputFile, Observer, Protection, StageFigures, StageOutcome,
+    StagePlan, Start, StreamKind, TimeKind, UsageSample, Violation,
+};
+use sandbox_linux::cgroup::{Cgroup, OomWatch, Usage};
+use sandbox_linux::guest::frame::{to_agent, to_supervisor};
+use sandbox_linux::guest::{self, GuestExit};
+
+use super::channel::{Channel, Heard};
+use super::collect::collect;
+use crate::failed;
+use crate::native::output::Kept;
+use crate::native::supervise::{BUILD_TIME, Cause, GRACE, INIT_GRACE, SHORTEST_CPU_CHECK};
+use crate::native::usage::bytes_moved_by;
+use crate::native::verdict::ending;
+
+/// How long an agent that was killed may take to be gone.
+const END_TIME: Duration = Duration::from_secs(10);
+/// The signals that ask a program to end, and that end it.
+const SIGTERM: u8 = 15;
+const SIGKILL: u8 = 9;
+
+/// A container with an agent in it that waits for its order.
+pub(crate) trait Container {
+    /// What bounds and counts what happens in it.
+    fn cgroup(&self) -> &dyn Cgroup;
+
+    /// Ends everything in it, at once.
+    fn kill(&self);
+
+    /// The agent's process, if it can be told from the program's.
+    fn agent(&self) -> Option<u32>;
+
+    /// How many processes of the runtime are counted with the program's; none if they cannot be told from them.
+    fn own_processes(&self) -> Option<u64>;
+}
+
+/// What stands around the program, and how it came to be.
+pub(crate) struct Around<'a> {
+    pub(crate) container: &'a dyn Container,
+    /// What the report says of it.
+    pub(crate) enforced: Vec<Protection>,
+    pub(crate) start: Start,
+    /// The name of a denied call.
+    pub(crate) name_of: &'a dyn Fn(u32, [u64; 6]) -> String,
+    /// When the stage was asked for.
+    pub(crate) begun: Instant,
+}
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The program, by the agent, which then ends everything else and still hands over files.
+    Program,
+    /// Everything, the agent too.
+    Container,
+}
+
+struct Watch<'a> {
+    around: Around<'a>,
+    channel: Channel,
+    plan: &'a StagePlan,
+    observer: &'a mut dyn Observer,
+    cancelled: OwnedFd,
+    oom: Option<OomWatch>,
+    before: Usage,
+    kept: Kept,
+    violations: BTreeMap<String, u64>,
+    started: Option<Instant>,
+    exit: Option<GuestExit>,
+    cause: Option<Cause>,
+    /// What is done when, if it has not ended by then.
+    escalation: Option<(Instant, Step)>,
+    next_cpu_check: Option<Instant>,
+    next_sample: Option<Instant>,
+    failure: Option<String>,
+    is_over: bool,
+}
+
+/// Has the agent carry out a stage, and says what came of it.
+pub(crate) fn carry_out(
+    around: Around<'_>,
+    channel: Channel,
+    plan: &StagePlan,
+    order: &[u8],
+    observer: &mut dyn Observer,
+    cancel: &CancelToken,
+) -> Result<StageOutcome, BackendError> {
+    let cancelled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        .map_err(|error| failed("make a way to cancel", error))?;
+    let waker = cancelled.try_clone().map_err(|error| failed("make a way to cancel", error))?;
+    let _registration = cancel.on_cancel(move || {
+        // The counter cannot be full: it is written once.
+        let _ = rustix::io::write(&waker, &1_u64.to_ne_bytes());
+    });
+    let cgroup = around.container.cgroup();
+    let counted = cgroup.reset_peak().and_then(|()| cgroup.usage());
+    let before = counted.map_err(|error| failed("read what the container used", error))?;
+    let oom = cgroup.oom_watch().map_err(|error| failed("watch the memory", error))?;
+    let told = channel.say(to_agent::ORDER, order).and_then(|()| channel.feed(&plan.stdin));
+    told.map_err(|error| failed("give the agent its order", error))?;
+    let mut watch = Watch {
+        channel,
+        plan,
+        observer,
+        cancelled,
+        oom,
+        before,
+        kept: Kept::new(plan.limits.output().as_usize()),
+        violations: BTreeMap::new(),
+        started: None,
+        exit: None,
+        cause: None,
+        escalation: None,
+        next_cpu_check: None,
+        next_sample: None,
+        failure: None,
+        is_over: false,
+        around,
+    };
+    while !watch.is_over {
+        watch.turn()?;
+    }
+    watch.conclude()
+}
+
+impl Watch<'_> {
+    fn turn(&mut self) -> Result<(), BackendError> {
+        let now = Instant::now();
+        let left = self.next_alarm().saturating_duration_since(now);
+        let left =
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
+        let mut fds = vec![PollFd::from_borrowed_fd(self.channel.fd(), PollFlags::IN)];
+        if self.cause.is_none() {
+            fds.push(PollFd::new(&self.cancelled, PollFlags::IN));
+            if let Some(oom) = &self.oom {
+                fds.push(PollFd::from_borrowed_fd(oom.fd(), oom.events()));
+            }
+        }
+        match poll(&mut fds, Some(&left)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(failed("wait for the agent", error)),
+        }
+        let is_ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
+        let (is_cancelled, is_memory) = (is_ready(1), is_ready(2));
+        if is_cancelled {
+            self.cause = Some(Cause::Cancelled);
+            self.escalation = Some((Instant::now() + GRACE, Step::Program));
+            self.channel.signal(SIGTERM);
+        }
+        if is_memory && self.oom.as_mut().is_some_and(OomWatch::triggered) {
+            self.end(Cause::Memory);
+        }
+        self.hear()?;
+        self.look_at_clocks();
+        Ok(())
+    }
+
+    fn hear(&mut self) -> Result<(), BackendError> {
+        // Not for ever: a program may write as fast as we read, and the clocks go on.
+        for _ in 0..64 {
+            match self.channel.hear() {
+                Ok(Heard::Nothing) => return Ok(()),
+                Ok(Heard::End) => {
+                    self.is_over = true;
+                    return Ok(());
+                }
+                Ok(Heard::Message(kind, payload)) => self.heed(kind, &payload)?,
+                Err(error) => return Err(failed("hear from the agent", error)),
+            }
+            if self.is_over {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn heed(&mut self, kind: u8, payload: &[u8]) -> Result<(), BackendError> {
+        match kind {
+            to_supervisor::STARTED => {
+                let now = Instant::now();
+                self.started = Some(now);
+                let limit = self.plan.limits.cpu_time();
+                self.next_cpu_check = limit.map(|limit| now + self.soonest(limit));
+                self.next_sample = self.plan.usage_interval.map(|interval| now + interval);
+            }
+            to_supervisor::STDOUT => self.take(StreamKind::Stdout, payload),
+            to_supervisor::STDERR => self.take(StreamKind::Stderr, payload),
+            to_supervisor::DENIED => {
+                let (number, arguments) = guest::denied(payload)
+                    .ok_or_else(|| failed("hear from the agent", "it said what makes no sense"))?;
+                let name = (self.around.name_of)(number, arguments);
+                *self.violations.entry(name).or_default() += 1;
+            }
+            to_supervisor::EXITED => {
+                self.exit = guest::exit(payload);
+                self.is_over = true;
+            }
+            to_supervisor::FAILED => {
+                let (number, step) = payload.split_at(payload.len().min(4));
+                let number = number.try_into().map_or(0, i32::from_le_bytes);
+                let cause = io::Error::from_raw_os_error(number);
+                self.failure = Some(format!("{}: {cause}", String::from_utf8_lossy(step)));
+                self.is_over = true;
+            }
+            _ => return Err(failed("hear from the agent", "it said what makes no sense")),
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, stream: StreamKind, bytes: &[u8]) {
+        let taken = self.kept.take(stream, bytes);
+        if taken > 0 {
+            self.observer.output(stream, &bytes[..taken]);
+        }
+        if self.kept.is_over() {
+            self.end(Cause::Output);
+        }
+    }
+
+    fn next_alarm(&self) -> Instant {
+        let wall = match self.started {
+            Some(started) => started + self.plan.limits.wall_time(),
+            None => self.around.begun + BUILD_TIME,
+        };
+        let clocks = match (self.cause, self.escalation) {
+            (Some(_), Some((at, _))) => [Some(at), None],
+            (Some(_), None) => [None, None],
+            (None, _) => [Some(wall), self.next_cpu_check],
+        };
+        let alarms = clocks.into_iter().chain([self.next_sample]).flatten();
+        alarms.min().unwrap_or_else(|| Instant::now() + END_TIME)
+    }
+
+    fn look_at_clocks(&mut self) {
+        let now = Instant::now();
+        if let Some((at, step)) = self.escalation
+            && at <= now
+        {
+            self.escalate(step);
+        }
+        if let (Some(at), Some(interval)) = (self.next_sample, self.plan.usage_interval)
+            && at <= now
+        {
+            self.next_sample = Some(now + interval);
+            self.sample();
+        }
+        if self.cause.is_some() {
+            return;
+        }
+        match self.started {
+            Some(started) if now >= started + self.plan.limits.wall_time() => {
+                self.end(Cause::Time(TimeKind::Wall));
+            }
+            None if now >= self.around.begun + BUILD_TIME => {
+                self.failure = Some("the program did not start in time".to_owned());
+                self.end(Cause::Cancelled);
+            }
+            _ => {}
+        }
+        if let (Some(at), Some(limit)) = (self.next_cpu_check, self.plan.limits.cpu_time())
+            && at <= now
+        {
+            let used = self.cpu_time();
+            if used >= limit {
+                self.end(Cause::Time(TimeKind::Cpu));
+            }
+            self.next_cpu_check = Some(now + self.soonest(limit.saturating_sub(used)));
+        }
+    }
+
+    /// The soonest moment at which this much CPU time can have been used.
+    fn soonest(&self, left: Duration) -> Duration {
+        left.div_f64(self.plan.limits.cpus().max(1.0)).max(SHORTEST_CPU_CHECK)
+    }
+
+    fn cpu_time(&self) -> Duration {
+        let total = self.around.container.cgroup().cpu_total().unwrap_or_default();
+        total.saturating_sub(self.before.cpu_total)
+    }
+
+    fn sample(&mut self) {
+        let container = self.around.container;
+        let Ok(usage) = container.cgroup().usage() else { return };
+        let own = container.own_processes().unwrap_or(usage.pids_current.saturating_sub(1));
+        // Of the living; what the dead have moved is known at the end.
+        let processes = container.cgroup().processes().unwrap_or_default().into_iter();
+        let program = processes.filter(|process| Some(*process) != container.agent());
+        let (read, written) = program
+            .filter_map(bytes_moved_by)
+            .fold((0, 0), |sum, moved| (sum.0 + moved.0, sum.1 + moved.1));
+        self.observer.usage(UsageSample {
+            cpu_ms: u64::try_from(self.cpu_time().as_millis()).unwrap_or(u64::MAX),
+            memory_kb: usage.memory_current / 1024,
+            processes: usage.pids_current.saturating_sub(own),
+            io_read_bytes: read,
+            io_write_bytes: written,
+        });
+    }
+
+    /// Ends everything, without asking the program.
+    fn end(&mut self, cause: Cause) {
+        if self.cause.is_none() {
+            self.cause = Some(cause);
+            self.escalate(Step::Program);
+        }
+    }
+
+    fn escalate(&mut self, step: Step) {
+        self.escalation = match step {
+            Step::Program => Some((Instant::now() + INIT_GRACE, Step::Container)),
+            Step::Container => None,
+        };
+        match step {
+            Step::Program => self.channel.signal(SIGKILL),
+            Step::Container => self.around.container.kill(),
+        }
+    }
+
+    fn conclude(mut self) -> Result<StageOutcome, BackendError> {
+        let at = Instant::now();
+        if let Some(failure) = self.failure {
+            return Err(failed("have the agent start the program", failure));
+        }
+        let cgroup = self.around.container.cgroup();
+        let after =
+            cgroup.usage().map_err(|error| failed("read what the container used", error))?;
+        let oom_kills = cgroup.oom_kills();
+        let oom_kills = oom_kills.map_err(|error| failed("read why the container ended", error))?;
+        let started = self.started.unwrap_or(at);
+        let figures = self.figures(&after, at - started);
+        let told = self.exit.map(|exit| (exit.code, exit.signal));
+        let has = |protection: Protection| self.around.enforced.contains(&protection);
+        let ended = ending(&has, self.plan, self.cause, told, oom_kills, &figures)
+            .ok_or_else(|| failed("watch the container", "it ended without saying how"))?;
+        let placed: Vec<&InputFile> = self.plan.all_files().collect();
+        let found = if self.exit.is_some() {
+            collect(&mut self.channel, &self.plan.collect, &placed)
+                .map_err(|error| failed("bring back what the program left", error))?
+        } else {
+            // Its files went with it.
+            sandbox_linux::collect::Collected::default()
+        };
+        let ending = match ended {
+            Ending::Exited(_) | Ending::Signaled(_) if found.over_limit => Ending::TooManyFiles,
+            ending => ending,
+        };
+        Ok(StageOutcome {
+            ending,
+            figures,
+            stdout: self.kept.stdout,
+            stderr: self.kept.stderr,
+            output: self.kept.both,
+            stdout_truncated: self.kept.stdout_truncated,
+            stderr_truncated: self.kept.stderr_truncated,
+            files: found.files,
+            skipped: found.skipped,
+            workspace: None,
+            enforced: self.around.enforced,
+            violations: self
+                .violations
+                .into_iter()
+                .map(|(syscall, count)| Violation { syscall, count })
+                .collect(),
+            turned_away: Vec::new(),
+            start: self.around.start,
+            prepare_time: started - self.around.begun,
+            collect_time: at.elapsed(),
+        })
+    }
+
+    fn figures(&self, after: &Usage, run_time: Duration) -> StageFigures {
+        let told = self.exit.unwrap_or_default();
+        let total = after.cpu_total.saturating_sub(self.before.cpu_total);
+        let (user, system) =
+            (Duration::from_micros(told.user_micros), Duration::from_micros(told.system_micros));
+        // The cgroup knows the total; the split comes from whom the agent waited for.
+        let share = match (user + system).as_secs_f64() {
+            0.0 => 1.0,
+            both => user.as_secs_f64() / both,
+        };
+        let cpu_user = total.mul_f64(share.clamp(0.0, 1.0));
+        let own = self.around.container.own_processes();
+        let processes = own.zip(after.pids_peak).map(|(own, peak)| peak.saturating_sub(own));
+        StageFigures {
+            wall_time: self.exit.map_or(run_time, |exit| Duration::from_nanos(exit.wall_nanos)),
+            cpu_user,
+            cpu_system: total.saturating_sub(cpu_user),
+            memory_peak_kb: after.memory_peak.map_or(told.largest_kib, |peak| peak / 1024),
+            processes_peak: processes.unwrap_or(1).max(1),
+            io_read_bytes: told.read_bytes,
+            io_write_bytes: told.written_bytes,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The description of a container, as the runtime specification has it.
+
+use std::path::{Path, PathBuf};
+
+use sandbox_core::StagePlan;
+use serde_json::{Value, json};
+
+/// Where the agent is inside.
+pub(super) const AGENT_INSIDE: &str = "/mnt/agent";
+/// The program's user inside.
+const USER: u32 = 1000;
+/// As in the native walls: our own directories must not count against the program.
+const OWN_INODES: u64 = 9;
+
+/// What a container is made of.
+pub(super) struct Description<'a> {
+    pub(super) plan: &'a StagePlan,
+    pub(super) root: &'a Path,
+    pub(super) agent: &'a Path,
+    /// Host paths shown at the same place.
+    pub(super) shown: &'a [PathBuf],
+    /// The first of its ids outside.
+    pub(super) first_id: u32,
+    /// Its network namespace, if it is not to have one with a loopback interface.
+    pub(super) network: Option<&'a Path>,
+    /// Its name.
+    pub(super) name: &'a str,
+}
+
+impl Description<'_> {
+    /// The content of `config.json`.
+    pub(super) fn write(&self) -> Value {
+        let ids = |inside: u32, outside: u32| json!({"containerID": inside, "hostID": outside, "size": 1});
+        let mapping = json!([
+            ids(0, self.first_id),
+            ids(USER, self.first_id + 1),
+            ids(65_534, self.first_id + 2),
+        ]);
+        let kinds = ["user", "mount", "pid", "ipc", "uts", "cgroup"];
+        let mut namespaces: Vec<Value> = kinds.iter().map(|kind| json!({"type": kind})).collect();
+        // In one of its own making the runtime brings the loopback interface up.
+        namespaces.push(match self.network {
+            Some(path) => json!({"type": "network", "path": path}),
+            None => json!({"type": "network"}),
+        });
+        json!({
+            "ociVersion": "1.0.2",
+            "hostname": "sandbox",
+            "root": {"path": self.root, "readonly": true},
+            "process": {
+                "terminal": false,
+                "user": {"uid": USER, "gid": USER},
+                "args": [AGENT_INSIDE],
+                "env": ["PATH=/usr/bin:/bin"],
+                "cwd": "/",
+                "noNewPrivileges": true,
+                "capabilities": {
+                    "bounding": [], "effective": [], "inheritable": [], "permitted": [], "ambient": [],
+                },
+            },
+            "mounts": self.mounts(),
+            "linux": {
+                "namespaces": namespaces,
+                "uidMappings": mapping,
+                "gidMappings": mapping,
+                // The runtime's own, which the agent leaves for ours.
+                "cgroupsPath": format!("/{}", self.name),
+                "rootfsPropagation": "private",
+                "resources": {"devices": [{"allow": false, "access": "rwm"}]},
+                "maskedPaths": [
+                    "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+                    "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi",
+                    "/proc/sysrq-trigger", "/proc/kallsyms", "/proc/kmsg", "/proc/config.gz",
+                ],
+                "readonlyPaths": ["/proc/asound", "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys"],
+            },
+        })
+    }
+
+    fn mounts(&self) -> Vec<Value> {
+        let limits = &self.plan.limits;
+        let (bytes, inodes) = (limits.disk().as_u64(), limits.inodes() + OWN_INODES);
+        let tmpfs = |place: &str, more: String| {
+            json!({
+                "destination": place, "type": "tmpfs", "source": "tmpfs",
+                "options": ["nosuid", "nodev", format!("size={bytes}"), format!("nr_inodes={inodes}"), more],
+            })
+        };
+        let shown = |host: &Path, inside: &Path| {
+            json!({
+                "destination": inside, "type": "bind", "source": host,
+                "options": ["rbind", "ro", "nosuid", "nodev", "private"],
+            })
+        };
+        let mut mounts = vec![
+            json!({
+                "destination": "/proc", "type": "proc", "source": "proc",
+                "options": ["nosuid", "noexec", "nodev", "subset=pid", "hidepid=invisible"],
+            }),
+            json!({
+                "destination": "/dev", "type": "tmpfs", "source": "tmpfs",
+                "options": ["nosuid", "strictatime", "mode=755", "size=64k"],
+            }),
+            json!({
+                "destination": "/dev/pts", "type": "devpts", "source": "devpts",
+                "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "max=16"],
+            }),
+            tmpfs("/dev/shm", "mode=1777".to_owned()),
+            tmpfs("/tmp", "mode=1777".to_owned()),
+        ];
+        mounts.extend(self.shown.iter().map(|path| shown(path, path)));
+        mounts.extend(self.plan.trees.iter().map(|tree| shown(&tree.host, &tree.inside)));
+        mounts.push(shown(self.agent, Path::new(AGENT_INSIDE)));
+        let owner = format!("mode=755,uid={USER},gid={USER}");
+        mounts.push(tmpfs("/work", owner));
+        mounts
+    }
+}

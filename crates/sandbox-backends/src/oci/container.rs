@@ -1,0 +1,228 @@
+//! One container, from its bundle to its removal.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::process::{Child, ChildStderr, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sandbox_core::{BackendError, NetworkPolicy, StagePlan};
+use sandbox_linux::cgroup::{Cgroup, CgroupLimits, Hierarchy};
+use sandbox_linux::guest::frame::to_supervisor;
+
+use super::bundle::Description;
+use super::ids::{Ids, Range};
+use super::runtime::Runtime;
+use super::state::State;
+use crate::failed;
+use crate::guest::{Channel, Container, Heard};
+
+/// A container that has not begun by then never will.
+const START_TIME: Duration = Duration::from_secs(30);
+/// The agent is counted too.
+const OWN_PROCESSES: u64 = 1;
+
+pub(super) struct OciContainer<'a> {
+    runtime: &'a Runtime,
+    state: &'a State,
+    bundle: PathBuf,
+    name: String,
+    cgroup: Option<Box<dyn Cgroup>>,
+    limits: CgroupLimits,
+    child: Option<Child>,
+    channel: Option<Channel>,
+    complaints: Option<ChildStderr>,
+    agent: Option<u32>,
+    /// Open until the runtime has looked at it.
+    network: Option<OwnedFd>,
+    _ids: Range,
+}
+
+impl<'a> OciContainer<'a> {
+    /// Has the runtime start it.
+    pub(super) fn start(
+        runtime: &'a Runtime,
+        hierarchy: &Hierarchy,
+        state: &'a State,
+        ids: &Arc<Ids>,
+        plan: &StagePlan,
+    ) -> Result<Self, BackendError> {
+        let ids =
+            ids.take().ok_or_else(|| failed("start a container", "there are too many of them"))?;
+        for tree in &plan.trees {
+            let made = state.make_place(&tree.host, &tree.inside);
+            made.map_err(|error| failed("make a place for a toolchain", error))?;
+        }
+        let cgroup = hierarchy.create().map_err(|error| failed("make a cgroup", error))?;
+        let limits = CgroupLimits {
+            memory_bytes: Some(plan.limits.memory().as_u64()),
+            pids: Some(u64::from(plan.limits.pids()) + OWN_PROCESSES),
+            cpu_millis: Some(plan.limits.cpu_millis()),
+        };
+        let (bundle, name) = state.new_bundle().map_err(|error| failed("make a bundle", error))?;
+        let first_id = ids.first;
+        let mut container = Self {
+            runtime,
+            state,
+            bundle,
+            name,
+            cgroup: Some(cgroup),
+            limits,
+            child: None,
+            channel: None,
+            complaints: None,
+            agent: None,
+            network: None,
+            _ids: ids,
+        };
+        // From here on dropping it cleans up.
+        container.launch(plan, first_id)?;
+        Ok(container)
+    }
+
+    fn launch(&mut self, plan: &StagePlan, first_id: u32) -> Result<(), BackendError> {
+        let (root, agent) = (self.state.root(), self.state.agent());
+        let network = match plan.network {
+            NetworkPolicy::None => Some(empty_network()),
+            _ => None,
+        };
+        let network =
+            network.transpose().map_err(|error| failed("make a network namespace", error))?;
+        let description = Description {
+            plan,
+            root: &root,
+            agent: &agent,
+            shown: &self.state.shown,
+            first_id,
+            network: network.as_ref().map(|(_, path)| path.as_path()),
+            name: &self.name,
+        };
+        let config = description.write().to_string();
+        fs::write(self.bundle.join("config.json"), config)
+            .map_err(|error| failed("write the bundle", error))?;
+        self.network = network.map(|(namespace, _)| namespace);
+        let set = self.cgroup().set_limits(&self.limits);
+        set.map_err(|error| failed("set the limits of the container", error))?;
+        let mut call = self.runtime.call(&self.state.runtime_root());
+        call.arg("run").arg("--bundle").arg(&self.bundle);
+        call.arg("--pid-file").arg(self.agent_file()).arg(&self.name);
+        call.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child =
+            call.spawn().map_err(|error| failed("start the container runtime", error))?;
+        let streams = child.stdin.take().zip(child.stdout.take());
+        self.complaints = child.stderr.take();
+        self.child = Some(child);
+        let (input, output) =
+            streams.ok_or_else(|| failed("talk to the agent", "it has no streams"))?;
+        let channel = Channel::new(OwnedFd::from(input), OwnedFd::from(output));
+        self.channel = Some(channel.map_err(|error| failed("talk to the agent", error))?);
+        Ok(())
+    }
+
+    /// Waits until the agent can take an order, and gives the way to it.
+    pub(super) fn wait_until_ready(&mut self) -> Result<Channel, BackendError> {
+        let mut channel =
+            self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))?;
+        match channel.wait(START_TIME) {
+            Ok(Heard::Message(to_supervisor::READY, _)) => {}
+            Ok(Heard::End) => return Err(failed("start the container", self.complaint())),
+            Ok(_) => {
+                return Err(failed("start the container", "the agent said what makes no sense"));
+            }
+            Err(error) => return Err(failed("wait for the container", error)),
+        }
+        self.network = None;
+        self.admit().map_err(|error| failed("put the container into its cgroup", error))?;
+        Ok(channel)
+    }
+
+    /// Puts the agent, which is the only process there, where we limit and count. The runtime would make one cgroup of
+    /// the same path in every hierarchy; ours may not be at the same place in all of them.
+    fn admit(&mut self) -> io::Result<()> {
+        let agent = self.wait_for_agent()?;
+        self.agent = Some(agent);
+        let entry = self.cgroup().entry().map_err(io::Error::other)?;
+        entry.admit(agent).map_err(io::Error::from)
+    }
+
+    /// The agent's process. The runtime writes it down at about the time when the agent says its first word.
+    fn wait_for_agent(&self) -> io::Result<u32> {
+        let deadline = Instant::now() + START_TIME;
+        loop {
+            match fs::read_to_string(self.agent_file()) {
+                Ok(text) => return text.trim().parse().map_err(io::Error::other),
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound && Instant::now() < deadline =>
+                {
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn agent_file(&self) -> PathBuf {
+        self.bundle.join("agent.pid")
+    }
+
+    /// What the runtime said when it failed.
+    fn complaint(&mut self) -> String {
+        let mut text = Vec::new();
+        if let Some(complaints) = &mut self.complaints {
+            let _ = complaints.take(4096).read_to_end(&mut text);
+        }
+        match String::from_utf8_lossy(&text).trim() {
+            "" => "it ended without a word".to_owned(),
+            words => words.to_owned(),
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.kill();
+        if let Some(mut child) = self.child.take() {
+            child.wait()?;
+        }
+        Ok(())
+    }
+}
+
+/// A network namespace in which nothing is up, and the path that leads to it while it is open.
+fn empty_network() -> io::Result<(OwnedFd, PathBuf)> {
+    let namespace = sandbox_linux::empty_network::make()?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd());
+    Ok((namespace, path.into()))
+}
+
+impl Container for OciContainer<'_> {
+    fn cgroup(&self) -> &dyn Cgroup {
+        self.cgroup.as_deref().expect("it is there until the container is dropped")
+    }
+
+    fn kill(&self) {
+        // The kernel cannot refuse it to whoever made the cgroup.
+        let _ = self.cgroup().kill();
+    }
+
+    fn agent(&self) -> Option<u32> {
+        self.agent
+    }
+
+    fn own_processes(&self) -> Option<u64> {
+        Some(OWN_PROCESSES)
+    }
+}
+
+impl Drop for OciContainer<'_> {
+    /// Nothing of it is left, whatever it was at.
+    fn drop(&mut self) {
+        drop(self.channel.take());
+        let _ = self.end();
+        self.runtime.delete(&self.state.runtime_root(), &self.name);
+        let _ = fs::remove_dir_all(&self.bundle);
+        if let Some(cgroup) = self.cgroup.take() {
+            let _ = cgroup.dissolve();
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Which ids a container has outside: three that no other has at that time, as in the native walls.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sandbox_linux::cgroup::Hierarchy;
+
+/// Below the native sandboxes' ids, above the ranges that distributions hand out.
+const FIRST: u32 = 0x6000_0000;
+/// Each process that has containers has a block of ids, with room for so many at a time.
+const BLOCKS: u32 = 1 << 16;
+const MOST: u32 = 1 << 10;
+const EACH: u32 = 4;
+
+/// The block of this process.
+#[derive(Debug)]
+pub(super) struct Ids {
+    /// Says whose block it is, for as long as it is there.
+    claim: PathBuf,
+    block: u32,
+    used: Mutex<BTreeSet<u32>>,
+}
+
+/// Ids of one container, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Range {
+    pub(super) first: u32,
+    number: u32,
+    ids: Arc<Ids>,
+}
+
+impl Ids {
+    /// Claims a block in this directory, in the name of whoever uses it.
+    pub(super) fn claim(directory: &Path, name: &str) -> io::Result<Self> {
+        let start = std::process::id() % BLOCKS;
+        for block in (start..BLOCKS).chain(0..start) {
+            let claim = directory.join(block.to_string());
+            if fs::read_link(&claim).is_ok_and(|owner| is_left(&owner)) {
+                // Somebody else may do the same; then one of us does not get it.
+                let _ = fs::remove_file(&claim);
+            }
+            match symlink(name, &claim) {
+                Ok(()) => return Ok(Self { claim, block, used: Mutex::default() }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::other("all ids for containers are in use"))
+    }
+
+    pub(super) fn take(self: &Arc<Self>) -> Option<Range> {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = (0..MOST).find(|number| !used.contains(number))?;
+        used.insert(number);
+        let first = FIRST + (self.block * MOST + number) * EACH;
+        Some(Range { first, number, ids: Arc::clone(self) })
+    }
+}
+
+fn is_left(owner: &Path) -> bool {
+    owner.to_str().is_some_and(Hierarchy::is_left_by_the_dead)
+}
+
+impl Drop for Ids {
+    fn drop(&mut self) {
+        // A later start sees that we are gone.
+        let _ = fs::remove_file(&self.claim);
+    }
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        self.ids.used.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own_name() -> String {
+        format!("{}0", Hierarchy::own_prefix().unwrap())
+    }
+
+    #[test]
+    fn no_two_containers_have_an_id_in_common() {
+        let directory = tempfile::tempdir().unwrap();
+        let claim = || Arc::new(Ids::claim(directory.path(), &own_name()).unwrap());
+        let (one, other) = (claim(), claim());
+        let ranges: Vec<Range> = (0..MOST).map(|_| one.take().unwrap()).collect();
+        assert!(one.take().is_none());
+        let theirs = other.take().unwrap();
+        let firsts: BTreeSet<u32> =
+            ranges.iter().chain([&theirs]).map(|range| range.first / EACH).collect();
+        assert_eq!(firsts.len(), ranges.len() + 1);
+        drop(ranges);
+        assert!(one.take().is_some());
+    }
+
+    #[test]
+    fn a_block_of_the_dead_is_taken_over() {
+        let directory = tempfile::tempdir().unwrap();
+        let dead = format!("sandbox-run.{}.1.0", u32::MAX);
+        let block = (std::process::id() % BLOCKS).to_string();
+        symlink(dead, directory.path().join(&block)).unwrap();
+        let ids = Ids::claim(directory.path(), &own_name()).unwrap();
+        assert_eq!(ids.block.to_string(), block);
+        drop(ids);
+        assert!(fs::read_link(directory.path().join(&block)).is_err());
+    }
+}

@@ -1,0 +1,149 @@
+//! What lies on the host while containers run, by the process that they belong to: its name tells a later start whether
+//! that process is gone, and then everything of it is removed.
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sandbox_core::BackendError;
+use sandbox_linux::cgroup::Hierarchy;
+use sandbox_linux::guest::AGENT;
+use sandbox_linux::skeleton;
+
+use super::ids::Ids;
+use super::runtime::Runtime;
+use crate::failed;
+
+/// Gone with the next start of the machine, as containers are.
+const PLACE: &str = "/run/sandbox-run-oci";
+
+/// Whose ids are whose.
+const IDS: &str = "ids";
+
+/// The directory of this process.
+pub(super) struct State {
+    directory: PathBuf,
+    /// Host paths that every container shows.
+    pub(super) shown: Vec<PathBuf>,
+    /// Places are made in the root one after the other.
+    places: Mutex<()>,
+    number: AtomicU64,
+}
+
+impl State {
+    pub(super) fn open(runtime: &Runtime) -> Result<Self, BackendError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let failed = |error| failed("make a directory for containers", error);
+        open_directory(Path::new(PLACE)).map_err(failed)?;
+        sweep(runtime);
+        let prefix = Hierarchy::own_prefix();
+        let prefix = prefix.map_err(|error| crate::failed("name a directory", error))?;
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let directory = Path::new(PLACE).join(format!("{prefix}{number}"));
+        let shown = fill(&directory).map_err(failed)?;
+        Ok(Self { directory, shown, places: Mutex::default(), number: AtomicU64::new(0) })
+    }
+
+    /// Ids for the containers of this process.
+    pub(super) fn claim_ids(&self) -> io::Result<Ids> {
+        let ids = Path::new(PLACE).join(IDS);
+        open_directory(&ids)?;
+        Ids::claim(&ids, &self.name())
+    }
+
+    fn name(&self) -> String {
+        self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Where the runtime keeps what it knows.
+    pub(super) fn runtime_root(&self) -> PathBuf {
+        self.directory.join("runtime")
+    }
+
+    /// What containers have as their root.
+    pub(super) fn root(&self) -> PathBuf {
+        self.directory.join("root")
+    }
+
+    /// The agent's program.
+    pub(super) fn agent(&self) -> PathBuf {
+        self.directory.join("agent")
+    }
+
+    /// A directory for the next container, and its name.
+    pub(super) fn new_bundle(&self) -> io::Result<(PathBuf, String)> {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", self.name());
+        let bundle = self.directory.join("bundles").join(number.to_string());
+        DirBuilder::new().mode(0o711).create(&bundle)?;
+        Ok((bundle, name))
+    }
+
+    /// Makes a place in the root for what a program needs to see.
+    pub(super) fn make_place(&self, host: &Path, inside: &Path) -> io::Result<()> {
+        let _one_by_one = self.places.lock();
+        skeleton::make_place_at(&self.root(), host, inside)
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        // What cannot be removed is removed by the next start.
+        let _ = fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Others may pass through, as the runtime does when it is nobody, and look at nothing.
+fn open_directory(path: &Path) -> io::Result<()> {
+    match DirBuilder::new().mode(0o711).create(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let metadata = fs::symlink_metadata(path)?;
+            if metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw() {
+                return Ok(());
+            }
+            Err(io::Error::other(format!("{} is not ours", path.display())))
+        }
+        result => result,
+    }
+}
+
+fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    for path in [directory.to_owned(), directory.join("bundles")] {
+        DirBuilder::new().mode(0o711).create(path)?;
+    }
+    DirBuilder::new().mode(0o700).create(directory.join("runtime"))?;
+    DirBuilder::new().mode(0o755).create(directory.join("root"))?;
+    let agent = directory.join("agent");
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent)?;
+    file.write_all(AGENT)?;
+    // Whatever our file mode mask is.
+    fs::set_permissions(&agent, Permissions::from_mode(0o755))?;
+    let root = directory.join("root");
+    let shown = skeleton::build(&root)?;
+    // Runtimes give a mounted file system the mode of the directory below it.
+    fs::set_permissions(root.join("tmp"), Permissions::from_mode(0o1777))?;
+    skeleton::make_place_at(&root, &agent, Path::new(super::bundle::AGENT_INSIDE))?;
+    Ok(shown)
+}
+
+/// Removes what processes left that are gone: their containers first, which their agents end when they notice.
+fn sweep(runtime: &Runtime) {
+    let Ok(entries) = fs::read_dir(PLACE) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_left = name.to_str().is_some_and(Hierarchy::is_left_by_the_dead);
+        if !is_left {
+            continue;
+        }
+        let root = entry.path().join("runtime");
+        for container in runtime.containers(&root).unwrap_or_default() {
+            runtime.delete(&root, &container);
+        }
+        let _ = fs::remove_dir_all(entry.path());
+    }
+}

@@ -1,0 +1,67 @@
+//! The order, as it comes.
+
+use std::ffi::CString;
+
+use crate::denied::Answers;
+use crate::frame::Unpacker;
+use crate::system::Program;
+use crate::work::WORK;
+
+/// A program and everything it needs.
+pub(crate) struct Order {
+    argv: Vec<CString>,
+    env: Vec<CString>,
+    pub(crate) directory: String,
+    pub(crate) files: Vec<PlacedFile>,
+    rlimits: Vec<(u64, u64)>,
+    filter: Vec<u8>,
+    answers: Answers,
+}
+
+/// A file that is there at the start.
+pub(crate) struct PlacedFile {
+    pub(crate) path: String,
+    pub(crate) executable: bool,
+    pub(crate) contents: Vec<u8>,
+}
+
+impl Order {
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let mut unpacker = Unpacker(bytes);
+        let text = |unpacker: &mut Unpacker<'_>| CString::new(unpacker.bytes()?).ok();
+        Some(Self {
+            argv: unpacker.list(text)?,
+            env: unpacker.list(text)?,
+            directory: String::from_utf8(unpacker.bytes()?.to_vec()).ok()?,
+            files: unpacker.list(|unpacker| {
+                Some(PlacedFile {
+                    path: String::from_utf8(unpacker.bytes()?.to_vec()).ok()?,
+                    executable: unpacker.number()? != 0,
+                    contents: unpacker.bytes()?.to_vec(),
+                })
+            })?,
+            rlimits: unpacker.list(|unpacker| Some((unpacker.number()?, unpacker.number()?)))?,
+            filter: unpacker.bytes()?.to_vec(),
+            answers: Answers::read(unpacker.bytes()?)?,
+        })
+    }
+
+    /// The program, and how its denied calls are answered.
+    pub(crate) fn into_program(self) -> (Program, Answers) {
+        let path = self.argv.first().cloned().unwrap_or_default();
+        let directory = match self.directory.as_str() {
+            "" => WORK.to_owned(),
+            below => format!("{WORK}/{below}"),
+        };
+        let program = Program {
+            path,
+            argv: self.argv,
+            env: self.env,
+            // It was text without zero bytes when its directories were made.
+            directory: CString::new(directory).unwrap_or_default(),
+            rlimits: self.rlimits,
+            filter: self.filter,
+        };
+        (program, self.answers)
+    }
+}

@@ -1,0 +1,294 @@
+//! Running the program: its streams, its end, and the end of everything it started.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Instant;
+
+use crate::denied::{Answers, Denied};
+use crate::frame::{HEAD, Packer, length_of, send, to_agent, to_supervisor};
+use crate::system::{self, Gone, POLLIN, POLLOUT, PollFd, Program, SIGKILL};
+use crate::{At as _, Failure};
+
+/// So much input is kept for a program that does not read it.
+const MOST_INPUT: usize = 256 * 1024;
+const PIECE: usize = 64 * 1024;
+
+/// Where the handler of SIGCHLD writes.
+static WAKER: AtomicI32 = AtomicI32::new(-1);
+
+struct Watch<'a> {
+    program: i32,
+    /// What the kernel counts of it, opened while it is there.
+    figures: Option<File>,
+    begun: Instant,
+    stdin: Option<File>,
+    streams: [Option<File>; 2],
+    /// What the program has not read yet.
+    waiting: VecDeque<u8>,
+    /// What of the supervisor's messages has come.
+    partial: Vec<u8>,
+    input_is_over: bool,
+    denied: Option<Denied>,
+    input: &'a mut File,
+    output: &'a mut File,
+    end: Option<End>,
+    used: Gone,
+}
+
+struct End {
+    status: i32,
+    nanos: u64,
+    moved: (u64, u64),
+}
+
+/// Runs the program to its end and says how that was; false if the supervisor went away.
+pub(crate) fn run(
+    program: &Program,
+    answers: Answers,
+    input: &mut File,
+    output: &mut File,
+) -> Result<bool, Failure> {
+    let bell = listen_to_children().at("listen to the program's end")?;
+    let pipes = || system::pipe().at("make a pipe");
+    let ((stdin, to_stdin), (stdout, to_stdout), (stderr, to_stderr)) =
+        (pipes()?, pipes()?, pipes()?);
+    let (ours, theirs) = system::socket_pair().at("make a socket")?;
+    send(output, to_supervisor::STARTED, &[]).at("say that the program starts")?;
+    let begun = Instant::now();
+    let started = system::start(program, [&stdin, &to_stdout, &to_stderr], &theirs);
+    let process = started.at("make a process for the program")?;
+    drop((stdin, to_stdout, to_stderr, theirs));
+    let listener = hear_from_process(&ours)?;
+    let figures = File::open(format!("/proc/{process}/io")).ok();
+    for descriptor in [&to_stdin, &stdout, &stderr] {
+        system::do_not_block(descriptor).at("set up a stream")?;
+    }
+    let mut watch = Watch {
+        program: process,
+        figures,
+        begun,
+        stdin: Some(to_stdin.into()),
+        streams: [Some(stdout.into()), Some(stderr.into())],
+        waiting: VecDeque::new(),
+        partial: Vec::new(),
+        input_is_over: false,
+        denied: listener.map(|listener| Denied::new(listener, answers)),
+        input,
+        output,
+        end: None,
+        used: Gone::default(),
+    };
+    while watch.end.is_none() {
+        if !watch.turn(&bell).at("watch the program")? {
+            return Ok(false);
+        }
+    }
+    watch.finish().at("tell the program's end").map(|()| true)
+}
+
+/// Hears what happens before the process is the program: the listener of its filter, and what went wrong.
+fn hear_from_process(socket: &OwnedFd) -> Result<Option<OwnedFd>, Failure> {
+    let mut listener = None;
+    loop {
+        let (text, descriptor) = system::receive(socket).at("hear from the program's process")?;
+        listener = descriptor.or(listener);
+        match text.split_first_chunk::<4>() {
+            // It is the program now.
+            None if text.is_empty() => return Ok(listener),
+            None => {}
+            Some((number, step)) => {
+                let error = io::Error::from_raw_os_error(i32::from_le_bytes(*number));
+                return Err(error).at(&String::from_utf8_lossy(step));
+            }
+        }
+    }
+}
+
+fn listen_to_children() -> io::Result<OwnedFd> {
+    extern "C" fn wake(_: i32) {
+        let waker = WAKER.load(Ordering::Relaxed);
+        system::write_byte(waker);
+    }
+    let (bell, waker) = system::pipe()?;
+    system::do_not_block(&bell)?;
+    system::do_not_block(&waker)?;
+    WAKER.store(waker.as_raw_fd(), Ordering::Relaxed);
+    // It stays open for as long as the agent lives.
+    std::mem::forget(waker);
+    system::on_child(wake)?;
+    Ok(bell)
+}
+
+impl Watch<'_> {
+    /// Waits for something and sees to it; false if the supervisor is gone.
+    fn turn(&mut self, bell: &OwnedFd) -> io::Result<bool> {
+        let entry = |descriptor: Option<i32>, events| PollFd {
+            descriptor: descriptor.unwrap_or(-1),
+            events,
+            found: 0,
+        };
+        let hears = self.waiting.len() < MOST_INPUT;
+        let writes = self.stdin.as_ref().filter(|_| !self.waiting.is_empty());
+        let mut fds = [
+            entry(Some(bell.as_raw_fd()), POLLIN),
+            entry(hears.then(|| self.input.as_raw_fd()), POLLIN),
+            entry(writes.map(|stdin| stdin.as_raw_fd()), POLLOUT),
+            entry(self.streams[0].as_ref().map(|stream| stream.as_raw_fd()), POLLIN),
+            entry(self.streams[1].as_ref().map(|stream| stream.as_raw_fd()), POLLIN),
+            entry(self.denied.as_ref().map(|denied| denied.listener.as_raw_fd()), POLLIN),
+        ];
+        system::poll(&mut fds, -1)?;
+        let is_ready: [bool; 6] = std::array::from_fn(|place| fds[place].found != 0);
+        for stream in [0, 1] {
+            if is_ready[3 + stream] {
+                self.pass_on(stream)?;
+            }
+        }
+        if is_ready[5]
+            && let Some(denied) = &mut self.denied
+        {
+            if fds[5].found & POLLIN == 0 {
+                // Nobody is left whom the filter binds.
+                self.denied = None;
+            } else {
+                denied.answer(self.output)?;
+            }
+        }
+        if is_ready[1] && !self.hear()? {
+            return Ok(false);
+        }
+        if is_ready[2] {
+            self.feed();
+        }
+        if is_ready[0] {
+            // What rang is of no interest, and it may ring again.
+            let _ = File::from(bell.try_clone()?).read(&mut [0; 64]);
+            self.reap();
+        }
+        Ok(true)
+    }
+
+    /// Passes on what the program wrote; false if there was nothing.
+    fn pass_on(&mut self, stream: usize) -> io::Result<bool> {
+        let Some(reader) = &mut self.streams[stream] else { return Ok(false) };
+        let mut piece = vec![0; PIECE];
+        match reader.read(&mut piece) {
+            Ok(0) => {
+                self.streams[stream] = None;
+                Ok(false)
+            }
+            Ok(count) => {
+                let kind = [to_supervisor::STDOUT, to_supervisor::STDERR][stream];
+                send(self.output, kind, &piece[..count]).map(|()| true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hears what the supervisor says; false if it is gone.
+    fn hear(&mut self) -> io::Result<bool> {
+        let mut piece = [0; PIECE];
+        let count = self.input.read(&mut piece)?;
+        if count == 0 {
+            return Ok(false);
+        }
+        self.partial.extend_from_slice(&piece[..count]);
+        while let Some((head, rest)) = self.partial.split_first_chunk::<HEAD>() {
+            let length = length_of(*head).ok_or(io::ErrorKind::InvalidData)?;
+            let Some(payload) = rest.get(..length) else { break };
+            match head[0] {
+                to_agent::INPUT => self.waiting.extend(payload),
+                to_agent::INPUT_END => self.input_is_over = true,
+                to_agent::SIGNAL => {
+                    if let [signal] = payload {
+                        system::kill(-self.program, (*signal).into());
+                    }
+                }
+                _ => return Err(io::ErrorKind::InvalidData.into()),
+            }
+            self.partial.drain(..HEAD + length);
+        }
+        self.feed();
+        Ok(true)
+    }
+
+    fn feed(&mut self) {
+        if let Some(stdin) = &mut self.stdin {
+            while !self.waiting.is_empty() {
+                match stdin.write(self.waiting.as_slices().0) {
+                    Ok(count) => drop(self.waiting.drain(..count)),
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                    // Nobody reads it any more.
+                    Err(_) => {
+                        self.stdin = None;
+                        self.waiting.clear();
+                        return;
+                    }
+                }
+            }
+            if self.input_is_over {
+                self.stdin = None;
+            }
+        } else {
+            self.waiting.clear();
+        }
+    }
+
+    fn reap(&mut self) {
+        if let Some(status) = system::peek(self.program) {
+            // Read before it is waited for: then its figures go over to the agent's own.
+            let moved = self.figures.as_mut().map(bytes_moved).unwrap_or_default();
+            let nanos = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.end = Some(End { status, nanos, moved });
+        }
+        while let Ok(Some(gone)) = system::reap(false) {
+            self.count(gone);
+        }
+    }
+
+    fn count(&mut self, gone: Gone) {
+        self.used.user_micros += gone.user_micros;
+        self.used.system_micros += gone.system_micros;
+        self.used.largest_kib = self.used.largest_kib.max(gone.largest_kib);
+        if let Some(end) = self.end.as_mut().filter(|_| gone.process == self.program) {
+            end.status = gone.status;
+        }
+    }
+
+    /// Ends whatever else runs here, reads the last output, and says how it was.
+    fn finish(&mut self) -> io::Result<()> {
+        system::kill(-1, SIGKILL);
+        while let Ok(gone) = system::reap(true) {
+            gone.into_iter().for_each(|gone| self.count(gone));
+            system::kill(-1, SIGKILL);
+        }
+        for stream in [0, 1] {
+            while self.pass_on(stream)? {}
+        }
+        let Some(End { status, nanos, moved }) = self.end else { return Ok(()) };
+        let mut told = Packer::default();
+        told.number(u64::from(status.unsigned_abs()))
+            .number(nanos)
+            .number(self.used.user_micros)
+            .number(self.used.system_micros)
+            .number(self.used.largest_kib)
+            .number(moved.0)
+            .number(moved.1);
+        send(self.output, to_supervisor::EXITED, &told.0)
+    }
+}
+
+/// What a process and the children that it waited for have read and written.
+fn bytes_moved(figures: &mut File) -> (u64, u64) {
+    let mut text = String::new();
+    let _ = figures.read_to_string(&mut text);
+    let value = |name: &str| -> u64 {
+        let value = text.lines().find_map(|line| line.strip_prefix(name));
+        value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+    };
+    (value("rchar:"), value("wchar:"))
+}

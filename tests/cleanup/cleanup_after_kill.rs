@@ -1,12 +1,12 @@
 //! A supervisor that is killed takes everything with it.
 
 use std::io::{BufRead, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use sandbox::Sandbox;
+use sandbox::{Isolation, Sandbox};
 use sandbox_tests::process::{Process, adopt_orphans, descendants, wait_for_no_descendants};
 use sandbox_tests::residue::{Residue, cgroups_of};
 use sandbox_tests::wait::{wait_for, wait_until_empty};
@@ -14,6 +14,7 @@ use tempfile::TempDir;
 
 const KINDS: &[&str] = &["busy", "sleeping", "stopped", "forking", "deaf", "writing", "brief"];
 const ROUNDS: usize = 50;
+const CONTAINER_ROUNDS: usize = 20;
 /// Everything of a dead supervisor is gone by then, on a machine with other things to do.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -27,9 +28,13 @@ struct Doomed {
 
 impl Doomed {
     fn start(kind: &str, parallel: usize) -> Self {
+        Self::start_behind("native", kind, parallel)
+    }
+
+    fn start_behind(isolation: &str, kind: &str, parallel: usize) -> Self {
         let temporary = tempfile::tempdir().expect("there is room for temporary files");
         let process = Command::new(env!("CARGO_BIN_EXE_doomed-supervisor"))
-            .args([kind, &parallel.to_string()])
+            .args([kind, &parallel.to_string(), isolation])
             .env("TMPDIR", temporary.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -111,6 +116,37 @@ fn cleanup_after_supervisors_killed_at_random_moments() {
     }
     before.assert_returns("fifty dead supervisors");
     assert!(left_behind.is_empty(), "cgroups without their supervisor: {left_behind:#?}");
+}
+
+/// The same with containers, whose runtime is a process of its own: whatever it was at, its container ends when the
+/// agent notices, and the next start removes the rest.
+#[test]
+fn cleanup_after_supervisors_of_containers_killed_at_random_moments() {
+    adopt_orphans();
+    let before = Residue::count();
+    for round in 0..CONTAINER_ROUNDS {
+        let kind = KINDS[round % KINDS.len()];
+        let mut doomed = Doomed::start_behind("runc", kind, 1 + round % 3);
+        if round % 3 > 0 {
+            doomed.wait_until_ready();
+        }
+        let pause = random_pause() * 3;
+        let story = format!("round {round}, {} with runc, killed after {pause:?}", doomed.story);
+        std::thread::sleep(pause);
+        let id = doomed.kill();
+        assert_no_process_left(&story);
+        let next = Sandbox::builder().isolation(Isolation::Runc).build();
+        drop(next.expect("a sandbox can be started"));
+        let left = wait_until_gone(id);
+        assert!(left.is_empty(), "{story}: {left:#?}");
+        let place = Path::new("/run/sandbox-run-oci");
+        assert!(
+            !place.exists(),
+            "{story}: {:?}",
+            std::fs::read_dir(place).map(Iterator::collect::<Vec<_>>)
+        );
+    }
+    before.assert_returns("twenty dead supervisors of containers");
 }
 
 /// While a program runs and nothing else goes on, the launcher knows of everything: it removes it all,

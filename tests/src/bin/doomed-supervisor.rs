@@ -1,11 +1,11 @@
 //! A supervisor for the clean-up tests to kill: it starts a sandbox, says so, and then executes
 //! programs of one kind until it is dead.
 //!
-//! `doomed-supervisor KIND [PARALLEL]`
+//! `doomed-supervisor KIND [PARALLEL] [ISOLATION]`
 
 use std::process::ExitCode;
 
-use sandbox::{Request, Sandbox};
+use sandbox::{Isolation, Request, Sandbox};
 
 /// What its programs do, by the name of the kind.
 const KINDS: &[(&str, &str)] = &[
@@ -26,7 +26,11 @@ fn main() -> ExitCode {
     let Some((_, script)) = KINDS.iter().find(|(name, _)| *name == kind) else {
         return ExitCode::from(2);
     };
-    let sandbox = Sandbox::new().expect("a sandbox can be started");
+    let isolation = arguments.next().map_or(Isolation::Native, |name| {
+        name.parse().expect("the tests know what this build offers")
+    });
+    let sandbox =
+        Sandbox::builder().isolation(isolation).build().expect("a sandbox can be started");
     println!("ready");
     std::thread::scope(|scope| {
         for _ in 0..parallel.unwrap_or(1) {

@@ -52,6 +52,16 @@ impl Ids {
         Err(io::Error::other("all ids for containers are in use"))
     }
 
+    /// Gives up the blocks of the dead.
+    pub(super) fn sweep(directory: &Path) {
+        let claims = fs::read_dir(directory).into_iter().flatten().flatten();
+        for claim in claims.map(|claim| claim.path()) {
+            if fs::read_link(&claim).is_ok_and(|owner| is_left(&owner)) {
+                let _ = fs::remove_file(claim);
+            }
+        }
+    }
+
     pub(super) fn take(self: &Arc<Self>) -> Option<Range> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let number = (0..MOST).find(|number| !used.contains(number))?;
@@ -69,6 +79,10 @@ impl Drop for Ids {
     fn drop(&mut self) {
         // A later start sees that we are gone.
         let _ = fs::remove_file(&self.claim);
+        // Whoever is last leaves nothing; for all others these are not empty.
+        for directory in self.claim.ancestors().skip(1).take(2) {
+            let _ = fs::remove_dir(directory);
+        }
     }
 }
 

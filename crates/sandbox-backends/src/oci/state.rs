@@ -22,6 +22,9 @@ use crate::failed;
 /// Gone with the next start of the machine, as containers are.
 const PLACE: &str = "/run/sandbox-run-oci";
 
+/// So often in a row nobody leaves in the wrong moment.
+const MOST_TRIES: usize = 20;
+
 /// Whose ids are whose.
 const IDS: &str = "ids";
 
@@ -38,22 +41,26 @@ pub(super) struct State {
 impl State {
     pub(super) fn open(runtime: &Runtime) -> Result<Self, BackendError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let failed = |error| failed("make a directory for containers", error);
-        open_directory(Path::new(PLACE)).map_err(failed)?;
         sweep(runtime);
         let prefix = Hierarchy::own_prefix();
         let prefix = prefix.map_err(|error| crate::failed("name a directory", error))?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = Path::new(PLACE).join(format!("{prefix}{number}"));
-        let shown = fill(&directory).map_err(failed)?;
+        let shown = again_if_gone(|| {
+            open_directory(Path::new(PLACE))?;
+            fill(&directory)
+        });
+        let shown = shown.map_err(|error| failed("make a directory for containers", error))?;
         Ok(Self { directory, shown, places: Mutex::default(), number: AtomicU64::new(0) })
     }
 
     /// Ids for the containers of this process.
     pub(super) fn claim_ids(&self) -> io::Result<Ids> {
         let ids = Path::new(PLACE).join(IDS);
-        open_directory(&ids)?;
-        Ids::claim(&ids, &self.name())
+        again_if_gone(|| {
+            open_directory(&ids)?;
+            Ids::claim(&ids, &self.name())
+        })
     }
 
     fn name(&self) -> String {
@@ -98,6 +105,15 @@ impl Drop for State {
     }
 }
 
+/// Whoever is the last to leave removes what is empty, which may be between two steps of somebody who comes.
+fn again_if_gone<T>(step: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let is_gone = |result: &io::Result<T>| {
+        result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let mut tries = std::iter::repeat_with(&step).take(MOST_TRIES);
+    tries.find(|result| !is_gone(result)).unwrap_or_else(step)
+}
+
 /// Others may pass through, as the runtime does when it is nobody, and look at nothing.
 fn open_directory(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(0o711).create(path) {
@@ -133,6 +149,7 @@ fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// Removes what processes left that are gone: their containers first, which their agents end when they notice.
 fn sweep(runtime: &Runtime) {
+    Ids::sweep(&Path::new(PLACE).join(IDS));
     let Ok(entries) = fs::read_dir(PLACE) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();

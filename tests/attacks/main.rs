@@ -4,6 +4,7 @@
 use sandbox::attack::{self, Arena, Outcome};
 use sandbox_tests::skip::skip;
 
+mod containers;
 mod ordinary_user;
 mod warm;
 

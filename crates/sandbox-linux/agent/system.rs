@@ -258,6 +258,90 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 
+/// The same in packet mode: what was written at once is read at once.
+pub fn packet_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    const F_SETPIPE_SZ: c_int = 1031;
+    const O_DIRECT: c_int = if cfg!(target_arch = "aarch64") { 0o200_000 } else { 0o40_000 };
+    let mut ends = [0; 2];
+    // SAFETY: pipe2(2) writes two descriptors to where this points, which has room for two.
+    check(unsafe { pipe2(ends.as_mut_ptr(), O_CLOEXEC | O_DIRECT) })?;
+    // A write that has to wait for room is announced twice, which blurs the order. Where a user may not have so much,
+    // the order of a long burst is less exact.
+    // SAFETY: this command takes a number.
+    unsafe { fcntl(ends[0], F_SETPIPE_SZ, 1 << 20) };
+    // SAFETY: both were just opened and are nobody else's.
+    Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
+}
+
+/// A real-time signal, of which each one queues, and the one that comes when the queue is full.
+const WRITE_SIGNAL: c_int = 36;
+const SIGIO: c_int = 29;
+
+/// The kernel's set of the two signals.
+fn write_signals() -> u64 {
+    (1 << (WRITE_SIGNAL - 1)) | (1 << (SIGIO - 1))
+}
+
+/// A descriptor that tells, in order, which of these pipes was written to.
+pub fn listen_to_writes(readers: [&OwnedFd; 2]) -> io::Result<OwnedFd> {
+    const SIG_BLOCK: c_int = 0;
+    const SYS_SIGNALFD4: c_long = if cfg!(target_arch = "aarch64") { 74 } else { 289 };
+    const F_SETSIG: c_int = 10;
+    const F_SETOWN: c_int = 8;
+    const O_ASYNC: c_int = 0o20_000;
+    let mut set = [0_u64; 16];
+    set[0] = write_signals();
+    // SAFETY: the set is as large as the library's, and outlives the call.
+    check(unsafe { sigprocmask(SIG_BLOCK, set.as_ptr().cast(), std::ptr::null_mut()) })?;
+    // SAFETY: signalfd4(2) reads eight bytes of a set from where this points.
+    let queue =
+        unsafe { syscall(SYS_SIGNALFD4, -1, set.as_ptr(), 8_usize, O_CLOEXEC | O_NONBLOCK) };
+    let queue = check(c_int::try_from(queue).map_err(io::Error::other)?)?;
+    // SAFETY: it was just opened and is nobody else's.
+    let queue = unsafe { OwnedFd::from_raw_fd(queue) };
+    for reader in readers {
+        let reader = reader.as_raw_fd();
+        let own = c_int::try_from(std::process::id()).map_err(io::Error::other)?;
+        for (command, argument) in [(F_SETOWN, own), (F_SETSIG, WRITE_SIGNAL)] {
+            // SAFETY: these commands take numbers.
+            check(unsafe { fcntl(reader, command, argument) })?;
+        }
+        // SAFETY: these commands take and return flags.
+        let flags = check(unsafe { fcntl(reader, F_GETFL, 0) })?;
+        // SAFETY: as above.
+        check(unsafe { fcntl(reader, F_SETFL, flags | O_ASYNC) })?;
+    }
+    Ok(queue)
+}
+
+/// From now on a pipe is like any other.
+pub fn let_go(reader: &impl AsRawFd) {
+    const O_ASYNC: c_int = 0o20_000;
+    let reader = reader.as_raw_fd();
+    // SAFETY: these commands take and return flags.
+    unsafe {
+        let flags = fcntl(reader, F_GETFL, 0);
+        fcntl(reader, F_SETFL, flags & !O_ASYNC);
+    }
+}
+
+/// Which pipes were written to, in order; -1 for one that nobody knows.
+pub fn written(queue: &OwnedFd) -> Vec<c_int> {
+    const SIZE: usize = 128;
+    const FD: usize = 20;
+    const SYS_READ: c_long = if cfg!(target_arch = "aarch64") { 63 } else { 0 };
+    let mut records = [0_u8; SIZE * 64];
+    // SAFETY: read(2) writes at most as many bytes as it is told there is room for.
+    let count =
+        unsafe { syscall(SYS_READ, queue.as_raw_fd(), records.as_mut_ptr(), records.len()) };
+    let count = usize::try_from(count).unwrap_or(0);
+    let number = |record: &[u8], place: usize| {
+        record[place..place + 4].try_into().map_or(-1, c_int::from_ne_bytes)
+    };
+    let records = records[..count].chunks_exact(SIZE);
+    records.map(|record| if number(record, 0) == SIGIO { -1 } else { number(record, FD) }).collect()
+}
+
 /// Reading and writing return at once.
 pub fn do_not_block(descriptor: &impl AsRawFd) -> io::Result<()> {
     let descriptor = descriptor.as_raw_fd();

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::denied::{Answers, Denied};
 use crate::frame::{HEAD, Packer, length_of, send, to_agent, to_supervisor};
@@ -15,6 +15,10 @@ use crate::{At as _, Failure};
 /// So much input is kept for a program that does not read it.
 const MOST_INPUT: usize = 256 * 1024;
 const PIECE: usize = 64 * 1024;
+/// After so many writes their order is no longer asked for.
+const MOST_ANNOUNCED: usize = 20_000;
+/// A longer write arrives as packets of this size and a rest.
+const LARGEST_PACKET: usize = 4096;
 
 /// Where the handler of SIGCHLD writes.
 static WAKER: AtomicI32 = AtomicI32::new(-1);
@@ -26,6 +30,9 @@ struct Watch<'a> {
     begun: Instant,
     stdin: Option<File>,
     streams: [Option<File>; 2],
+    /// Tells in which order they were written to, for as long as that is worth its price.
+    order: Option<OwnedFd>,
+    announced: usize,
     /// What the program has not read yet.
     waiting: VecDeque<u8>,
     /// What of the supervisor's messages has come.
@@ -52,9 +59,11 @@ pub(crate) fn run(
     output: &mut File,
 ) -> Result<bool, Failure> {
     let bell = listen_to_children().at("listen to the program's end")?;
-    let pipes = || system::pipe().at("make a pipe");
-    let ((stdin, to_stdin), (stdout, to_stdout), (stderr, to_stderr)) =
-        (pipes()?, pipes()?, pipes()?);
+    let packets = || system::packet_pipe().at("make a pipe");
+    let (stdin, to_stdin) = system::pipe().at("make a pipe")?;
+    let ((stdout, to_stdout), (stderr, to_stderr)) = (packets()?, packets()?);
+    let order =
+        system::listen_to_writes([&stdout, &stderr]).at("listen to the program's output")?;
     let (ours, theirs) = system::socket_pair().at("make a socket")?;
     send(output, to_supervisor::STARTED, &[]).at("say that the program starts")?;
     let begun = Instant::now();
@@ -62,7 +71,7 @@ pub(crate) fn run(
     let process = started.at("make a process for the program")?;
     drop((stdin, to_stdout, to_stderr, theirs));
     let listener = hear_from_process(&ours)?;
-    let figures = File::open(format!("/proc/{process}/io")).ok();
+    let figures = open_figures(process);
     for descriptor in [&to_stdin, &stdout, &stderr] {
         system::do_not_block(descriptor).at("set up a stream")?;
     }
@@ -72,6 +81,8 @@ pub(crate) fn run(
         begun,
         stdin: Some(to_stdin.into()),
         streams: [Some(stdout.into()), Some(stderr.into())],
+        order: Some(order),
+        announced: 0,
         waiting: VecDeque::new(),
         partial: Vec::new(),
         input_is_over: false,
@@ -107,6 +118,20 @@ fn hear_from_process(socket: &OwnedFd) -> Result<Option<OwnedFd>, Failure> {
     }
 }
 
+/// Opens what the kernel counts of a process that has just become the program. For a moment it is still as hidden as
+/// the agent is.
+fn open_figures(process: i32) -> Option<File> {
+    for _ in 0..50 {
+        match File::open(format!("/proc/{process}/io")) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            opened => return opened.ok(),
+        }
+    }
+    None
+}
+
 fn listen_to_children() -> io::Result<OwnedFd> {
     extern "C" fn wake(_: i32) {
         let waker = WAKER.load(Ordering::Relaxed);
@@ -136,12 +161,16 @@ impl Watch<'_> {
             entry(Some(bell.as_raw_fd()), POLLIN),
             entry(hears.then(|| self.input.as_raw_fd()), POLLIN),
             entry(writes.map(|stdin| stdin.as_raw_fd()), POLLOUT),
-            entry(self.streams[0].as_ref().map(|stream| stream.as_raw_fd()), POLLIN),
-            entry(self.streams[1].as_ref().map(|stream| stream.as_raw_fd()), POLLIN),
+            entry(self.polled(0), POLLIN),
+            entry(self.polled(1), POLLIN),
             entry(self.denied.as_ref().map(|denied| denied.listener.as_raw_fd()), POLLIN),
+            entry(self.order.as_ref().map(|order| order.as_raw_fd()), POLLIN),
         ];
         system::poll(&mut fds, -1)?;
-        let is_ready: [bool; 6] = std::array::from_fn(|place| fds[place].found != 0);
+        let is_ready: [bool; 7] = std::array::from_fn(|place| fds[place].found != 0);
+        if is_ready[6] {
+            self.pass_on_in_order()?;
+        }
         for stream in [0, 1] {
             if is_ready[3 + stream] {
                 self.pass_on(stream)?;
@@ -171,20 +200,50 @@ impl Watch<'_> {
         Ok(true)
     }
 
-    /// Passes on what the program wrote; false if there was nothing.
-    fn pass_on(&mut self, stream: usize) -> io::Result<bool> {
-        let Some(reader) = &mut self.streams[stream] else { return Ok(false) };
+    /// The stream, if it is looked at for itself.
+    fn polled(&self, stream: usize) -> Option<i32> {
+        let reader = self.streams[stream].as_ref().filter(|_| self.order.is_none());
+        reader.map(|reader| reader.as_raw_fd())
+    }
+
+    /// Passes on what was written, write by write; false if nothing was announced.
+    fn pass_on_in_order(&mut self) -> io::Result<bool> {
+        let Some(order) = &self.order else { return Ok(false) };
+        let written = system::written(order);
+        self.announced += written.len();
+        for descriptor in &written {
+            for stream in [0, 1] {
+                let own = self.streams[stream].as_ref().map(|stream| stream.as_raw_fd());
+                if own == Some(*descriptor) {
+                    // A long write is several packets.
+                    while self.pass_on(stream)? == LARGEST_PACKET {}
+                } else if *descriptor < 0 {
+                    while self.pass_on(stream)? > 0 {}
+                }
+            }
+        }
+        if self.announced > MOST_ANNOUNCED {
+            // Who writes so often has no order to lose, and announcements are kept in a queue that others share.
+            self.streams.iter().flatten().for_each(system::let_go);
+            self.order = None;
+        }
+        Ok(!written.is_empty())
+    }
+
+    /// Passes on what the program wrote, and says how much that was.
+    fn pass_on(&mut self, stream: usize) -> io::Result<usize> {
+        let Some(reader) = &mut self.streams[stream] else { return Ok(0) };
         let mut piece = vec![0; PIECE];
         match reader.read(&mut piece) {
             Ok(0) => {
                 self.streams[stream] = None;
-                Ok(false)
+                Ok(0)
             }
             Ok(count) => {
                 let kind = [to_supervisor::STDOUT, to_supervisor::STDERR][stream];
-                send(self.output, kind, &piece[..count]).map(|()| true)
+                send(self.output, kind, &piece[..count]).map(|()| count)
             }
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
             Err(error) => Err(error),
         }
     }
@@ -266,8 +325,9 @@ impl Watch<'_> {
             gone.into_iter().for_each(|gone| self.count(gone));
             system::kill(-1, SIGKILL);
         }
+        while self.pass_on_in_order()? {}
         for stream in [0, 1] {
-            while self.pass_on(stream)? {}
+            while self.pass_on(stream)? > 0 {}
         }
         let Some(End { status, nanos, moved }) = self.end else { return Ok(()) };
         let mut told = Packer::default();

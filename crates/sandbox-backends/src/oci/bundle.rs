@@ -6,7 +6,7 @@ use sandbox_core::StagePlan;
 use serde_json::{Value, json};
 
 /// Where the agent is inside.
-pub(super) const AGENT_INSIDE: &str = "/mnt/agent";
+pub(super) const AGENT_INSIDE: &str = "/etc/sandbox-agent";
 /// The program's user inside.
 const USER: u32 = 1000;
 /// As in the native walls: our own directories must not count against the program.
@@ -23,8 +23,8 @@ pub(super) struct Description<'a> {
     pub(super) first_id: u32,
     /// Its network namespace, if it is not to have one with a loopback interface.
     pub(super) network: Option<&'a Path>,
-    /// Its name.
-    pub(super) name: &'a str,
+    /// The runtime's name for its cgroup.
+    pub(super) cgroup: &'a str,
 }
 
 impl Description<'_> {
@@ -63,8 +63,7 @@ impl Description<'_> {
                 "namespaces": namespaces,
                 "uidMappings": mapping,
                 "gidMappings": mapping,
-                // The runtime's own, which the agent leaves for ours.
-                "cgroupsPath": format!("/{}", self.name),
+                "cgroupsPath": self.cgroup,
                 "rootfsPropagation": "private",
                 "resources": {"devices": [{"allow": false, "access": "rwm"}]},
                 "maskedPaths": [

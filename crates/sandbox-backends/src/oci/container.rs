@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sandbox_core::{BackendError, NetworkPolicy, StagePlan};
-use sandbox_linux::cgroup::{Cgroup, CgroupLimits, Hierarchy};
+use sandbox_linux::cgroup::{Cgroup, CgroupLimits, Hierarchy, remove_everywhere};
 use sandbox_linux::guest::frame::to_supervisor;
 
 use super::bundle::Description;
@@ -21,6 +21,10 @@ use crate::guest::{Channel, Container, Heard};
 
 /// A container that has not begun by then never will.
 const START_TIME: Duration = Duration::from_secs(30);
+/// What the cgroups are called that the runtime puts the container into, and that we put it into then. A program can
+/// see the second name.
+const OF_RUNTIME: &str = "start";
+const OURS: &str = "program";
 /// The agent is counted too.
 const OWN_PROCESSES: u64 = 1;
 
@@ -29,6 +33,8 @@ pub(super) struct OciContainer<'a> {
     state: &'a State,
     bundle: PathBuf,
     name: String,
+    /// Holds the two below it: the runtime's, and ours.
+    around: Option<Box<dyn Cgroup>>,
     cgroup: Option<Box<dyn Cgroup>>,
     limits: CgroupLimits,
     child: Option<Child>,
@@ -55,7 +61,8 @@ impl<'a> OciContainer<'a> {
             let made = state.make_place(&tree.host, &tree.inside);
             made.map_err(|error| failed("make a place for a toolchain", error))?;
         }
-        let cgroup = hierarchy.create().map_err(|error| failed("make a cgroup", error))?;
+        let around = hierarchy.create().map_err(|error| failed("make a cgroup", error))?;
+        let cgroup = around.make_child(OURS).map_err(|error| failed("make a cgroup", error))?;
         let limits = CgroupLimits {
             memory_bytes: Some(plan.limits.memory().as_u64()),
             pids: Some(u64::from(plan.limits.pids()) + OWN_PROCESSES),
@@ -68,6 +75,7 @@ impl<'a> OciContainer<'a> {
             state,
             bundle,
             name,
+            around: Some(around),
             cgroup: Some(cgroup),
             limits,
             child: None,
@@ -84,6 +92,9 @@ impl<'a> OciContainer<'a> {
 
     fn launch(&mut self, plan: &StagePlan, first_id: u32) -> Result<(), BackendError> {
         let (root, agent) = (self.state.root(), self.state.agent());
+        let cgroup = self.around.as_ref().and_then(|around| around.path_for_runtimes());
+        let cgroup = cgroup.ok_or_else(|| failed("find the cgroup", "it has no path"))?;
+        let cgroup = format!("{cgroup}/{OF_RUNTIME}");
         let network = match plan.network {
             NetworkPolicy::None => Some(empty_network()),
             _ => None,
@@ -97,7 +108,7 @@ impl<'a> OciContainer<'a> {
             shown: &self.state.shown,
             first_id,
             network: network.as_ref().map(|(_, path)| path.as_path()),
-            name: &self.name,
+            cgroup: &cgroup,
         };
         let config = description.write().to_string();
         fs::write(self.bundle.join("config.json"), config)
@@ -138,8 +149,8 @@ impl<'a> OciContainer<'a> {
         Ok(channel)
     }
 
-    /// Puts the agent, which is the only process there, where we limit and count. The runtime would make one cgroup of
-    /// the same path in every hierarchy; ours may not be at the same place in all of them.
+    /// Puts the agent, which is the only process there, where we limit and count. The runtime has threads and memory of
+    /// its own in a container that it is starting, and removes a cgroup before we could read it.
     fn admit(&mut self) -> io::Result<()> {
         let agent = self.wait_for_agent()?;
         self.agent = Some(agent);
@@ -221,8 +232,12 @@ impl Drop for OciContainer<'_> {
         let _ = self.end();
         self.runtime.delete(&self.state.runtime_root(), &self.name);
         let _ = fs::remove_dir_all(&self.bundle);
-        if let Some(cgroup) = self.cgroup.take() {
+        let name = self.around.as_ref().and_then(|around| around.path_for_runtimes());
+        for cgroup in [self.cgroup.take(), self.around.take()].into_iter().flatten() {
             let _ = cgroup.dissolve();
+        }
+        if let Some(name) = name {
+            remove_everywhere(name.trim_start_matches('/'));
         }
     }
 }

@@ -17,7 +17,7 @@ use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
     Protection, StageOutcome, StagePlan, Start,
 };
-use sandbox_linux::cgroup::Hierarchy;
+use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::guest::{AGENT, order};
 use sandbox_linux::rlimits::{self, Fallback};
 use sandbox_linux::seccomp::{
@@ -103,6 +103,7 @@ impl OciBackend {
             .compile(Arch::NATIVE, &options)
             .map_err(|error| failed("compile the system-call filter", error))?;
         let state = State::open(&runtime)?;
+        sweep_everywhere();
         hierarchy.sweep();
         let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
         let ids = state.claim_ids().map_err(|error| failed("claim ids for containers", error))?;

@@ -32,7 +32,7 @@ pub(crate) struct Group {
 #[derive(Debug)]
 struct Member {
     parent: Arc<Directory>,
-    directory: Directory,
+    directory: Arc<Directory>,
 }
 
 impl Group {
@@ -55,10 +55,19 @@ impl Group {
             removed: AtomicBool::new(false),
         };
         for parent in parents {
-            let directory = parent.make_child(name)?;
+            let directory = Arc::new(parent.make_child(name)?);
             group.members.push(Member { parent: Arc::clone(parent), directory });
         }
         Ok(group)
+    }
+
+    /// All of them, in order.
+    pub(crate) fn directories(&self) -> Vec<Arc<Directory>> {
+        self.members.iter().map(|member| Arc::clone(&member.directory)).collect()
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The directory made in the parent at this place of the list.

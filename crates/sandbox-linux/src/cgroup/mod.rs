@@ -12,6 +12,7 @@
 //! [`Hierarchy::own_prefix`] in [`Hierarchy::parents`] and removes them, and if that died too the next
 //! start calls [`Hierarchy::sweep`].
 
+mod elsewhere;
 mod error;
 mod hierarchy;
 mod limits;
@@ -40,6 +41,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
+pub use elsewhere::{remove_everywhere, sweep_everywhere};
 pub use error::{CgroupError, Leftover};
 pub use hierarchy::{Hierarchy, Version};
 pub use limits::{CgroupLimits, Enforces};
@@ -87,6 +89,13 @@ pub trait Cgroup: Send + Sync {
     /// Kills every member and returns when none is alive. This is final: on v1 it first forbids the
     /// cgroup to fork, which is what makes the chase end.
     fn kill(&self) -> Result<(), CgroupError>;
+
+    /// What a container runtime calls it that runs in the same cgroups as this process: a path below them, or from the
+    /// top if it begins with a slash.
+    fn path_for_runtimes(&self) -> Option<String>;
+
+    /// Makes another one below it.
+    fn make_child(&self, name: &str) -> Result<Box<dyn Cgroup>, CgroupError>;
 
     /// Where its directories are, for whoever wants to look from outside.
     fn removal(&self) -> Result<Vec<Removal>, CgroupError>;

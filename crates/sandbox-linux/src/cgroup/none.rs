@@ -42,6 +42,14 @@ impl Cgroup for NoCgroup {
         Ok(None)
     }
 
+    fn path_for_runtimes(&self) -> Option<String> {
+        None
+    }
+
+    fn make_child(&self, _name: &str) -> Result<Box<dyn Cgroup>, CgroupError> {
+        Ok(Box::new(Self))
+    }
+
     fn processes(&self) -> Result<Vec<u32>, CgroupError> {
         Ok(Vec::new())
     }

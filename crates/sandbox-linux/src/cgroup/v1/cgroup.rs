@@ -155,6 +155,16 @@ impl Cgroup for V1Cgroup {
         self.enforces.oom_events.then(|| OomWatch::v1(memory)).transpose()
     }
 
+    fn path_for_runtimes(&self) -> Option<String> {
+        // It is made in the cgroup that this process is in, which may be another one in each hierarchy.
+        Some(self.group.name().to_owned())
+    }
+
+    fn make_child(&self, name: &str) -> Result<Box<dyn Cgroup>, CgroupError> {
+        let group = Group::make_named(name, &self.group.directories())?;
+        Ok(Box::new(Self::prepare(group, self.layout, self.enforces)?))
+    }
+
     fn processes(&self) -> Result<Vec<u32>, CgroupError> {
         self.group.processes()
     }

@@ -1,5 +1,6 @@
 //! One v2 cgroup.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -81,6 +82,19 @@ fn write_if_there(directory: &Directory, file: &str, text: &str) -> Result<(), C
     }
 }
 
+/// The path of a directory below the mount of cgroups that it is in.
+fn below_mount(directory: &Path, mounts: &str) -> Option<String> {
+    let below = |line: &str| {
+        let (mount, kind) = line.split_once(" - ")?;
+        let mut fields = mount.split(' ').skip(3);
+        let (root, place) = (fields.next()?, fields.next()?);
+        let is_whole = kind.starts_with("cgroup2 ") && root == "/";
+        let below = directory.strip_prefix(place).ok().filter(|_| is_whole)?;
+        Some(format!("/{}", below.to_str()?))
+    };
+    mounts.lines().find_map(below)
+}
+
 impl Cgroup for V2Cgroup {
     fn entry(&self) -> Result<Entry, CgroupError> {
         self.directory().duplicate().map(Entry::CloneInto)
@@ -145,6 +159,18 @@ impl Cgroup for V2Cgroup {
 
     fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError> {
         self.enforces.oom_events.then(|| OomWatch::v2(self.directory())).transpose()
+    }
+
+    fn path_for_runtimes(&self) -> Option<String> {
+        // This process may have moved into a cgroup beside it.
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").ok()?;
+        below_mount(self.directory().path(), &mounts)
+    }
+
+    fn make_child(&self, name: &str) -> Result<Box<dyn Cgroup>, CgroupError> {
+        self.directory().write("cgroup.subtree_control", "+memory +pids +cpu")?;
+        let group = Group::make_named(name, &self.group.directories())?;
+        Ok(Box::new(Self::prepare(group, self.enforces)?))
     }
 
     fn processes(&self) -> Result<Vec<u32>, CgroupError> {

@@ -1,0 +1,69 @@
+//! Attacks from containers that another runtime built. What succeeds without a wall is shown by the native backend;
+//! here the walls are up, and somebody else's.
+
+use sandbox::attack::{self, Arena, Outcome};
+use sandbox::{Isolation, Sandbox};
+use sandbox_tests::skip::skip;
+
+/// What the runtime does otherwise, and why that is no hole.
+const EXPLAINED: &[(&str, &str)] = &[
+    (
+        "keep-capabilities",
+        "the runtime description has no secure bits; there are no capabilities to keep, and no way to new ones",
+    ),
+    ("cgroup-path", "it is '/../program' in every container, and tells nothing of the host"),
+    (
+        "fill-three-places",
+        "the three places are a file system each; the memory limit bounds their sum",
+    ),
+];
+
+macro_rules! classes {
+    ($($name:ident: $class:literal;)+) => {$(
+        #[test]
+        fn $name() {
+            each_is_contained($class);
+        }
+    )+};
+}
+
+classes! {
+    escape: "escape";
+    host_leak: "host-leak";
+    privilege: "privilege";
+    resources: "resources";
+    cross_run: "cross-run";
+    output_files: "output-files";
+    descriptors: "descriptors";
+    supervisor: "supervisor";
+    compile_time: "compile-time";
+}
+
+#[test]
+fn no_class_is_left_out() {
+    let here = include_str!("containers.rs");
+    for attack in attack::all().expect("the attacks can be read") {
+        assert!(here.contains(&format!("\"{}\";", attack.class())), "{}", attack.class());
+    }
+}
+
+fn each_is_contained(class: &str) {
+    let arena =
+        Arena::with(Sandbox::builder().isolation(Isolation::Runc)).expect("an arena can be set up");
+    let mut failed = Vec::new();
+    for attack in attack::all().expect("the attacks can be read") {
+        if attack.class() != class {
+            continue;
+        }
+        let result = arena.try_walled(&attack);
+        match result.outcome {
+            Outcome::Contained => {}
+            Outcome::Skipped => {
+                skip(&format!("runc attack {class}/{}", attack.name()), &result.detail);
+            }
+            _ if EXPLAINED.iter().any(|(name, _)| *name == attack.name()) => {}
+            outcome => failed.push(format!("{}: {outcome}: {}", attack.name(), result.detail)),
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}

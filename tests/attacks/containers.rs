@@ -3,20 +3,8 @@
 
 use sandbox::attack::{self, Arena, Outcome};
 use sandbox::{Isolation, Sandbox};
+use sandbox_tests::backend::EXPLAINED_ATTACKS;
 use sandbox_tests::skip::skip;
-
-/// What the runtime does otherwise, and why that is no hole.
-const EXPLAINED: &[(&str, &str)] = &[
-    (
-        "keep-capabilities",
-        "the runtime description has no secure bits; there are no capabilities to keep, and no way to new ones",
-    ),
-    ("cgroup-path", "it is '/../program' in every container, and tells nothing of the host"),
-    (
-        "fill-three-places",
-        "the three places are a file system each; the memory limit bounds their sum",
-    ),
-];
 
 macro_rules! classes {
     ($($name:ident: $class:literal;)+) => {$(
@@ -61,7 +49,7 @@ fn each_is_contained(class: &str) {
             Outcome::Skipped => {
                 skip(&format!("runc attack {class}/{}", attack.name()), &result.detail);
             }
-            _ if EXPLAINED.iter().any(|(name, _)| *name == attack.name()) => {}
+            _ if EXPLAINED_ATTACKS.iter().any(|(name, _)| *name == attack.name()) => {}
             outcome => failed.push(format!("{}: {outcome}: {}", attack.name(), result.detail)),
         }
     }

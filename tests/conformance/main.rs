@@ -9,6 +9,7 @@
 mod table;
 
 mod control;
+mod differences;
 mod endings;
 mod events;
 mod files;

@@ -13,6 +13,8 @@ pub struct BackendUnderTest {
     pub name: &'static str,
     /// What it does not have, and why, for people who read of it.
     pub lacks: &'static [(Feature, &'static str)],
+    /// What is otherwise than in the native walls, and why.
+    pub differs: &'static [(&'static str, &'static str)],
     /// Makes a sandbox that uses it.
     pub start: fn(SandboxBuilder) -> Result<Sandbox, StartError>,
 }
@@ -28,6 +30,17 @@ pub enum Feature {
     CopiedTrees,
 }
 
+impl Feature {
+    /// For the documentation.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Volumes => "volumes",
+            Self::Workspaces => "workspaces",
+            Self::CopiedTrees => "Go (a toolchain that writes into a prepared cache)",
+        }
+    }
+}
+
 /// What a test of a language needs.
 pub fn needs_of(language: &str) -> &'static [Feature] {
     // Its compiler writes into a cache that was filled before.
@@ -36,8 +49,35 @@ pub fn needs_of(language: &str) -> &'static [Feature] {
 
 /// Every backend there is. Another one is plugged in by a line here.
 pub const BACKENDS: &[BackendUnderTest] = &[
-    BackendUnderTest { name: "native", lacks: &[], start: native },
-    BackendUnderTest { name: "runc", lacks: RUNC_LACKS, start: runc },
+    BackendUnderTest { name: "native", lacks: &[], differs: &[], start: native },
+    BackendUnderTest { name: "runc", lacks: RUNC_LACKS, differs: RUNC_DIFFERS, start: runc },
+];
+
+/// Attacks that end otherwise in containers of runc, and why that is no hole.
+pub const EXPLAINED_ATTACKS: &[(&str, &str)] = &[
+    (
+        "keep-capabilities",
+        "the runtime description has no secure bits; there are no capabilities to keep, and no way to new ones",
+    ),
+    ("cgroup-path", "it is '/../program' in every container, and tells nothing of the host"),
+    (
+        "fill-three-places",
+        "the three places are a file system each; the memory limit bounds their sum",
+    ),
+];
+
+const RUNC_DIFFERS: &[(&str, &str)] = &[
+    ("time starts with the machine", "runc 1.1 makes no time namespaces"),
+    (
+        "no rules of Landlock",
+        "the agent sets none; the root holds nothing that they would keep away",
+    ),
+    (
+        "three disks instead of one",
+        "`/work`, `/tmp` and `/dev/shm` are of the size of the disk limit each",
+    ),
+    ("`/proc/self/mountinfo` tells where the root is on the host", "it is a directory there"),
+    ("always cold", "no containers are started ahead yet"),
 ];
 
 const RUNC_LACKS: &[(Feature, &str)] = &[

@@ -1,4 +1,4 @@
-use sandbox::{Report, Stage, Status, WorkspaceAccess, WorkspaceReport};
+use sandbox::{Isolation, Report, Stage, Status, WorkspaceAccess, WorkspaceReport};
 
 use super::Paint;
 use super::figures::{size, time};
@@ -43,7 +43,11 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
     if !report.missing.is_empty() {
         let names = report.missing.iter().map(ToString::to_string);
         let names = names.collect::<Vec<_>>().join(", ");
-        let line = format!("  not enforced here: {names} (sandbox-run doctor tells why)");
+        let why = match report.isolation {
+            Isolation::Native => "sandbox-run doctor tells why",
+            _ => "docs/backends.md tells why",
+        };
+        let line = format!("  not enforced here: {names} ({why})");
         lines.push(paint.dim(&line));
     }
     lines.join("\n") + "\n"

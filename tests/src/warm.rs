@@ -135,10 +135,12 @@ fn is_first_inside(process: &Process) -> bool {
     ids.clone().count() > 1 && ids.next_back() == Some("1")
 }
 
-/// Copies have the library in them that makes copies. A process that is just ending has nothing in it.
+/// Copies have the library in them that makes copies. A process that is just ending has nothing in it, or has lost it
+/// while it was read.
 fn way(process: &Process) -> Option<Way> {
-    let maps = std::fs::read_to_string(format!("/proc/{}/maps", process.id)).ok()?;
-    if maps.is_empty() {
+    let read = || std::fs::read_to_string(format!("/proc/{}/maps", process.id)).ok();
+    let (maps, afterwards) = (read()?, read()?);
+    if afterwards.is_empty() {
         return None;
     }
     Some(if maps.contains("fork.so") { Way::Copied } else { Way::Own })

@@ -21,6 +21,8 @@ use crate::guest::{Channel, Container, Heard};
 
 /// A container that has not begun by then never will.
 const START_TIME: Duration = Duration::from_secs(30);
+/// The runtime notices the end of its container much sooner.
+const END_TIME: Duration = Duration::from_secs(10);
 /// What the cgroups are called that the runtime puts the container into, and that we put it into then. A program can
 /// see the second name.
 const OF_RUNTIME: &str = "start";
@@ -57,10 +59,6 @@ impl<'a> OciContainer<'a> {
     ) -> Result<Self, BackendError> {
         let ids =
             ids.take().ok_or_else(|| failed("start a container", "there are too many of them"))?;
-        for tree in &plan.trees {
-            let made = state.make_place(&tree.host, &tree.inside);
-            made.map_err(|error| failed("make a place for a toolchain", error))?;
-        }
         let around = hierarchy.create().map_err(|error| failed("make a cgroup", error))?;
         let cgroup = around.make_child(OURS).map_err(|error| failed("make a cgroup", error))?;
         let limits = CgroupLimits {
@@ -91,7 +89,9 @@ impl<'a> OciContainer<'a> {
     }
 
     fn launch(&mut self, plan: &StagePlan, first_id: u32) -> Result<(), BackendError> {
-        let (root, agent) = (self.state.root(), self.state.agent());
+        let root = self.state.root_for(&plan.trees, &self.bundle);
+        let root = root.map_err(|error| failed("make a root for the container", error))?;
+        let agent = self.state.agent();
         let cgroup = self.around.as_ref().and_then(|around| around.path_for_runtimes());
         let cgroup = cgroup.ok_or_else(|| failed("find the cgroup", "it has no path"))?;
         let cgroup = format!("{cgroup}/{OF_RUNTIME}");
@@ -192,8 +192,15 @@ impl<'a> OciContainer<'a> {
 
     fn end(&mut self) -> io::Result<()> {
         self.kill();
-        if let Some(mut child) = self.child.take() {
-            child.wait()?;
+        let Some(mut child) = self.child.take() else { return Ok(()) };
+        let deadline = Instant::now() + END_TIME;
+        while child.try_wait()?.is_none() {
+            if Instant::now() >= deadline {
+                // It hangs. What it has started is ended by its name.
+                child.kill()?;
+                return child.wait().map(drop);
+            }
+            std::thread::sleep(Duration::from_micros(200));
         }
         Ok(())
     }

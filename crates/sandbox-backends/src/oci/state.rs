@@ -7,10 +7,9 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
 };
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sandbox_core::BackendError;
+use sandbox_core::{BackendError, Tree};
 use sandbox_linux::cgroup::Hierarchy;
 use sandbox_linux::guest::AGENT;
 use sandbox_linux::skeleton;
@@ -25,6 +24,7 @@ const PLACE: &str = "/run/sandbox-run-oci";
 /// So often in a row nobody leaves in the wrong moment.
 const MOST_TRIES: usize = 20;
 
+const ROOT: &str = "root";
 /// Whose ids are whose.
 const IDS: &str = "ids";
 
@@ -33,8 +33,6 @@ pub(super) struct State {
     directory: PathBuf,
     /// Host paths that every container shows.
     pub(super) shown: Vec<PathBuf>,
-    /// Places are made in the root one after the other.
-    places: Mutex<()>,
     number: AtomicU64,
 }
 
@@ -51,7 +49,7 @@ impl State {
             fill(&directory)
         });
         let shown = shown.map_err(|error| failed("make a directory for containers", error))?;
-        Ok(Self { directory, shown, places: Mutex::default(), number: AtomicU64::new(0) })
+        Ok(Self { directory, shown, number: AtomicU64::new(0) })
     }
 
     /// Ids for the containers of this process.
@@ -72,11 +70,6 @@ impl State {
         self.directory.join("runtime")
     }
 
-    /// What containers have as their root.
-    pub(super) fn root(&self) -> PathBuf {
-        self.directory.join("root")
-    }
-
     /// The agent's program.
     pub(super) fn agent(&self) -> PathBuf {
         self.directory.join("agent")
@@ -87,14 +80,18 @@ impl State {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", self.name());
         let bundle = self.directory.join("bundles").join(number.to_string());
-        DirBuilder::new().mode(0o711).create(&bundle)?;
+        make_directory(&bundle)?;
         Ok((bundle, name))
     }
 
-    /// Makes a place in the root for what a program needs to see.
-    pub(super) fn make_place(&self, host: &Path, inside: &Path) -> io::Result<()> {
-        let _one_by_one = self.places.lock();
-        skeleton::make_place_at(&self.root(), host, inside)
+    /// The root of a container that shows these: of its own, so that nobody learns from it what others use.
+    pub(super) fn root_for(&self, trees: &[Tree], bundle: &Path) -> io::Result<PathBuf> {
+        if trees.is_empty() {
+            return Ok(self.directory.join(ROOT));
+        }
+        let root = bundle.join(ROOT);
+        build_root(&root, trees)?;
+        Ok(root)
     }
 }
 
@@ -114,9 +111,9 @@ fn again_if_gone<T>(step: impl Fn() -> io::Result<T>) -> io::Result<T> {
     tries.find(|result| !is_gone(result)).unwrap_or_else(step)
 }
 
-/// Others may pass through, as the runtime does when it is nobody, and look at nothing.
+/// Makes a directory of ours, unless it is there.
 fn open_directory(path: &Path) -> io::Result<()> {
-    match DirBuilder::new().mode(0o711).create(path) {
+    match make_directory(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             let metadata = fs::symlink_metadata(path)?;
             if metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw() {
@@ -130,26 +127,54 @@ fn open_directory(path: &Path) -> io::Result<()> {
 
 fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
     for path in [directory.to_owned(), directory.join("bundles")] {
-        DirBuilder::new().mode(0o711).create(path)?;
+        make_directory(&path)?;
     }
     DirBuilder::new().mode(0o700).create(directory.join("runtime"))?;
-    DirBuilder::new().mode(0o755).create(directory.join("root"))?;
     let agent = directory.join("agent");
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent)?;
     file.write_all(AGENT)?;
-    // Whatever our file mode mask is.
     fs::set_permissions(&agent, Permissions::from_mode(0o755))?;
-    let root = directory.join("root");
-    let shown = skeleton::build(&root)?;
+    build_root(&directory.join(ROOT), &[])
+}
+
+/// Others may pass through, as the runtime does when it is nobody, and look at nothing. Whatever our file mode mask is.
+fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o711))
+}
+
+/// Builds the root of containers, and says which paths of the host they show besides.
+fn build_root(root: &Path, trees: &[Tree]) -> io::Result<Vec<PathBuf>> {
+    fs::create_dir(root)?;
+    let shown = skeleton::build(root)?;
+    let agent = Path::new("/dev/null");
+    skeleton::make_place_at(root, agent, Path::new(super::bundle::AGENT_INSIDE))?;
+    for tree in trees {
+        skeleton::make_place_at(root, &tree.host, &tree.inside)?;
+    }
+    let_all_read(root)?;
     // Runtimes give a mounted file system the mode of the directory below it.
     fs::set_permissions(root.join("tmp"), Permissions::from_mode(0o1777))?;
-    skeleton::make_place_at(&root, &agent, Path::new(super::bundle::AGENT_INSIDE))?;
     Ok(shown)
+}
+
+/// Whatever our file mode mask is.
+fn let_all_read(directory: &Path) -> io::Result<()> {
+    fs::set_permissions(directory, Permissions::from_mode(0o755))?;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            let_all_read(&entry.path())?;
+        } else if kind.is_file() {
+            fs::set_permissions(entry.path(), Permissions::from_mode(0o644))?;
+        }
+    }
+    Ok(())
 }
 
 /// Removes what processes left that are gone: their containers first, which their agents end when they notice.
 fn sweep(runtime: &Runtime) {
-    Ids::sweep(&Path::new(PLACE).join(IDS));
     let Ok(entries) = fs::read_dir(PLACE) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -163,4 +188,6 @@ fn sweep(runtime: &Runtime) {
         }
         let _ = fs::remove_dir_all(entry.path());
     }
+    // Now that nobody has them.
+    Ids::sweep(&Path::new(PLACE).join(IDS));
 }

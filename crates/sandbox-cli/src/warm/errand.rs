@@ -8,7 +8,9 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use sandbox::{CancelToken, Event, EventKind, LanguageChoice, Report, Request, Runtimes, Stdin};
+use sandbox::{
+    CancelToken, Event, EventKind, Isolation, LanguageChoice, Report, Request, Runtimes, Stdin,
+};
 
 use super::asked::Asked;
 use super::connect::{hand_in, unreachable};
@@ -19,7 +21,7 @@ use super::message::{Answer, Order};
 use super::place::Place;
 use super::settings;
 use super::surroundings::Surroundings;
-use crate::args::RunArgs;
+use crate::args::{IsolationChoice, RunArgs};
 use crate::errors::Failure;
 use crate::remote::{News, read_event};
 
@@ -50,6 +52,14 @@ impl Errand {
         if args.server.server.is_some() {
             let reason = "--warm does not go with --server: the helper is on this machine";
             return Err(Failure::Usage(reason.to_owned()));
+        }
+        if let IsolationChoice::This(isolation) = args.isolation
+            && isolation != Isolation::Native
+        {
+            let reason = format!(
+                "--warm does not go with --isolation {isolation}: the helper has native walls"
+            );
+            return Err(Failure::Usage(reason));
         }
         let asked = Asked::of(request)?;
         let input = match request.stdin() {

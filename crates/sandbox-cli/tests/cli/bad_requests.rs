@@ -95,6 +95,12 @@ fn walls_of_another_build_are_refused_as_such() {
 }
 
 #[test]
+fn the_helper_has_no_containers() {
+    let answer = call(&["--warm", "--isolation", "runc", "-l", "python", "-c", "1"]);
+    answer.is_refused_with(&["--warm", "--isolation runc"]);
+}
+
+#[test]
 fn a_network_or_volume_that_is_none_is_refused() {
     let with = |flag: &str, value: &str| call(&["-l", "python", "-c", "1", flag, value]);
     with("--network", "host").is_refused_with(&["none or localhost"]);

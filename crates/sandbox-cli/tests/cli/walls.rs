@@ -33,6 +33,33 @@ fn python_computes_and_is_reported_as_json() {
 }
 
 #[test]
+fn containers_of_runc_report_the_same() {
+    let by = |isolation: &str| {
+        let code = "import sys\nprint(6*7)\nprint('no', file=sys.stderr)\nopen('f', 'w').write('x')\nsys.exit(3)";
+        let answer = call(&[
+            "--isolation",
+            isolation,
+            "-l",
+            "python",
+            "-c",
+            code,
+            "--json",
+            "--collect",
+            "*",
+        ]);
+        assert_eq!(answer.code, Some(3), "{answer:?}");
+        answer.json()
+    };
+    let (native, runc) = (by("native"), by("runc"));
+    assert_eq!(runc["isolation"], "runc");
+    for part in
+        ["status", "stage", "exit_code", "stdout", "stderr", "output", "output_files", "version"]
+    {
+        assert_eq!(native[part], runc[part], "{part}");
+    }
+}
+
+#[test]
 fn an_endless_loop_in_c_runs_out_of_time_on_time() {
     let start = Instant::now();
     let answer = call_with_stdin(&["--lang", "c", "--timeout", "1s", "--json"], ENDLESS_C);

@@ -8,6 +8,7 @@
 mod denied;
 #[allow(dead_code, reason = "the supervisor uses the rest")]
 mod frame;
+mod moved;
 mod order;
 mod system;
 mod watch;
@@ -55,6 +56,7 @@ impl<T> At<T> for io::Result<T> {
 }
 
 fn serve(input: &mut File, output: &mut File) -> Result<(), Failure> {
+    let moved = moved::Moved::open();
     system::hide_memory().at("hide the agent's memory")?;
     send(output, to_supervisor::READY, &[]).at("say that the agent is ready")?;
     let Some((kind, order)) = receive(input).at("receive the order")? else {
@@ -67,7 +69,7 @@ fn serve(input: &mut File, output: &mut File) -> Result<(), Failure> {
     let order = order.at("understand the order")?;
     work::place(&order)?;
     let (program, answers) = order.into_program();
-    let has_ended = watch::run(&program, answers, input, output)?;
+    let has_ended = watch::run(&program, answers, moved, input, output)?;
     if !has_ended {
         // Nobody is there to hear more.
         return Ok(());

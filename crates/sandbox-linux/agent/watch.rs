@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::denied::{Answers, Denied};
 use crate::frame::{HEAD, Packer, length_of, send, to_agent, to_supervisor};
+use crate::moved::Moved;
 use crate::system::{self, Gone, POLLIN, POLLOUT, PollFd, Program, SIGKILL};
 use crate::{At as _, Failure};
 
@@ -25,8 +26,7 @@ static WAKER: AtomicI32 = AtomicI32::new(-1);
 
 struct Watch<'a> {
     program: i32,
-    /// What the kernel counts of it, opened while it is there.
-    figures: Option<File>,
+    moved: Moved,
     begun: Instant,
     stdin: Option<File>,
     streams: [Option<File>; 2],
@@ -48,13 +48,13 @@ struct Watch<'a> {
 struct End {
     status: i32,
     nanos: u64,
-    moved: (u64, u64),
 }
 
 /// Runs the program to its end and says how that was; false if the supervisor went away.
 pub(crate) fn run(
     program: &Program,
     answers: Answers,
+    moved: Moved,
     input: &mut File,
     output: &mut File,
 ) -> Result<bool, Failure> {
@@ -71,13 +71,12 @@ pub(crate) fn run(
     let process = started.at("make a process for the program")?;
     drop((stdin, to_stdout, to_stderr, theirs));
     let listener = hear_from_process(&ours)?;
-    let figures = open_figures(process);
     for descriptor in [&to_stdin, &stdout, &stderr] {
         system::do_not_block(descriptor).at("set up a stream")?;
     }
     let mut watch = Watch {
         program: process,
-        figures,
+        moved,
         begun,
         stdin: Some(to_stdin.into()),
         streams: [Some(stdout.into()), Some(stderr.into())],
@@ -116,20 +115,6 @@ fn hear_from_process(socket: &OwnedFd) -> Result<Option<OwnedFd>, Failure> {
             }
         }
     }
-}
-
-/// Opens what the kernel counts of a process that has just become the program. For a moment it is still as hidden as
-/// the agent is.
-fn open_figures(process: i32) -> Option<File> {
-    for _ in 0..50 {
-        match File::open(format!("/proc/{process}/io")) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                std::thread::sleep(Duration::from_micros(50));
-            }
-            opened => return opened.ok(),
-        }
-    }
-    None
 }
 
 fn listen_to_children() -> io::Result<OwnedFd> {
@@ -299,14 +284,21 @@ impl Watch<'_> {
 
     fn reap(&mut self) {
         if let Some(status) = system::peek(self.program) {
-            // Read before it is waited for: then its figures go over to the agent's own.
-            let moved = self.figures.as_mut().map(bytes_moved).unwrap_or_default();
             let nanos = u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.end = Some(End { status, nanos, moved });
+            self.end = Some(End { status, nanos });
         }
-        while let Ok(Some(gone)) = system::reap(false) {
+        while let Ok(Some(gone)) = self.wait(false) {
             self.count(gone);
         }
+    }
+
+    fn wait(&mut self, waits: bool) -> io::Result<Option<Gone>> {
+        let before = self.moved.look();
+        let gone = system::reap(waits)?;
+        if gone.is_some() {
+            self.moved.add_since(&before);
+        }
+        Ok(gone)
     }
 
     fn count(&mut self, gone: Gone) {
@@ -321,7 +313,7 @@ impl Watch<'_> {
     /// Ends whatever else runs here, reads the last output, and says how it was.
     fn finish(&mut self) -> io::Result<()> {
         system::kill(-1, SIGKILL);
-        while let Ok(gone) = system::reap(true) {
+        while let Ok(gone) = self.wait(true) {
             gone.into_iter().for_each(|gone| self.count(gone));
             system::kill(-1, SIGKILL);
         }
@@ -329,26 +321,15 @@ impl Watch<'_> {
         for stream in [0, 1] {
             while self.pass_on(stream)? > 0 {}
         }
-        let Some(End { status, nanos, moved }) = self.end else { return Ok(()) };
+        let Some(End { status, nanos }) = self.end else { return Ok(()) };
         let mut told = Packer::default();
         told.number(u64::from(status.unsigned_abs()))
             .number(nanos)
             .number(self.used.user_micros)
             .number(self.used.system_micros)
             .number(self.used.largest_kib)
-            .number(moved.0)
-            .number(moved.1);
+            .number(self.moved.read)
+            .number(self.moved.written);
         send(self.output, to_supervisor::EXITED, &told.0)
     }
-}
-
-/// What a process and the children that it waited for have read and written.
-fn bytes_moved(figures: &mut File) -> (u64, u64) {
-    let mut text = String::new();
-    let _ = figures.read_to_string(&mut text);
-    let value = |name: &str| -> u64 {
-        let value = text.lines().find_map(|line| line.strip_prefix(name));
-        value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
-    };
-    (value("rchar:"), value("wchar:"))
 }

@@ -82,6 +82,8 @@ struct Watch<'a> {
     escalation: Option<(Instant, Step)>,
     next_cpu_check: Option<Instant>,
     next_sample: Option<Instant>,
+    /// What was last told that it read and wrote.
+    moved: (u64, u64),
     failure: Option<String>,
     is_over: bool,
 }
@@ -123,6 +125,7 @@ pub(crate) fn carry_out(
         escalation: None,
         next_cpu_check: None,
         next_sample: None,
+        moved: (0, 0),
         failure: None,
         is_over: false,
         around,
@@ -292,12 +295,18 @@ impl Watch<'_> {
         let container = self.around.container;
         let Ok(usage) = container.cgroup().usage() else { return };
         let own = container.own_processes().unwrap_or(usage.pids_current.saturating_sub(1));
-        // Of the living; what the dead have moved is known at the end.
         let processes = container.cgroup().processes().unwrap_or_default().into_iter();
-        let program = processes.filter(|process| Some(*process) != container.agent());
-        let (read, written) = program
-            .filter_map(bytes_moved_by)
-            .fold((0, 0), |sum, moved| (sum.0 + moved.0, sum.1 + moved.1));
+        let program: Vec<u32> =
+            processes.filter(|process| Some(*process) != container.agent()).collect();
+        if program.is_empty() {
+            // It has ended, and the agent is about to say so.
+            return;
+        }
+        // Of the living; what the dead have moved is known at the end, and nothing is taken back.
+        let moved = program.into_iter().filter_map(bytes_moved_by);
+        let sum = moved.fold((0, 0), |sum: (u64, u64), moved| (sum.0 + moved.0, sum.1 + moved.1));
+        self.moved = (self.moved.0.max(sum.0), self.moved.1.max(sum.1));
+        let (read, written) = self.moved;
         self.observer.usage(UsageSample {
             cpu_ms: u64::try_from(self.cpu_time().as_millis()).unwrap_or(u64::MAX),
             memory_kb: usage.memory_current / 1024,

@@ -5,31 +5,11 @@ pub mod frame;
 
 use sandbox_core::{InputFile, StagePlan};
 
+use crate::order::ExitNotice;
 use frame::{Packer, Unpacker};
 
 /// The agent: a program that needs nothing of the container that it is in. Empty where it could not be built.
 pub const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
-
-/// How a program ended, as the agent saw it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GuestExit {
-    /// Its code, if it ended by itself.
-    pub code: Option<i32>,
-    /// The signal that ended it, if one did.
-    pub signal: Option<i32>,
-    /// From its start to its end.
-    pub wall_nanos: u64,
-    /// CPU time of every process that was waited for.
-    pub user_micros: u64,
-    /// The same, in the kernel.
-    pub system_micros: u64,
-    /// The largest of them.
-    pub largest_kib: u64,
-    /// Bytes that the program read.
-    pub read_bytes: u64,
-    /// And wrote.
-    pub written_bytes: u64,
-}
 
 /// A file that the program left, as the agent names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,11 +49,11 @@ pub fn order(plan: &StagePlan, rlimits: &[(u64, u64)], filter: &[u8], answers: &
 }
 
 /// Reads what the agent says of an end. None if it makes no sense: what comes from inside is not believed.
-pub fn exit(payload: &[u8]) -> Option<GuestExit> {
+pub fn exit(payload: &[u8]) -> Option<ExitNotice> {
     let mut told = Unpacker(payload);
     let status = i32::try_from(told.number()?).ok()?;
     let (low, high) = (status & 0x7f, (status >> 8) & 0xff);
-    Some(GuestExit {
+    Some(ExitNotice {
         code: (low == 0).then_some(high),
         signal: (low != 0).then_some(low),
         wall_nanos: told.number()?,
@@ -82,6 +62,7 @@ pub fn exit(payload: &[u8]) -> Option<GuestExit> {
         largest_kib: told.number()?,
         read_bytes: told.number()?,
         written_bytes: told.number()?,
+        ..ExitNotice::default()
     })
 }
 

@@ -13,7 +13,7 @@ use sandbox_core::{
 };
 use sandbox_linux::cgroup::{Cgroup, OomWatch, Usage};
 use sandbox_linux::guest::frame::{to_agent, to_supervisor};
-use sandbox_linux::guest::{self, GuestExit};
+use sandbox_linux::{ExitNotice, guest};
 
 use super::channel::{Channel, Heard};
 use super::collect::collect;
@@ -76,7 +76,7 @@ struct Watch<'a> {
     kept: Kept,
     violations: BTreeMap<String, u64>,
     started: Option<Instant>,
-    exit: Option<GuestExit>,
+    exit: Option<ExitNotice>,
     cause: Option<Cause>,
     /// What is done when, if it has not ended by then.
     escalation: Option<(Instant, Step)>,
@@ -347,7 +347,7 @@ impl Watch<'_> {
         let oom_kills = oom_kills.map_err(|error| failed("read why the container ended", error))?;
         let started = self.started.unwrap_or(at);
         let figures = self.figures(&after, at - started);
-        let told = self.exit.map(|exit| (exit.code, exit.signal));
+        let told = self.exit.as_ref().map(|exit| (exit.code, exit.signal));
         let has = |protection: Protection| self.around.enforced.contains(&protection);
         let ended = ending(&has, self.plan, self.cause, told, oom_kills, &figures)
             .ok_or_else(|| failed("watch the container", "it ended without saying how"))?;
@@ -388,7 +388,8 @@ impl Watch<'_> {
     }
 
     fn figures(&self, after: &Usage, run_time: Duration) -> StageFigures {
-        let told = self.exit.unwrap_or_default();
+        let none = ExitNotice::default();
+        let told = self.exit.as_ref().unwrap_or(&none);
         let total = after.cpu_total.saturating_sub(self.before.cpu_total);
         let (user, system) =
             (Duration::from_micros(told.user_micros), Duration::from_micros(told.system_micros));
@@ -401,7 +402,10 @@ impl Watch<'_> {
         let own = self.around.container.own_processes();
         let processes = own.zip(after.pids_peak).map(|(own, peak)| peak.saturating_sub(own));
         StageFigures {
-            wall_time: self.exit.map_or(run_time, |exit| Duration::from_nanos(exit.wall_nanos)),
+            wall_time: self
+                .exit
+                .as_ref()
+                .map_or(run_time, |exit| Duration::from_nanos(exit.wall_nanos)),
             cpu_user,
             cpu_system: total.saturating_sub(cpu_user),
             memory_peak_kb: after.memory_peak.map_or(told.largest_kib, |peak| peak / 1024),

@@ -82,7 +82,8 @@ impl OciBackend {
         let refused = |reason: &str| Err(BackendError::Refused(reason.to_owned()));
         if AGENT.is_empty() {
             return refused(
-                "this build has no agent for containers: build it for the machine it is built on",
+                "this build has no agent for containers: build it where there is a static C library \
+                 (libc.a), for the machine it is built on, or use --isolation native",
             );
         }
         if !rustix::process::geteuid().is_root() || !sandbox_linux::ids::are_available() {

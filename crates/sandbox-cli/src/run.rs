@@ -163,6 +163,9 @@ fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
     if let IsolationChoice::This(isolation) = args.isolation {
         builder = builder.isolation(isolation);
     }
+    if let Some(host) = &args.docker_host {
+        builder = builder.docker_host(host);
+    }
     if args.no_cache {
         builder = builder.without_compile_cache();
     }

@@ -12,6 +12,8 @@ use crate::{CancelToken, Protection, StageOutcome, StagePlan, StreamKind, UsageS
 pub enum Isolation {
     /// This program itself, with the kernel's own means.
     Native,
+    /// A Docker Engine.
+    Docker,
     /// The container runtime runc.
     Runc,
 }
@@ -20,6 +22,7 @@ impl fmt::Display for Isolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Native => f.write_str("native"),
+            Self::Docker => f.write_str("docker"),
             Self::Runc => f.write_str("runc"),
         }
     }
@@ -31,9 +34,10 @@ impl FromStr for Isolation {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "native" => Ok(Self::Native),
+            "docker" => Ok(Self::Docker),
             "runc" => Ok(Self::Runc),
             _ => Err(format!(
-                "'{text}' is not an isolation this build offers: it offers native and runc"
+                "'{text}' is not an isolation this build offers: it offers native, docker and runc"
             )),
         }
     }

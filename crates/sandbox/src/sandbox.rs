@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandbox_backends::docker::{DockerBackend, DockerOptions};
 use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, Spare};
 use sandbox_backends::oci::OciBackend;
 use sandbox_core::{
@@ -44,6 +45,7 @@ pub struct SandboxBuilder {
     native: NativeOptions,
     backend: Option<Box<dyn Backend>>,
     isolation: Option<Isolation>,
+    docker: DockerOptions,
     runtimes_directory: Option<PathBuf>,
     runtimes: Option<Arc<Runtimes>>,
     store_directory: Option<PathBuf>,
@@ -64,6 +66,7 @@ impl Sandbox {
             native: NativeOptions::default(),
             backend: None,
             isolation: None,
+            docker: DockerOptions::default(),
             runtimes_directory: None,
             runtimes: None,
             store_directory: None,
@@ -249,6 +252,12 @@ impl SandboxBuilder {
         self
     }
 
+    /// Where the Docker Engine listens (`unix:///PATH`), if it is not at its usual place.
+    pub fn docker_host(mut self, host: impl Into<String>) -> Self {
+        self.docker.host = Some(host.into());
+        self
+    }
+
     /// Builds walls with this backend instead of the native one, whose settings then have no effect.
     pub fn backend(mut self, backend: Box<dyn Backend>) -> Self {
         self.backend = Some(backend);
@@ -265,7 +274,8 @@ impl SandboxBuilder {
         let backend = if let Some(backend) = self.backend {
             backend
         } else {
-            start_backend(self.isolation.unwrap_or(Isolation::Native), &self.native)?
+            let isolation = self.isolation.unwrap_or(Isolation::Native);
+            start_backend(isolation, &self.native, &self.docker)?
         };
         let store = match &self.store_directory {
             Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),
@@ -288,9 +298,11 @@ impl SandboxBuilder {
 fn start_backend(
     isolation: Isolation,
     native: &NativeOptions,
+    docker: &DockerOptions,
 ) -> Result<Box<dyn Backend>, BackendError> {
     Ok(match isolation {
         Isolation::Native => Box::new(NativeBackend::start(native)?),
+        Isolation::Docker => Box::new(DockerBackend::start(docker)?),
         Isolation::Runc => Box::new(OciBackend::runc()?),
         other => {
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));

@@ -5,7 +5,9 @@
 
 mod channel;
 mod collect;
+mod orders;
 mod watch;
 
 pub(crate) use channel::{Channel, Heard};
+pub(crate) use orders::Orders;
 pub(crate) use watch::{Around, Container, carry_out};

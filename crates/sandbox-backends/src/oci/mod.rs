@@ -6,7 +6,7 @@
 
 mod bundle;
 mod container;
-mod ids;
+pub(crate) mod ids;
 mod runtime;
 mod state;
 
@@ -30,6 +30,8 @@ use container::OciContainer;
 use ids::Ids;
 use runtime::Runtime;
 use state::State;
+
+pub(crate) use state::claim_ids;
 
 /// What stands around a program in a container of runc.
 const WALLS: &[Protection] = &[
@@ -107,7 +109,8 @@ impl OciBackend {
         sweep_everywhere();
         hierarchy.sweep();
         let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
-        let ids = state.claim_ids().map_err(|error| failed("claim ids for containers", error))?;
+        let ids =
+            claim_ids(&state.name()).map_err(|error| failed("claim ids for containers", error))?;
         let answers = profile.answers(Arch::NATIVE);
         let ids = Arc::new(ids);
         Ok(Self {

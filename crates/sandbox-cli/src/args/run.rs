@@ -163,10 +163,15 @@ pub(crate) struct RunArgs {
           default_value_t = NetworkPolicy::None)]
     pub(crate) network: NetworkPolicy,
 
-    /// What builds the walls: this program itself (native), runc, or auto to leave the choice
-    #[arg(long, value_name = "native|runc|auto", help_heading = WALLS, default_value = "auto",
+    /// What builds the walls: this program itself (native), docker, runc, or auto to leave the choice
+    #[arg(long, value_name = "native|docker|runc|auto", help_heading = WALLS, default_value = "auto",
           value_parser = parse_isolation)]
     pub(crate) isolation: IsolationChoice,
+
+    /// Where the Docker Engine listens [default: unix:///var/run/docker.sock]
+    #[arg(long, value_name = "unix:///PATH", help_heading = WALLS, env = "DOCKER_HOST",
+          hide_env_values = true)]
+    pub(crate) docker_host: Option<String>,
 
     /// Go on without this protection if the host cannot give it; can be repeated [default: none]
     ///

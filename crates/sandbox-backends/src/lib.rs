@@ -4,6 +4,7 @@ pub mod native;
 
 mod guest;
 pub mod oci;
+mod seccomp;
 
 use sandbox_core::BackendError;
 
@@ -11,6 +12,7 @@ use sandbox_core::BackendError;
 pub use sandbox_linux::snapshot;
 
 pub use sandbox_linux::close_others_on_exec;
+pub use seccomp::{seccomp_for_docker, seccomp_for_oci};
 
 /// Our failure at a step.
 fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {

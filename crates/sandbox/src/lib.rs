@@ -61,7 +61,7 @@ pub use runtime::{
 pub use sandbox::{Requirements, Sandbox, SandboxBuilder};
 pub use workspace::{TarError, Workspace, WorkspaceError, Workspaces};
 
-pub use sandbox_backends::close_others_on_exec;
 /// The whole vocabulary of requests, limits, reports and backends.
 pub use sandbox_backends::native::{Copies, sandboxes_have_own_ids};
+pub use sandbox_backends::{close_others_on_exec, seccomp_for_docker, seccomp_for_oci};
 pub use sandbox_core::*;

@@ -21,8 +21,10 @@ use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::guest::{AGENT, order};
 use sandbox_linux::rlimits::{self, Fallback};
 use sandbox_linux::seccomp::{
-    Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program, Verdict,
+    Affinity, Arch, ContainerFilter, DeniedAction, FilterOptions, NetworkKind, Profile, Program,
+    Verdict,
 };
+use serde_json::Value;
 
 use crate::failed;
 use crate::guest::{Around, carry_out};
@@ -68,6 +70,8 @@ pub struct OciBackend {
     filter_options: FilterOptions,
     filter: Program,
     answers: Vec<u8>,
+    /// The runtime's own filter, around the agent and the program.
+    seccomp: Value,
     state: State,
     ids: Arc<Ids>,
 }
@@ -109,6 +113,7 @@ impl OciBackend {
         let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
         let ids = state.claim_ids().map_err(|error| failed("claim ids for containers", error))?;
         let answers = profile.answers(Arch::NATIVE);
+        let seccomp = profile.oci_json(ContainerFilter::AroundAgent, Arch::NATIVE);
         let ids = Arc::new(ids);
         Ok(Self {
             runtime,
@@ -118,6 +123,7 @@ impl OciBackend {
             filter_options: options,
             filter,
             answers,
+            seccomp,
             state,
             ids,
         })
@@ -176,8 +182,14 @@ impl Backend for OciBackend {
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
         Self::check(plan)?;
-        let mut container =
-            OciContainer::start(&self.runtime, &self.hierarchy, &self.state, &self.ids, plan)?;
+        let mut container = OciContainer::start(
+            &self.runtime,
+            &self.hierarchy,
+            &self.state,
+            &self.ids,
+            &self.seccomp,
+            plan,
+        )?;
         let channel = container.wait_until_ready()?;
         let has_cpu_limit = plan.limits.cpu_time().is_some();
         let enforced = WALLS.iter().copied();

@@ -3,6 +3,7 @@
 
 mod env;
 mod one_line;
+mod order;
 mod run;
 mod server;
 mod values;
@@ -14,6 +15,7 @@ use clap_complete::Shell;
 
 pub(crate) use env::{BuildArgs, EnvAction, EnvArgs};
 pub(crate) use one_line::one_line;
+pub(crate) use order::OrderArgs;
 pub(crate) use run::{Format, RunArgs};
 pub(crate) use server::{ServerArgs, server_behind_command};
 pub(crate) use values::IsolationChoice;
@@ -111,6 +113,9 @@ pub(crate) struct DoctorArgs {
     /// Print JSON instead of a list [default: a list]
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) order: OrderArgs,
 }
 
 /// Arguments of `cache`.

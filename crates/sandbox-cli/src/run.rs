@@ -160,9 +160,10 @@ fn named(runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure
 
 fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
     let mut builder = Sandbox::builder().runtimes(runtimes).for_one_execution();
-    if let IsolationChoice::This(isolation) = args.isolation {
-        builder = builder.isolation(isolation);
-    }
+    builder = match args.isolation {
+        IsolationChoice::This(isolation) => builder.isolation(isolation),
+        IsolationChoice::Auto => builder.isolation_order(args.order.order().iter().copied()),
+    };
     if args.no_cache {
         builder = builder.without_compile_cache();
     }

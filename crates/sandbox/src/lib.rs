@@ -22,6 +22,7 @@
 //! requests that cannot be taken ([`ExecuteError`]) and hosts that cannot build walls
 //! ([`StartError`]).
 
+mod isolation;
 mod sandbox;
 
 mod execution;
@@ -54,6 +55,7 @@ pub use environment::{
 pub use error::{ExecuteError, StartError};
 pub use execution::Execution;
 pub use hooks::{Hooks, Refusal};
+pub use isolation::{IsolationStatus, isolations, preferred};
 pub use runtime::{
     Hello, Installer, RecipeError, ResolveError, Runtime, RuntimeStatus, Runtimes,
     toolchains_directory,

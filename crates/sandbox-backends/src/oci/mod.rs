@@ -82,7 +82,14 @@ impl OciBackend {
         Self::start(Runtime::find_runc()?)
     }
 
-    fn start(runtime: Runtime) -> Result<Self, BackendError> {
+    /// Whether runc can be used here, without starting anything.
+    pub fn probe_runc() -> Result<(), BackendError> {
+        Runtime::find_runc()?;
+        Self::look_at_host().map(drop)
+    }
+
+    /// What containers need of the host, or what it lacks.
+    fn look_at_host() -> Result<Hierarchy, BackendError> {
         let refused = |reason: &str| Err(BackendError::Refused(reason.to_owned()));
         if AGENT.is_empty() {
             return refused(
@@ -98,6 +105,11 @@ impl OciBackend {
         if !(enforces.memory && enforces.pids && enforces.cpu_quota && enforces.cpu_accounting) {
             return refused("runc needs cgroups with memory, pids and cpu: use --isolation native");
         }
+        Ok(hierarchy)
+    }
+
+    fn start(runtime: Runtime) -> Result<Self, BackendError> {
+        let hierarchy = Self::look_at_host()?;
         let options = FilterOptions {
             denied: DeniedAction::Notify,
             affinity: Affinity::Free,

@@ -6,8 +6,8 @@ use sandbox::{
     ByteSize, EnvironmentName, NetworkPolicy, Protection, WorkspaceChoice, parse_duration,
 };
 
-use super::ServerArgs;
 use super::values::{IsolationChoice, Packages, Pair, parse_isolation, parse_packages, parse_pair};
+use super::{OrderArgs, ServerArgs};
 
 const CODE: &str = "Code";
 const PROGRAM: &str = "What the program gets";
@@ -167,6 +167,9 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "native|runc|auto", help_heading = WALLS, default_value = "auto",
           value_parser = parse_isolation)]
     pub(crate) isolation: IsolationChoice,
+
+    #[command(flatten)]
+    pub(crate) order: OrderArgs,
 
     /// Go on without this protection if the host cannot give it; can be repeated [default: none]
     ///

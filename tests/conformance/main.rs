@@ -24,6 +24,7 @@ mod output;
 mod pool;
 mod processes;
 mod resources;
+mod runtime_filter;
 mod terminals;
 mod time;
 mod toolchains;

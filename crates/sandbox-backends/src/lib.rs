@@ -5,6 +5,7 @@ pub mod native;
 pub mod docker;
 mod guest;
 pub mod oci;
+mod seccomp;
 
 use sandbox_core::BackendError;
 
@@ -12,6 +13,7 @@ use sandbox_core::BackendError;
 pub use sandbox_linux::snapshot;
 
 pub use sandbox_linux::close_others_on_exec;
+pub use seccomp::{seccomp_for_docker, seccomp_for_oci};
 
 /// Our failure at a step.
 fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {

@@ -3,6 +3,7 @@
 
 mod env;
 mod one_line;
+mod order;
 mod run;
 mod server;
 mod values;
@@ -14,6 +15,7 @@ use clap_complete::Shell;
 
 pub(crate) use env::{BuildArgs, EnvAction, EnvArgs};
 pub(crate) use one_line::one_line;
+pub(crate) use order::OrderArgs;
 pub(crate) use run::{Format, RunArgs};
 pub(crate) use server::{ServerArgs, server_behind_command};
 pub(crate) use values::IsolationChoice;
@@ -21,7 +23,7 @@ pub(crate) use warm::{WarmAction, WarmArgs};
 pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs};
 
 const USAGE: &str = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]
-       sandbox-run runtimes | doctor | env | workspace | cache [clear] | warm | completions SHELL";
+       sandbox-run runtimes | doctor | env | workspace | cache [clear] | warm | seccomp | completions SHELL";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,6 +74,8 @@ pub(crate) enum Command {
     Cache(CacheArgs),
     /// Look at the helper that --warm uses, and end it
     Warm(WarmArgs),
+    /// Print the system-call filter as a profile for Docker
+    Seccomp(SeccompArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
 }
@@ -109,6 +113,9 @@ pub(crate) struct DoctorArgs {
     /// Print JSON instead of a list [default: a list]
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) order: OrderArgs,
 }
 
 /// Arguments of `cache`.
@@ -150,6 +157,20 @@ pub(crate) struct ClearArgs {
     /// Remove layers: what toolchains had prepared, and packages [default: both kinds]
     #[arg(long)]
     pub(crate) layers: bool,
+}
+
+/// Arguments of `seccomp`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+What the profile allows is what a program may do in the native walls, and a denied call fails with the same error.
+
+Example:
+  sandbox-run seccomp > seccomp.json
+  docker run --security-opt seccomp=seccomp.json --security-opt no-new-privileges ...")]
+pub(crate) struct SeccompArgs {
+    /// Print what belongs at linux.seccomp of an OCI bundle instead [default: for Docker]
+    #[arg(long)]
+    pub(crate) oci: bool,
 }
 
 /// Arguments of `completions`.

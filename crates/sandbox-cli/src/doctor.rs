@@ -2,6 +2,7 @@
 
 mod attack;
 mod host;
+mod isolation;
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -14,6 +15,7 @@ use crate::errors::Failure;
 use crate::output::Paint;
 
 use host::Host;
+use isolation::Backends;
 
 /// Everything that was found.
 #[derive(Debug, Serialize)]
@@ -22,9 +24,12 @@ struct Findings {
     ok: bool,
     #[serde(flatten)]
     host: Host,
-    /// Why no sandbox can be started at all, if so.
+    /// Why no sandbox of our own can be started at all, if so.
     error: Option<String>,
+    /// What our own walls can enforce.
     protections: Vec<Finding>,
+    #[serde(flatten)]
+    backends: Backends,
 }
 
 /// One protection.
@@ -41,11 +46,12 @@ pub(crate) fn examine(args: &DoctorArgs) -> Result<u8, Failure> {
         return attack::try_all(args.json);
     }
     let host = Host::look();
+    let backends = Backends::of(&sandbox::isolations(args.order.docker_host()), args.order.order());
     let findings = match Sandbox::new() {
-        Ok(sandbox) => findings(host, sandbox.capabilities(), None),
+        Ok(sandbox) => findings(host, backends, sandbox.capabilities(), None),
         Err(error) => {
             let error = Failure::ours(&error).to_string();
-            findings(host, &Capabilities::default(), Some(error))
+            findings(host, backends, &Capabilities::default(), Some(error))
         }
     };
     let stdout = io::stdout();
@@ -60,7 +66,12 @@ pub(crate) fn examine(args: &DoctorArgs) -> Result<u8, Failure> {
     Ok(u8::from(!findings.ok))
 }
 
-fn findings(host: Host, capabilities: &Capabilities, error: Option<String>) -> Findings {
+fn findings(
+    host: Host,
+    backends: Backends,
+    capabilities: &Capabilities,
+    error: Option<String>,
+) -> Findings {
     let finding = |protection: &Protection| {
         let mut missing = capabilities.missing.iter();
         let missing = missing.find(|missing| missing.protection == *protection);
@@ -77,6 +88,7 @@ fn findings(host: Host, capabilities: &Capabilities, error: Option<String>) -> F
         host,
         error,
         protections,
+        backends,
     }
 }
 
@@ -93,7 +105,9 @@ fn describe(findings: &Findings, paint: Paint) -> String {
     }
     text.push('\n');
     if let Some(error) = &findings.error {
-        let _ = writeln!(text, "{}\n  {error}", paint.bad("✗ no sandbox can be started here"));
+        let _ =
+            writeln!(text, "{}\n  {error}", paint.bad("✗ no native sandbox can be started here"));
+        findings.backends.describe(&mut text, paint);
         return text;
     }
     for finding in &findings.protections {
@@ -107,6 +121,7 @@ fn describe(findings: &Findings, paint: Paint) -> String {
             let _ = writeln!(text, "  {}", paint.dim(&format!("→ {remedy}")));
         }
     }
+    findings.backends.describe(&mut text, paint);
     let missing = findings.protections.iter();
     let missing = missing.filter(|finding| !finding.enforceable).count();
     let verdict = if missing == 0 {
@@ -136,6 +151,10 @@ mod tests {
         }
     }
 
+    fn backends() -> Backends {
+        Backends::of(&[], &[])
+    }
+
     fn all_but(missing: Vec<MissingProtection>) -> Capabilities {
         let stands = |protection: &&Protection| {
             !missing.iter().any(|missing| missing.protection == **protection)
@@ -148,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_host_that_gives_everything_is_ok() {
-        let findings = findings(host(), &all_but(Vec::new()), None);
+        let findings = findings(host(), backends(), &all_but(Vec::new()), None);
         assert!(findings.ok);
         let text = describe(&findings, Paint::none());
         assert!(text.contains("✓ seccomp") && !text.contains('✗'), "{text}");
@@ -161,7 +180,7 @@ mod tests {
             reason: "no cgroup was delegated".into(),
             remedy: "run under systemd-run --user".into(),
         };
-        let findings = findings(host(), &all_but(vec![missing]), None);
+        let findings = findings(host(), backends(), &all_but(vec![missing]), None);
         assert!(!findings.ok);
         let text = describe(&findings, Paint::none());
         assert!(text.contains("✗ memory: no cgroup was delegated\n  → run under"), "{text}");
@@ -176,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_host_without_sandboxes_is_told_as_such() {
-        let findings = findings(host(), &Capabilities::default(), Some("no namespaces".into()));
+        let findings =
+            findings(host(), backends(), &Capabilities::default(), Some("no namespaces".into()));
         assert!(!findings.ok);
         assert!(describe(&findings, Paint::none()).contains("no namespaces"));
     }

@@ -13,6 +13,7 @@ mod remote;
 mod request;
 mod run;
 mod runtimes;
+mod seccomp;
 mod signals;
 mod warm;
 mod workspace;
@@ -58,6 +59,7 @@ fn carry_out(command: Command) -> Result<u8, Failure> {
         Command::Workspace(args) => workspace::carry_out(&args),
         Command::Cache(args) => cache::carry_out(&args),
         Command::Warm(args) => warm::carry_out(&args),
+        Command::Seccomp(args) => seccomp::print(&args),
         Command::Completions(args) => completions::print(args.shell),
     }
 }

@@ -160,10 +160,11 @@ fn named(runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure
 
 fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
     let mut builder = Sandbox::builder().runtimes(runtimes).for_one_execution();
-    if let IsolationChoice::This(isolation) = args.isolation {
-        builder = builder.isolation(isolation);
-    }
-    if let Some(host) = &args.docker_host {
+    builder = match args.isolation {
+        IsolationChoice::This(isolation) => builder.isolation(isolation),
+        IsolationChoice::Auto => builder.isolation_order(args.order.order().iter().copied()),
+    };
+    if let Some(host) = args.order.docker_host() {
         builder = builder.docker_host(host);
     }
     if args.no_cache {

@@ -18,13 +18,56 @@ pub enum Isolation {
     Runc,
 }
 
+impl Isolation {
+    /// All of them, in the order in which they are preferred unless somebody says otherwise.
+    pub const ALL: &'static [Self] = &[Self::Native, Self::Docker, Self::Runc];
+
+    /// The name in requests, reports and on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Docker => "docker",
+            Self::Runc => "runc",
+        }
+    }
+
+    /// Reads names with commas between them; each may be there once, and at least one must.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, String> {
+        let mut list = Vec::new();
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let isolation = name.parse()?;
+            if list.contains(&isolation) {
+                return Err(format!("'{name}' is there twice"));
+            }
+            list.push(isolation);
+        }
+        if list.is_empty() {
+            return Err(format!("at least one must be named: {}", Self::names(Self::ALL)));
+        }
+        Ok(list)
+    }
+
+    /// Why it was taken, if nothing spoke against the first that is preferred.
+    pub fn reason_of_first(self) -> String {
+        format!("auto: {self} is first in the order of preference")
+    }
+
+    /// The names of these, as a person would list them: `a, b or c`.
+    pub fn names(isolations: &[Self]) -> String {
+        match isolations {
+            [] => String::new(),
+            [only] => only.name().to_owned(),
+            [first @ .., last] => {
+                let first: Vec<_> = first.iter().map(|isolation| isolation.name()).collect();
+                format!("{} or {last}", first.join(", "))
+            }
+        }
+    }
+}
+
 impl fmt::Display for Isolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Native => f.write_str("native"),
-            Self::Docker => f.write_str("docker"),
-            Self::Runc => f.write_str("runc"),
-        }
+        f.write_str(self.name())
     }
 }
 
@@ -32,14 +75,11 @@ impl FromStr for Isolation {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "native" => Ok(Self::Native),
-            "docker" => Ok(Self::Docker),
-            "runc" => Ok(Self::Runc),
-            _ => Err(format!(
-                "'{text}' is not an isolation this build offers: it offers native, docker and runc"
-            )),
-        }
+        let mut all = Self::ALL.iter().copied();
+        all.find(|isolation| isolation.name() == text).ok_or_else(|| {
+            let names = Self::names(Self::ALL);
+            format!("'{}' is not an isolation of this build: it is {names}", text.escape_debug())
+        })
     }
 }
 
@@ -115,6 +155,11 @@ pub trait Backend: Send + Sync {
     /// What it can enforce on this host.
     fn capabilities(&self) -> &Capabilities;
 
+    /// What it could enforce on another host and cannot on this one. Where that is nothing, it is at full function.
+    fn lacks_here(&self) -> &[MissingProtection] {
+        &[]
+    }
+
     /// What it has ready; none if it prepares nothing ahead.
     fn pool(&self) -> Option<PoolFigures> {
         None
@@ -156,4 +201,35 @@ pub enum BackendError {
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_isolation_is_listed_and_reads_back() {
+        for isolation in Isolation::ALL {
+            assert_eq!(isolation.to_string().parse(), Ok(*isolation));
+            let json = serde_json::to_value(isolation).unwrap();
+            assert_eq!(json, isolation.name());
+        }
+        assert_eq!(Isolation::ALL[0], Isolation::Native);
+    }
+
+    #[test]
+    fn a_list_has_each_name_once_and_at_least_one() {
+        let list = [Isolation::Runc, Isolation::Native];
+        assert_eq!(Isolation::parse_list(" runc,native ,"), Ok(list.to_vec()));
+        assert!(Isolation::parse_list("runc,runc").unwrap_err().contains("twice"));
+        assert!(Isolation::parse_list(" , ").unwrap_err().contains("native"));
+        assert!(Isolation::parse_list("runc,magic").unwrap_err().contains("'magic'"));
+    }
+
+    #[test]
+    fn an_unknown_isolation_is_told_the_known_ones() {
+        let message = "magic".parse::<Isolation>().unwrap_err();
+        let names = Isolation::names(Isolation::ALL);
+        assert!(message.contains("'magic'") && message.ends_with(&names), "{message}");
+    }
 }

@@ -28,6 +28,9 @@ pub struct Report {
     pub version: String,
     /// What built the walls.
     pub isolation: Isolation,
+    /// Why it was that one, if the choice was ours.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub isolation_reason: Option<String>,
     /// Standard output.
     pub stdout: String,
     /// Standard error.

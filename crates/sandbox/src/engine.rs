@@ -42,6 +42,8 @@ pub(crate) struct Job {
     request: Request,
     runtime: Runtime,
     acceptance: Acceptance,
+    /// Why these walls and no others, if somebody chose for its author.
+    pub(crate) isolation_reason: Option<String>,
 }
 
 /// Why the stages were left early.
@@ -68,7 +70,7 @@ impl Engine {
         plan::check(&runtime, &request)?;
         let now = Acceptance { at: Utc::now(), waited: Duration::ZERO };
         let acceptance = request.acceptance().unwrap_or(now);
-        Ok(Job { request, runtime, acceptance })
+        Ok(Job { request, runtime, acceptance, isolation_reason: None })
     }
 
     /// Carries out what was accepted.
@@ -100,6 +102,7 @@ impl Engine {
             language: job.runtime.name().to_owned(),
             version: job.runtime.version().to_owned(),
             isolation: self.backend.isolation(),
+            isolation_reason: job.isolation_reason.clone(),
             acceptance: job.acceptance,
             workspace,
         };

@@ -22,6 +22,7 @@
 //! requests that cannot be taken ([`ExecuteError`]) and hosts that cannot build walls
 //! ([`StartError`]).
 
+mod isolation;
 mod sandbox;
 
 mod execution;
@@ -54,6 +55,7 @@ pub use environment::{
 pub use error::{ExecuteError, StartError};
 pub use execution::Execution;
 pub use hooks::{Hooks, Refusal};
+pub use isolation::{IsolationStatus, isolations, preferred};
 pub use runtime::{
     Hello, Installer, RecipeError, ResolveError, Runtime, RuntimeStatus, Runtimes,
     toolchains_directory,
@@ -61,7 +63,7 @@ pub use runtime::{
 pub use sandbox::{Requirements, Sandbox, SandboxBuilder};
 pub use workspace::{TarError, Workspace, WorkspaceError, Workspaces};
 
-pub use sandbox_backends::close_others_on_exec;
 /// The whole vocabulary of requests, limits, reports and backends.
 pub use sandbox_backends::native::{Copies, sandboxes_have_own_ids};
+pub use sandbox_backends::{close_others_on_exec, seccomp_for_docker, seccomp_for_oci};
 pub use sandbox_core::*;

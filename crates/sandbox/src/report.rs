@@ -18,6 +18,7 @@ pub(crate) struct Header {
     pub(crate) language: String,
     pub(crate) version: String,
     pub(crate) isolation: Isolation,
+    pub(crate) isolation_reason: Option<String>,
     pub(crate) acceptance: Acceptance,
     pub(crate) workspace: Option<WorkspaceReport>,
 }
@@ -87,6 +88,7 @@ pub(crate) fn assemble(
         language: header.language,
         version: header.version,
         isolation: header.isolation,
+        isolation_reason: header.isolation_reason,
         stdout,
         stderr,
         output,
@@ -279,6 +281,7 @@ mod tests {
             language: "toy".into(),
             version: "1.2.3".into(),
             isolation: Isolation::Native,
+            isolation_reason: None,
             acceptance: Acceptance { at: chrono::Utc::now(), waited: Duration::ZERO },
             workspace: None,
         }

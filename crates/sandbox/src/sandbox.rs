@@ -11,9 +11,10 @@ use sandbox_core::{
     Protection, Report, Request, with_causes,
 };
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Job};
 use crate::environment;
 use crate::events::{Events, Listener};
+use crate::isolation::choose;
 use crate::store::Store;
 use crate::{
     Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
@@ -23,6 +24,8 @@ use crate::{
 /// Executes requests. Make one and share it: executions through `&self` run in parallel.
 pub struct Sandbox {
     engine: Arc<Engine>,
+    /// Why its walls are built by what builds them, if that was chosen.
+    reason: Option<String>,
 }
 
 /// What carrying out a request takes.
@@ -46,6 +49,7 @@ pub struct SandboxBuilder {
     backend: Option<Box<dyn Backend>>,
     isolation: Option<Isolation>,
     docker: DockerOptions,
+    order: Vec<Isolation>,
     runtimes_directory: Option<PathBuf>,
     runtimes: Option<Arc<Runtimes>>,
     store_directory: Option<PathBuf>,
@@ -67,6 +71,7 @@ impl Sandbox {
             backend: None,
             isolation: None,
             docker: DockerOptions::default(),
+            order: Vec::new(),
             runtimes_directory: None,
             runtimes: None,
             store_directory: None,
@@ -89,6 +94,34 @@ impl Sandbox {
     /// The workspaces that requests to this sandbox name.
     pub fn workspaces(&self) -> Result<Workspaces, WorkspaceError> {
         self.engine.workspaces()
+    }
+
+    /// What builds the walls.
+    pub fn isolation(&self) -> Isolation {
+        self.engine.backend.isolation()
+    }
+
+    /// Why that one, if it was chosen in an order of preference.
+    pub fn isolation_reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Of several sandboxes the one that is preferred in this order, sharing everything with it. Its reports say why it
+    /// is this one. There is none if the order names none of them.
+    pub fn preferred<'a>(
+        order: &[Isolation],
+        among: impl IntoIterator<Item = &'a Self>,
+    ) -> Option<Self> {
+        let among: Vec<&Self> = among.into_iter().collect();
+        let find = |isolation| among.iter().find(|sandbox| sandbox.isolation() == isolation);
+        let there: Vec<_> = order.iter().copied().filter(|name| find(*name).is_some()).collect();
+        let choice = choose(&there, |isolation| {
+            let sandbox = find(isolation).ok_or_else(|| "nobody started it".to_owned())?;
+            Ok((*sandbox, lacks(&*sandbox.engine.backend)))
+        });
+        let choice = choice.ok()?;
+        let engine = Arc::clone(&choice.taken.engine);
+        Some(Self { engine, reason: Some(choice.reason) })
     }
 
     /// What can be enforced on this host.
@@ -140,7 +173,7 @@ impl Sandbox {
 
     /// Starts a request on a thread of its own.
     pub fn start(&self, request: Request) -> Result<Execution, ExecuteError> {
-        let job = self.engine.accept(request)?;
+        let job = self.accept(request)?;
         Execution::begin(Arc::clone(&self.engine), job)
     }
 
@@ -150,8 +183,14 @@ impl Sandbox {
         listener: Option<Listener<'_>>,
         cancel: &CancelToken,
     ) -> Result<Report, ExecuteError> {
-        let job = self.engine.accept(request)?;
+        let job = self.accept(request)?;
         self.engine.carry_out(&job, &mut Events::new(listener), cancel)
+    }
+
+    fn accept(&self, request: Request) -> Result<Job, ExecuteError> {
+        let mut job = self.engine.accept(request)?;
+        job.isolation_reason.clone_from(&self.reason);
+        Ok(job)
     }
 }
 
@@ -258,6 +297,13 @@ impl SandboxBuilder {
         self
     }
 
+    /// Has the walls built by the first of these that is at full function on this host, or else by the first that can be
+    /// used. Reports say which it was, and why.
+    pub fn isolation_order(mut self, order: impl IntoIterator<Item = Isolation>) -> Self {
+        self.order = order.into_iter().collect();
+        self
+    }
+
     /// Builds walls with this backend instead of the native one, whose settings then have no effect.
     pub fn backend(mut self, backend: Box<dyn Backend>) -> Self {
         self.backend = Some(backend);
@@ -271,11 +317,15 @@ impl SandboxBuilder {
             None => Arc::new(Runtimes::load(self.runtimes_directory.as_deref())?),
         };
         let walls_stand = self.native.without.is_empty();
-        let backend = if let Some(backend) = self.backend {
-            backend
-        } else {
-            let isolation = self.isolation.unwrap_or(Isolation::Native);
-            start_backend(isolation, &self.native, &self.docker)?
+        let (backend, reason) = match (self.backend, self.isolation) {
+            (Some(backend), _) => (backend, None),
+            (None, None) if !self.order.is_empty() => {
+                start_preferred(&self.order, &self.native, &self.docker)?
+            }
+            (None, isolation) => {
+                let isolation = isolation.unwrap_or(Isolation::Native);
+                (start_backend(isolation, &self.native, &self.docker)?, None)
+            }
         };
         let store = match &self.store_directory {
             Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),
@@ -291,11 +341,11 @@ impl SandboxBuilder {
             // What was made with a wall missing is for nobody else.
             remembers_compiled: self.remembers_compiled && walls_stand,
         };
-        Ok(Sandbox { engine: Arc::new(engine) })
+        Ok(Sandbox { engine: Arc::new(engine), reason })
     }
 }
 
-fn start_backend(
+pub(crate) fn start_backend(
     isolation: Isolation,
     native: &NativeOptions,
     docker: &DockerOptions,
@@ -308,6 +358,39 @@ fn start_backend(
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));
         }
     })
+}
+
+/// Starts one after the other until one does everything, and says why it was that one.
+fn start_preferred(
+    order: &[Isolation],
+    native: &NativeOptions,
+    docker: &DockerOptions,
+) -> Result<(Box<dyn Backend>, Option<String>), BackendError> {
+    let mut errors = Vec::new();
+    let choice = choose(order, |isolation| match start_backend(isolation, native, docker) {
+        Ok(backend) => {
+            let lacks = lacks(&*backend);
+            Ok((backend, lacks))
+        }
+        Err(error) => {
+            let reason = with_causes(&error);
+            errors.push(error);
+            Err(reason)
+        }
+    });
+    match choice {
+        Ok(choice) => Ok((choice.taken, Some(choice.reason))),
+        // What was the only one to try speaks for itself.
+        Err(_) if errors.len() == 1 => Err(errors.remove(0)),
+        Err(reasons) => {
+            let step = "no isolation can be used here".to_owned();
+            Err(BackendError::Failed { step, cause: reasons.into() })
+        }
+    }
+}
+
+fn lacks(backend: &dyn Backend) -> Vec<Protection> {
+    backend.lacks_here().iter().map(|missing| missing.protection).collect()
 }
 
 impl fmt::Debug for Sandbox {
@@ -339,7 +422,7 @@ mod tests {
     use std::thread;
 
     fn sandbox(scripted: Scripted) -> Sandbox {
-        Sandbox { engine: Arc::new(scripted.engine(Vec::new())) }
+        Sandbox { engine: Arc::new(scripted.engine(Vec::new())), reason: None }
     }
 
     fn request() -> Request {

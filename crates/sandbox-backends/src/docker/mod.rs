@@ -20,11 +20,10 @@ use sandbox_core::{
     Protection, StageOutcome, StagePlan, Start,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
-use sandbox_linux::guest::AGENT;
-use sandbox_linux::seccomp::DeniedAction;
+use sandbox_linux::seccomp::{ContainerFilter, DeniedAction, Profile};
 
 use crate::failed;
-use crate::guest::{Around, Orders, carry_out};
+use crate::guest::{Around, Orders, carry_out, look_at_host};
 use container::{DockerContainer, Purpose};
 use description::OWNER_LABEL;
 use engine::Engine;
@@ -82,26 +81,21 @@ struct Docker {
 }
 
 impl DockerBackend {
-    /// Looks for the Engine, and clears what an earlier crash left. The reason why it cannot be used is for people.
-    pub fn start(options: &DockerOptions) -> Result<Self, BackendError> {
-        let refused = |reason: &str| Err(BackendError::Refused(reason.to_owned()));
-        if AGENT.is_empty() {
-            return refused(
-                "this build has no agent for containers: build it where there is a static C library \
-                 (libc.a), for the machine it is built on, or use --isolation native",
-            );
-        }
-        if !rustix::process::geteuid().is_root() {
-            return refused("docker needs root here: run as root, or use --isolation native");
-        }
-        let hierarchy = Hierarchy::detect();
-        let enforces = hierarchy.enforces();
-        if !(enforces.memory && enforces.pids && enforces.cpu_quota && enforces.cpu_accounting) {
-            return refused(
-                "docker needs cgroups with memory, pids and cpu: use --isolation native",
-            );
-        }
+    /// Whether an Engine can be used here, without starting anything.
+    pub fn probe(options: &DockerOptions) -> Result<(), BackendError> {
+        Self::look_at_host(options).map(drop)
+    }
+
+    /// What containers need of the host, or what it lacks. The reason is for people.
+    fn look_at_host(options: &DockerOptions) -> Result<(Hierarchy, Engine), BackendError> {
+        let hierarchy = look_at_host("docker")?;
         let engine = Engine::connect(options.host.as_deref().unwrap_or(engine::USUAL_HOST))?;
+        Ok((hierarchy, engine))
+    }
+
+    /// Looks for the Engine, and clears what an earlier crash left.
+    pub fn start(options: &DockerOptions) -> Result<Self, BackendError> {
+        let (hierarchy, engine) = Self::look_at_host(options)?;
         sweep(&engine)?;
         // Now that nobody is in them.
         sweep_everywhere();
@@ -110,7 +104,7 @@ impl DockerBackend {
         let image = BaseImage::import(&engine, &state.directory)?;
         let orders = Orders::new(DeniedAction::Notify)?;
         let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
-        let filter = "unconfined".to_owned();
+        let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
         let docker = Arc::new(Docker { engine, hierarchy, image, state, filter });
         Ok(Self { docker, capabilities, orders })
     }

@@ -32,8 +32,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, PoolFigures, Protection,
-    StageOutcome, StagePlan,
+    Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
+    PoolFigures, Protection, StageOutcome, StagePlan,
 };
 
 use crate::failed;
@@ -108,6 +108,10 @@ impl Backend for NativeBackend {
 
     fn capabilities(&self) -> &Capabilities {
         &self.host.capabilities
+    }
+
+    fn lacks_here(&self) -> &[MissingProtection] {
+        &self.host.capabilities.missing
     }
 
     fn pool(&self) -> Option<PoolFigures> {

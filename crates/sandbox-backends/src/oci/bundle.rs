@@ -25,6 +25,8 @@ pub(super) struct Description<'a> {
     pub(super) network: Option<&'a Path>,
     /// The runtime's name for its cgroup.
     pub(super) cgroup: &'a str,
+    /// What may be asked of the kernel, by the agent too.
+    pub(super) seccomp: &'a Value,
 }
 
 impl Description<'_> {
@@ -65,6 +67,7 @@ impl Description<'_> {
                 "gidMappings": mapping,
                 "cgroupsPath": self.cgroup,
                 "rootfsPropagation": "private",
+                "seccomp": self.seccomp,
                 "resources": {"devices": [{"allow": false, "access": "rwm"}]},
                 "maskedPaths": [
                     "/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/latency_stats",

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use sandbox_core::{BackendError, NetworkPolicy, StagePlan};
 use sandbox_linux::cgroup::{Cgroup, CgroupLimits, Hierarchy, remove_everywhere};
 use sandbox_linux::guest::frame::to_supervisor;
+use serde_json::Value;
 
 use super::bundle::Description;
 use super::ids::{Ids, Range};
@@ -55,6 +56,7 @@ impl<'a> OciContainer<'a> {
         hierarchy: &Hierarchy,
         state: &'a State,
         ids: &Arc<Ids>,
+        seccomp: &Value,
         plan: &StagePlan,
     ) -> Result<Self, BackendError> {
         let ids =
@@ -84,11 +86,16 @@ impl<'a> OciContainer<'a> {
             _ids: ids,
         };
         // From here on dropping it cleans up.
-        container.launch(plan, first_id)?;
+        container.launch(plan, first_id, seccomp)?;
         Ok(container)
     }
 
-    fn launch(&mut self, plan: &StagePlan, first_id: u32) -> Result<(), BackendError> {
+    fn launch(
+        &mut self,
+        plan: &StagePlan,
+        first_id: u32,
+        seccomp: &Value,
+    ) -> Result<(), BackendError> {
         let root = self.state.root_for(&plan.trees, &self.bundle);
         let root = root.map_err(|error| failed("make a root for the container", error))?;
         let agent = self.state.agent();
@@ -109,6 +116,7 @@ impl<'a> OciContainer<'a> {
             first_id,
             network: network.as_ref().map(|(_, path)| path.as_path()),
             cgroup: &cgroup,
+            seccomp,
         };
         let config = description.write().to_string();
         fs::write(self.bundle.join("config.json"), config)

@@ -6,8 +6,8 @@ use sandbox::{
     ByteSize, EnvironmentName, NetworkPolicy, Protection, WorkspaceChoice, parse_duration,
 };
 
-use super::ServerArgs;
 use super::values::{IsolationChoice, Packages, Pair, parse_isolation, parse_packages, parse_pair};
+use super::{OrderArgs, ServerArgs};
 
 const CODE: &str = "Code";
 const PROGRAM: &str = "What the program gets";
@@ -168,10 +168,8 @@ pub(crate) struct RunArgs {
           value_parser = parse_isolation)]
     pub(crate) isolation: IsolationChoice,
 
-    /// Where the Docker Engine listens [default: unix:///var/run/docker.sock]
-    #[arg(long, value_name = "unix:///PATH", help_heading = WALLS, env = "DOCKER_HOST",
-          hide_env_values = true)]
-    pub(crate) docker_host: Option<String>,
+    #[command(flatten)]
+    pub(crate) order: OrderArgs,
 
     /// Go on without this protection if the host cannot give it; can be repeated [default: none]
     ///

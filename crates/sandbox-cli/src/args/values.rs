@@ -19,11 +19,18 @@ pub(crate) struct Pair {
 /// What may be asked to build the walls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsolationChoice {
-    /// Whatever is preferred: this program itself.
+    /// Whatever is preferred.
     Auto,
     /// This one.
     This(Isolation),
 }
+
+/// In which order they are preferred.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct IsolationOrder(pub(crate) Vec<Isolation>);
+
+/// Walls that are known by name and may not be there yet.
+const PLANNED: [&str; 3] = ["docker", "gvisor", "firecracker"];
 
 /// Reads `KEY=VALUE`; the value may be empty and may contain `=`.
 pub(super) fn parse_pair(text: &str) -> Result<Pair, String> {
@@ -38,14 +45,20 @@ pub(super) fn parse_pair(text: &str) -> Result<Pair, String> {
 pub(super) fn parse_isolation(text: &str) -> Result<IsolationChoice, String> {
     match text {
         "auto" => Ok(IsolationChoice::Auto),
-        "gvisor" | "firecracker" => {
-            Err("not available in this build: use native, docker, runc or auto".to_owned())
-        }
-        _ => text
-            .parse()
-            .map(IsolationChoice::This)
-            .map_err(|_| "it is native, docker, runc or auto".to_owned()),
+        _ => text.parse().map(IsolationChoice::This).map_err(|_| {
+            let names: Vec<_> = Isolation::ALL.iter().map(|isolation| isolation.name()).collect();
+            let names = names.join(", ");
+            if PLANNED.contains(&text) {
+                return format!("not available in this build: use {names} or auto");
+            }
+            format!("it is {names} or auto")
+        }),
     }
+}
+
+/// Reads the order in which `auto` prefers.
+pub(super) fn parse_order(text: &str) -> Result<IsolationOrder, String> {
+    Isolation::parse_list(text).map(IsolationOrder)
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ pub(crate) fn report() -> Report {
         language: "python".into(),
         version: "3.11.2".into(),
         isolation: Isolation::Native,
+        isolation_reason: None,
         stdout: "hello\n".into(),
         stderr: String::new(),
         output: "hello\n".into(),

@@ -40,6 +40,12 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
     if let Some(workspace) = &report.workspace {
         lines.extend(about_workspace(workspace, paint));
     }
+    if let Some(reason) = &report.isolation_reason
+        && *reason != report.isolation.reason_of_first()
+    {
+        let line = format!("  walls by {}, {}", report.isolation, printable(reason));
+        lines.push(paint.dim(&line));
+    }
     if !report.missing.is_empty() {
         let names = report.missing.iter().map(ToString::to_string);
         let names = names.collect::<Vec<_>>().join(", ");
@@ -174,6 +180,17 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
+    }
+
+    #[test]
+    fn who_builds_the_walls_is_told_if_it_was_not_the_first_choice() {
+        let mut report = samples::report();
+        report.isolation_reason = Some("auto: native is first in the order of preference".into());
+        assert_eq!(summary(&report, Paint::none()).lines().count(), 1);
+        report.isolation = Isolation::Runc;
+        report.isolation_reason = Some("auto: native cannot; runc is next".into());
+        let text = summary(&report, Paint::none());
+        assert!(text.ends_with("\n  walls by runc, auto: native cannot; runc is next\n"), "{text}");
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct Errand {
     idle: Duration,
     runtimes: Arc<Runtimes>,
     language: LanguageChoice,
+    /// What the report says of the choice of walls.
+    isolation_reason: Option<String>,
 }
 
 impl Errand {
@@ -53,11 +55,13 @@ impl Errand {
             let reason = "--warm does not go with --server: the helper is on this machine";
             return Err(Failure::Usage(reason.to_owned()));
         }
-        if let IsolationChoice::This(isolation) = args.isolation
-            && isolation != Isolation::Native
-        {
+        let preferred = match args.isolation {
+            IsolationChoice::This(isolation) => isolation,
+            IsolationChoice::Auto => args.order.first(),
+        };
+        if preferred != Isolation::Native {
             let reason = format!(
-                "--warm does not go with --isolation {isolation}: the helper has native walls"
+                "--warm does not go with --isolation {preferred}: the helper has native walls"
             );
             return Err(Failure::Usage(reason));
         }
@@ -74,6 +78,8 @@ impl Errand {
             idle: settings::idle()?,
             runtimes: Arc::clone(runtimes),
             language: request.language().clone(),
+            isolation_reason: (args.isolation == IsolationChoice::Auto)
+                .then(|| preferred.reason_of_first()),
         }))
     }
 
@@ -100,7 +106,14 @@ impl Errand {
             let _ = ours.shutdown(Shutdown::Write);
         });
         let wants = self.input.map(|input| pump(input, clone()?)).transpose()?;
-        follow(&stream, wants.as_ref(), tell)
+        let reason = self.isolation_reason;
+        follow(&stream, wants.as_ref(), &mut |mut event| {
+            if let EventKind::Report(report) = &mut event.kind {
+                report.isolation_reason.clone_from(&reason);
+            }
+            tell(event);
+        })
+        .map(|report| Report { isolation_reason: reason.clone(), ..report })
     }
 }
 

@@ -40,6 +40,16 @@ fn completions_are_made_for_each_shell() {
 }
 
 #[test]
+fn the_system_call_filter_is_printed_for_docker_and_for_bundles() {
+    let docker = call(&["seccomp"]).json();
+    assert_eq!(docker["defaultAction"], "SCMP_ACT_ERRNO");
+    assert_eq!(docker["archMap"].as_array().unwrap().len(), 2);
+    let bundle = call(&["seccomp", "--oci"]).json();
+    assert_eq!(bundle["architectures"].as_array().unwrap().len(), 1);
+    assert!(bundle["syscalls"].as_array().unwrap().len() > 10);
+}
+
+#[test]
 fn a_reader_that_leaves_early_is_no_reason_to_complain() {
     let mut child = Command::new(BINARY)
         .args(["completions", "bash"])

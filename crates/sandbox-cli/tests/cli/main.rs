@@ -4,6 +4,7 @@ mod bad_requests;
 mod cache;
 mod commands;
 mod install;
+mod isolation;
 mod packages;
 mod remote;
 mod support;

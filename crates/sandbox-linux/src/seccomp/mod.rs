@@ -12,6 +12,8 @@
 //! supervisor's end: denied calls arrive there, are counted, and are answered with an errno. A call
 //! is never let through from there, so that it does not matter that memory behind its arguments may
 //! change in the meantime. When the supervisor is gone the kernel answers ENOSYS by itself.
+//!
+//! [`Profile::docker_json`] and [`Profile::oci_json`] write the same policy down for container runtimes.
 
 mod answers;
 mod arch;
@@ -29,11 +31,15 @@ mod switch;
 mod install;
 mod notify;
 
+mod blocks;
+mod container;
+
 #[cfg(test)]
 mod tests;
 
 pub use arch::Arch;
 pub use compile::{Affinity, DeniedAction, FilterOptions, NetworkKind};
+pub use container::ContainerFilter;
 pub use error::{EntryProblem, ProfileError};
 pub use install::{Listener, install};
 pub use notify::{Notification, Notifications};

@@ -63,7 +63,12 @@ fn all_hold(conditions: &[Condition], arguments: [u64; 6]) -> bool {
 
 impl Condition {
     fn holds(&self, arguments: [u64; 6]) -> bool {
-        let listed = self.values.contains(&(arguments[self.argument] & self.mask));
+        self.accepts(arguments[self.argument])
+    }
+
+    /// Whether it holds for this value of its argument.
+    pub(super) fn accepts(&self, value: u64) -> bool {
+        let listed = self.values.contains(&(value & self.mask));
         listed == (self.membership == Membership::Is)
     }
 }

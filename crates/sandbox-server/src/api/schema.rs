@@ -76,6 +76,8 @@ pub(super) struct Report {
     version: Option<String>,
     /// What built the walls.
     isolation: Option<String>,
+    /// Why it was that one, if the choice was the server's.
+    isolation_reason: Option<String>,
     stdout: Option<String>,
     stderr: Option<String>,
     /// Both in the order in which they were written.

@@ -17,6 +17,7 @@ fn report(stages: Vec<StageReport>) -> Report {
         language: "c".into(),
         version: "12".into(),
         isolation: Isolation::Native,
+        isolation_reason: None,
         stdout: String::new(),
         stderr: String::new(),
         output: String::new(),

@@ -92,6 +92,7 @@ pub(super) fn not_carried_out(
         language: language.to_owned(),
         version: version.to_owned(),
         isolation: Isolation::Native,
+        isolation_reason: None,
         stdout: String::new(),
         stderr: String::new(),
         output: String::new(),

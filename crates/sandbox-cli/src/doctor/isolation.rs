@@ -1,0 +1,73 @@
+//! Which backends can be used here, and which of them `auto` takes.
+
+use std::fmt::Write as _;
+
+use sandbox::{Isolation, IsolationStatus, Protection};
+use serde::Serialize;
+
+use crate::output::Paint;
+
+/// What was found of all backends.
+#[derive(Debug, Serialize)]
+pub(super) struct Backends {
+    isolations: Vec<Backend>,
+    /// What `--isolation auto` takes; none if there is nothing to take.
+    auto: Option<Taken>,
+}
+
+#[derive(Debug, Serialize)]
+struct Backend {
+    name: Isolation,
+    available: bool,
+    /// Why it cannot be used and what to install, if it cannot.
+    reason: Option<String>,
+    /// What it could enforce on another host.
+    lacks: Vec<Protection>,
+}
+
+#[derive(Debug, Serialize)]
+struct Taken {
+    isolation: Isolation,
+    reason: String,
+}
+
+impl Backends {
+    pub(super) fn of(found: &[IsolationStatus], order: &[Isolation]) -> Self {
+        let backend = |status: &IsolationStatus| Backend {
+            name: status.isolation,
+            available: status.unavailable.is_none(),
+            reason: status.unavailable.clone(),
+            lacks: status.lacks.clone(),
+        };
+        let taken = sandbox::preferred(order, found);
+        Self {
+            isolations: found.iter().map(backend).collect(),
+            auto: taken.map(|(isolation, reason)| Taken { isolation, reason }),
+        }
+    }
+
+    pub(super) fn describe(&self, text: &mut String, paint: Paint) {
+        let _ = writeln!(text, "\n{}", paint.bold("isolation"));
+        for backend in &self.isolations {
+            let name = backend.name;
+            let Some(reason) = &backend.reason else {
+                let lacks: Vec<_> = backend.lacks.iter().map(|wall| wall.name()).collect();
+                let lacks = match &lacks[..] {
+                    [] => String::new(),
+                    lacks => format!(", without {}", lacks.join(", ")),
+                };
+                let _ = writeln!(text, "{} {name}: available{lacks}", paint.good("✓"));
+                continue;
+            };
+            let _ = writeln!(text, "{} {name}: {reason}", paint.bad("✗"));
+        }
+        let taken = match &self.auto {
+            Some(Taken { isolation, reason }) => {
+                let reason = reason.strip_prefix("auto: ").unwrap_or(reason);
+                format!("auto takes {isolation}: {reason}")
+            }
+            None => "auto finds nothing to take".to_owned(),
+        };
+        let _ = writeln!(text, "  {}", paint.dim(&format!("→ {taken}")));
+    }
+}

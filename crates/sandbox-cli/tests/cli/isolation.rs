@@ -1,0 +1,120 @@
+//! Who builds the walls, and why.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+use assert_cmd::Command;
+
+use crate::support::{Answer, BINARY, PATIENCE, call, skip};
+
+const ORDER: &str = "SANDBOX_RUN_ISOLATION_ORDER";
+const HELLO: &[&str] = &["-l", "python", "-c", "print(6*7)"];
+
+fn call_in_order(order: &str, args: &[&str]) -> Answer {
+    let mut command = Command::new(BINARY);
+    command.env(ORDER, order).args(args).timeout(PATIENCE).output().unwrap().into()
+}
+
+/// Calls a copy of the command as a user who may not use runc.
+fn call_as_nobody(directory: &Path, args: &[&str]) -> Answer {
+    let program = directory.join("sandbox-run");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
+    command.arg(program).args(args).current_dir("/").env("HOME", "/nonexistent");
+    // Where the coverage of root's tests is written, nobody may not write.
+    command.env_remove("LLVM_PROFILE_FILE");
+    command.timeout(PATIENCE).output().unwrap().into()
+}
+
+fn copy_for_all() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::copy(BINARY, directory.path().join("sandbox-run")).unwrap();
+    directory
+}
+
+fn can_become_nobody() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    let can = is_root && Path::new("/usr/bin/setpriv").exists();
+    if !can {
+        skip("only root can become somebody else, with setpriv");
+    }
+    can
+}
+
+#[test]
+fn the_report_says_what_auto_took_and_why() {
+    let report = call(&[HELLO, &["--json"]].concat()).json();
+    assert_eq!(report["isolation"], "native");
+    assert_eq!(report["isolation_reason"], "auto: native is first in the order of preference");
+    let named = call(&[HELLO, &["--json", "--isolation", "native"]].concat()).json();
+    assert!(named.get("isolation_reason").is_none(), "{named}");
+}
+
+#[test]
+fn auto_follows_the_order_that_is_set_or_typed() {
+    let set = call_in_order("runc,native", &[HELLO, &["--json"]].concat()).json();
+    assert_eq!((&set["isolation"], &set["stdout"]), (&"runc".into(), &"42\n".into()));
+    assert_eq!(set["isolation_reason"], "auto: runc is first in the order of preference");
+    let typed = [HELLO, &["--json", "--isolation-order", "native,runc"]].concat();
+    assert_eq!(call_in_order("runc", &typed).json()["isolation"], "native");
+}
+
+#[test]
+fn what_cannot_be_used_is_passed_over_and_told() {
+    if !can_become_nobody() {
+        return;
+    }
+    let directory = copy_for_all();
+    let runc_first = ["--isolation-order", "runc,native"];
+    let answer = call_as_nobody(directory.path(), &[HELLO, &runc_first].concat());
+    assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), "42\n"), "{answer:?}");
+    assert!(answer.stderr.contains("walls by native, auto: runc is not available"), "{answer:?}");
+    let runc_only = [HELLO, &["--isolation-order", "runc"]].concat();
+    call_as_nobody(directory.path(), &runc_only).is_refused_with(&["runc needs root"]);
+    let named = [HELLO, &["--isolation", "runc"]].concat();
+    call_as_nobody(directory.path(), &named).is_refused_with(&["runc needs root", "native"]);
+}
+
+#[test]
+fn an_order_that_makes_no_sense_is_refused() {
+    call_in_order("runc,magic", HELLO).is_refused_with(&["'magic'", "native"]);
+    call_in_order("runc,runc", HELLO).is_refused_with(&["twice"]);
+    let warm = [HELLO, &["--warm", "--isolation-order", "runc,native"]].concat();
+    call(&warm).is_refused_with(&["--warm", "runc", "native walls"]);
+}
+
+#[test]
+fn the_doctor_looks_at_every_isolation_and_says_what_auto_takes() {
+    let json = call_in_order("runc,native", &["doctor", "--json"]).json();
+    let isolations = json["isolations"].as_array().unwrap();
+    for name in ["native", "runc"] {
+        let found = isolations.iter().find(|entry| entry["name"] == name).unwrap();
+        assert_eq!((&found["available"], &found["reason"]), (&true.into(), &().into()), "{found}");
+    }
+    assert_eq!(json["auto"]["isolation"], "runc");
+    let text = call(&["doctor"]).stdout;
+    assert!(text.contains("✓ runc: available"), "{text}");
+    assert!(text.contains("→ auto takes native: native is first in the order"), "{text}");
+}
+
+#[test]
+fn the_doctor_says_what_is_missing_for_an_isolation() {
+    if !can_become_nobody() {
+        return;
+    }
+    let directory = copy_for_all();
+    let json = call_as_nobody(directory.path(), &["doctor", "--json"]).json();
+    let isolations = json["isolations"].as_array().unwrap();
+    let runc = isolations.iter().find(|entry| entry["name"] == "runc").unwrap();
+    assert_eq!(runc["available"], false);
+    assert!(runc["reason"].as_str().unwrap().contains("run as root"), "{runc}");
+    let native = isolations.iter().find(|entry| entry["name"] == "native").unwrap();
+    assert_eq!(native["available"], true);
+    assert_eq!(json["auto"]["isolation"], "native");
+    // Without a cgroup of its own it does not do everything, and nothing else does more.
+    assert!(!native["lacks"].as_array().unwrap().is_empty(), "{native}");
+    let text = call_as_nobody(directory.path(), &["doctor"]).stdout;
+    assert!(text.contains("✗ runc: runc needs root here"), "{text}");
+}

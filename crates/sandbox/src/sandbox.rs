@@ -211,6 +211,7 @@ impl SandboxBuilder {
     /// How many prepared sandboxes to keep ready.
     pub fn spare_slots(mut self, slots: usize) -> Self {
         self.native.spare = Spare::Keep(slots);
+        self.docker.spare = slots;
         self
     }
 
@@ -218,6 +219,7 @@ impl SandboxBuilder {
     /// program and end.
     pub fn for_one_execution(mut self) -> Self {
         self.native.spare = Spare::Once(1);
+        self.docker.spare = 0;
         self.native.most_warm = 0;
         self
     }

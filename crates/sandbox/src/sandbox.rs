@@ -83,6 +83,11 @@ impl Sandbox {
         &self.engine.runtimes
     }
 
+    /// The same, for another sandbox that is to know them too.
+    pub fn shared_runtimes(&self) -> Arc<Runtimes> {
+        Arc::clone(&self.engine.runtimes)
+    }
+
     /// The environments of this user.
     pub fn environments(&self) -> Environments<'_> {
         Environments::of(&self.engine)

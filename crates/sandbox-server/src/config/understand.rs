@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sandbox::{ByteSize, Copies, parse_duration};
+use sandbox::{ByteSize, Copies, Isolation, parse_duration};
 use sandbox_store::Retention;
 
 use super::layers::Layer;
@@ -42,6 +42,8 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         quota_per_key: settled.read("quota_per_key", number)?,
         workspace_size: settled.read("workspace_size", size)?,
         workspaces_per_key: settled.read("workspaces_per_key", number)?,
+        isolations: settled.read("isolations", Isolation::parse_list)?,
+        isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
         packages: settled.read("packages", packages)?,
         environments_per_key: settled.read("environments_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,

@@ -108,7 +108,7 @@ fn a_host_without_walls_is_told_as_it_is_without_a_helper() {
     let session = Session::new();
     let told = ["", "--warm"].map(|more| {
         let script = format!(
-            "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" {more} -l python -c 1"
+            "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" {more} --isolation native -l python -c 1"
         );
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "sh", "-c", &script, BINARY]);

@@ -13,7 +13,7 @@ use sandbox_core::{
 use crate::engine::{Engine, Job};
 use crate::environment;
 use crate::events::{Events, Listener};
-use crate::isolation::choose;
+use crate::isolation::{choose, lacks, start_preferred};
 use crate::store::Store;
 use crate::{
     Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
@@ -350,38 +350,6 @@ pub(crate) fn start_backend(
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));
         }
     })
-}
-
-/// Starts one after the other until one does everything, and says why it was that one.
-fn start_preferred(
-    order: &[Isolation],
-    native: &NativeOptions,
-) -> Result<(Box<dyn Backend>, Option<String>), BackendError> {
-    let mut errors = Vec::new();
-    let choice = choose(order, |isolation| match start_backend(isolation, native) {
-        Ok(backend) => {
-            let lacks = lacks(&*backend);
-            Ok((backend, lacks))
-        }
-        Err(error) => {
-            let reason = with_causes(&error);
-            errors.push(error);
-            Err(reason)
-        }
-    });
-    match choice {
-        Ok(choice) => Ok((choice.taken, Some(choice.reason))),
-        // What was the only one to try speaks for itself.
-        Err(_) if errors.len() == 1 => Err(errors.remove(0)),
-        Err(reasons) => {
-            let step = "no isolation can be used here".to_owned();
-            Err(BackendError::Failed { step, cause: reasons.into() })
-        }
-    }
-}
-
-fn lacks(backend: &dyn Backend) -> Vec<Protection> {
-    backend.lacks_here().iter().map(|missing| missing.protection).collect()
 }
 
 impl fmt::Debug for Sandbox {

@@ -69,7 +69,7 @@ pub struct ExecuteRequest {
     /// What it reaches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkRequest>,
-    /// What builds the walls: `native`, or `auto`.
+    /// What builds the walls: one of those that the server permits, or `auto` for the server's choice, as without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
     /// Patterns of files to bring back.

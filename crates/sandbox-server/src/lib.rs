@@ -13,6 +13,7 @@ pub(crate) mod environments;
 pub(crate) mod keys;
 pub(crate) mod logging;
 pub(crate) mod metrics;
+pub(crate) mod sandboxes;
 pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod telemetry;

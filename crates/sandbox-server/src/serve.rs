@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use sandbox::Sandbox;
+use sandbox::{Sandbox, SandboxBuilder};
 use sandbox_store::{SqliteStore, Store};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -30,6 +30,7 @@ use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::logging;
 use crate::metrics::Metrics;
+use crate::sandboxes::Sandboxes;
 use crate::state::AppState;
 use crate::telemetry::{Origin, Telemetry};
 use crate::work::{Work, wait_in_place, workspace};
@@ -95,25 +96,39 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
             config.listen
         );
     }
-    let builder = Sandbox::builder()
-        .warm(config.warm)
-        .copies(config.warm_copies)
-        .waits(wait_in_place)
-        .workspaces(workspace::of_server(&config));
-    let sandbox = tokio::task::spawn_blocking(|| builder.build()).await;
-    let sandbox = sandbox.context("the start of the sandbox broke off")?;
-    let sandbox = Arc::new(sandbox.context("no sandbox can be started here")?);
     let config = Arc::new(config);
+    let sandboxes = {
+        let config = Arc::clone(&config);
+        tokio::task::spawn_blocking(move || {
+            Sandboxes::start(&config.isolations, &config.isolation_order, || set_up(&config))
+        })
+        .await
+    };
+    let sandboxes = Arc::new(sandboxes.context("the start of the sandboxes broke off")??);
     let metrics = Arc::new(Metrics::new());
-    let work = Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
+    let work =
+        Work::start(Arc::clone(&sandboxes), Arc::clone(&store), &config, Arc::clone(&metrics));
     let environments = ClientEnvironments::new(
-        Arc::clone(&sandbox),
+        Arc::clone(sandboxes.for_packages()),
         Arc::clone(&store),
         Arc::clone(&work),
         &config,
     );
     let environments = Arc::new(environments);
-    Ok(AppState { work, environments, sandbox, store, keys, config, metrics, telemetry })
+    Ok(AppState { work, environments, sandboxes, store, keys, config, metrics, telemetry })
+}
+
+/// What all sandboxes of this server have in common.
+fn set_up(config: &Config) -> SandboxBuilder {
+    let builder = Sandbox::builder()
+        .warm(config.warm)
+        .copies(config.warm_copies)
+        .waits(wait_in_place)
+        .workspaces(workspace::of_server(config));
+    match &config.docker_host {
+        Some(host) => builder.docker_host(host),
+        None => builder,
+    }
 }
 
 /// Opens the database, making the data directory if it is not there: for this user alone, since what

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
-use sandbox::Sandbox;
 use sandbox_store::Store;
 
 use crate::config::Config;
 use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
+use crate::sandboxes::Sandboxes;
 use crate::telemetry::Telemetry;
 use crate::work::Work;
 
@@ -18,7 +18,7 @@ pub(crate) struct AppState {
     /// Packages of clients under names of their own.
     pub(crate) environments: Arc<ClientEnvironments>,
     /// What runs them.
-    pub(crate) sandbox: Arc<Sandbox>,
+    pub(crate) sandboxes: Arc<Sandboxes>,
     /// What is remembered.
     pub(crate) store: Arc<dyn Store>,
     /// Who may ask.

@@ -3,7 +3,7 @@
 use sandbox_backends::docker::{DockerBackend, DockerOptions};
 use sandbox_backends::native::{NativeOptions, Spare};
 use sandbox_backends::oci::OciBackend;
-use sandbox_core::{BackendError, Isolation, Protection, with_causes};
+use sandbox_core::{Backend, BackendError, Isolation, Protection, with_causes};
 
 use crate::sandbox::start_backend;
 
@@ -93,7 +93,41 @@ fn reason(isolation: Isolation, passed_over: &[String]) -> String {
     format!("auto: {}; {isolation} is next", passed_over.join("; "))
 }
 
-/// What a backend lacks here, or why it cannot be used.
+/// Starts one after the other until one does everything, and says why it was that one.
+pub(crate) fn start_preferred(
+    order: &[Isolation],
+    native: &NativeOptions,
+    docker: &DockerOptions,
+) -> Result<(Box<dyn Backend>, Option<String>), BackendError> {
+    let mut errors = Vec::new();
+    let choice = choose(order, |isolation| match start_backend(isolation, native, docker) {
+        Ok(backend) => {
+            let lacks = lacks(&*backend);
+            Ok((backend, lacks))
+        }
+        Err(error) => {
+            let reason = with_causes(&error);
+            errors.push(error);
+            Err(reason)
+        }
+    });
+    match choice {
+        Ok(choice) => Ok((choice.taken, Some(choice.reason))),
+        // What was the only one to try speaks for itself.
+        Err(_) if errors.len() == 1 => Err(errors.remove(0)),
+        Err(reasons) => {
+            let step = "no isolation can be used here".to_owned();
+            Err(BackendError::Failed { step, cause: reasons.into() })
+        }
+    }
+}
+
+/// What a backend lacks here.
+pub(crate) fn lacks(backend: &dyn Backend) -> Vec<Protection> {
+    backend.lacks_here().iter().map(|missing| missing.protection).collect()
+}
+
+/// The same, or why it cannot be used.
 fn probe(isolation: Isolation, docker: &DockerOptions) -> Result<Vec<Protection>, BackendError> {
     match isolation {
         Isolation::Docker => DockerBackend::probe(docker).map(|()| Vec::new()),
@@ -102,8 +136,7 @@ fn probe(isolation: Isolation, docker: &DockerOptions) -> Result<Vec<Protection>
         other => {
             let little =
                 NativeOptions { spare: Spare::Once(0), most_warm: 0, ..NativeOptions::default() };
-            let backend = start_backend(other, &little, docker)?;
-            Ok(backend.lacks_here().iter().map(|missing| missing.protection).collect())
+            start_backend(other, &little, docker).map(|backend| lacks(&*backend))
         }
     }
 }

@@ -14,8 +14,9 @@ use sandbox_core::{
 use crate::engine::{Engine, Job};
 use crate::environment;
 use crate::events::{Events, Listener};
-use crate::isolation::choose;
+use crate::isolation::{choose, lacks, start_preferred};
 use crate::store::Store;
+use crate::waiting::Waiting;
 use crate::{
     Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
     plan,
@@ -84,6 +85,11 @@ impl Sandbox {
     /// The languages.
     pub fn runtimes(&self) -> &Runtimes {
         &self.engine.runtimes
+    }
+
+    /// The same, for another sandbox that is to know them too.
+    pub fn shared_runtimes(&self) -> Arc<Runtimes> {
+        Arc::clone(&self.engine.runtimes)
     }
 
     /// The environments of this user.
@@ -352,47 +358,15 @@ pub(crate) fn start_backend(
     native: &NativeOptions,
     docker: &DockerOptions,
 ) -> Result<Box<dyn Backend>, BackendError> {
+    let waits = native.waits;
     Ok(match isolation {
         Isolation::Native => Box::new(NativeBackend::start(native)?),
-        Isolation::Docker => Box::new(DockerBackend::start(docker)?),
-        Isolation::Runc => Box::new(OciBackend::runc()?),
+        Isolation::Docker => Box::new(Waiting { backend: DockerBackend::start(docker)?, waits }),
+        Isolation::Runc => Box::new(Waiting { backend: OciBackend::runc()?, waits }),
         other => {
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));
         }
     })
-}
-
-/// Starts one after the other until one does everything, and says why it was that one.
-fn start_preferred(
-    order: &[Isolation],
-    native: &NativeOptions,
-    docker: &DockerOptions,
-) -> Result<(Box<dyn Backend>, Option<String>), BackendError> {
-    let mut errors = Vec::new();
-    let choice = choose(order, |isolation| match start_backend(isolation, native, docker) {
-        Ok(backend) => {
-            let lacks = lacks(&*backend);
-            Ok((backend, lacks))
-        }
-        Err(error) => {
-            let reason = with_causes(&error);
-            errors.push(error);
-            Err(reason)
-        }
-    });
-    match choice {
-        Ok(choice) => Ok((choice.taken, Some(choice.reason))),
-        // What was the only one to try speaks for itself.
-        Err(_) if errors.len() == 1 => Err(errors.remove(0)),
-        Err(reasons) => {
-            let step = "no isolation can be used here".to_owned();
-            Err(BackendError::Failed { step, cause: reasons.into() })
-        }
-    }
-}
-
-fn lacks(backend: &dyn Backend) -> Vec<Protection> {
-    backend.lacks_here().iter().map(|missing| missing.protection).collect()
 }
 
 impl fmt::Debug for Sandbox {

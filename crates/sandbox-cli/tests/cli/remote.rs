@@ -20,6 +20,11 @@ struct Server {
 impl Server {
     /// Starts the server that lies beside the command, if it was built.
     fn start() -> Option<Self> {
+        Self::start_with(&[])
+    }
+
+    /// The same with further settings.
+    fn start_with(variables: &[(&str, &str)]) -> Option<Self> {
         let program = Path::new(BINARY).with_file_name("sandboxd");
         if !program.exists() {
             skip("sandboxd was not built: cargo build -p sandbox-server");
@@ -30,6 +35,7 @@ impl Server {
             .args(["--listen", "127.0.0.1:0", "--data-dir"])
             .arg(data.path())
             .current_dir(data.path())
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -157,6 +163,23 @@ fn ctrl_c_ends_the_program_on_the_server() {
     let answer = Answer::from(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.stderr.contains("cancelled"), "{answer:?}");
+}
+
+#[test]
+fn the_isolation_is_the_server_s_to_permit() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("runc needs root");
+    }
+    let line = ["--json", "--isolation", "runc", "-l", "python", "-c", "print(6*7)"];
+    let both = [("SANDBOXD_ISOLATIONS", "native,runc")];
+    let Some(server) = Server::start_with(&both) else { return };
+    let report = server.call(&line).json();
+    assert_eq!((&report["isolation"], &report["stdout"]), (&"runc".into(), &"42\n".into()));
+    let left_open = server.call(&["--json", "-l", "python", "-c", "1"]).json();
+    assert_eq!(left_open["isolation"], "native");
+    assert_eq!(left_open["isolation_reason"], "auto: native is first in the order of preference");
+    let Some(server) = Server::start() else { return };
+    server.call(&line).is_refused_with(&["isolation", "'runc' is not permitted", "native or auto"]);
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub(super) async fn metrics(
 async fn measure(state: &AppState) {
     state.work.measure().await;
     state.metrics.keep_keys(|key| state.keys.is_valid(key));
-    if let Some(figures) = state.sandbox.pool() {
+    if let Some(figures) = state.sandboxes.pool() {
         state.metrics.pool(&figures);
     }
     match state.store.size().await {

@@ -1,13 +1,13 @@
 //! What a derived schema cannot say: rules between fields, names of entries, and the numbers that the
 //! owner of this server has set.
 
-use sandbox::Protection;
+use sandbox::{Isolation, Protection};
 use serde_json::{Value, json};
 
 use crate::work::Caps;
 
 /// Writes the rules into the document.
-pub(super) fn narrow(document: &mut Value, caps: &Caps) {
+pub(super) fn narrow(document: &mut Value, caps: &Caps, isolations: &[Isolation]) {
     let package = json!({
         "type": "string",
         "pattern": r"^[A-Za-z0-9@][A-Za-z0-9._+*^~<>=!|,\[\]@/-]{0,199}$",
@@ -36,7 +36,8 @@ pub(super) fn narrow(document: &mut Value, caps: &Caps) {
             *maximum = json!(most);
         }
     }
-    fields["isolation"]["enum"] = json!(["native", "auto", null]);
+    let names = isolations.iter().map(|isolation| json!(isolation.name()));
+    fields["isolation"]["enum"] = names.chain([json!("auto"), Value::Null]).collect();
     let protections: Vec<_> = Protection::ALL.iter().map(|protection| protection.name()).collect();
     fields["allow_missing"]["items"]["enum"] = json!(protections);
     fields["env"]["propertyNames"] = json!({ "pattern": r"^[^=\x00]+$" });

@@ -176,7 +176,7 @@ impl Documents {
             let mut document = Api::openapi();
             document.security = Some(security);
             let mut document = serde_json::to_value(document).expect("it is strings and numbers");
-            narrow::narrow(&mut document, &config.caps);
+            narrow::narrow(&mut document, &config.caps, &config.isolations);
             document.to_string().into()
         };
         // A server without keys takes requests without one.

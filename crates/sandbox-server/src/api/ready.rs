@@ -11,6 +11,7 @@ use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::refusal::Refusal;
+use crate::sandboxes::Sandboxes;
 use crate::state::AppState;
 
 /// For so long, the last trial answers for the next: whoever asks often must not keep us busy.
@@ -27,6 +28,10 @@ pub(super) struct Ready {
     enforceable: Vec<String>,
     /// Protections that it cannot: executions need `allow_missing` for these.
     missing: Vec<String>,
+    /// What may build the walls: the names that `isolation` takes, beside `auto`.
+    isolations: Vec<&'static str>,
+    /// What `auto` takes; the protections above are those of it.
+    preferred: &'static str,
 }
 
 /// The last trial: when it ended, and why it failed if it did.
@@ -37,7 +42,7 @@ pub(super) struct Trial {
 
 /// Whether the server can run code now.
 ///
-/// That is: its store answers, and a sandbox was built and used within the last seconds.
+/// That is: its store answers, and a sandbox of each isolation was built and used within the last seconds.
 #[utoipa::path(
     get,
     path = "/api/v1/ready",
@@ -54,27 +59,39 @@ pub(super) async fn ready(
         tracing::error!(reason = with_causes(&error), "the store does not answer");
         return Err(Problem::new(Code::Unavailable, "the store does not answer").into());
     }
-    if let Err(reason) = trial.result(&state.sandbox).await {
+    if let Err(reason) = trial.result(&state.sandboxes).await {
         tracing::error!(reason, "no sandbox can be used");
         return Err(Problem::new(Code::Unavailable, "no sandbox can be used; see the log").into());
     }
-    let capabilities = state.sandbox.capabilities();
+    let preferred = state.sandboxes.preferred();
+    let capabilities = preferred.capabilities();
     let enforceable = capabilities.enforceable.iter().map(ToString::to_string).collect();
     let missing = capabilities.missing.iter().map(|missing| missing.protection.to_string());
-    Ok(Answer(Ready { status: "ready", enforceable, missing: missing.collect() }))
+    Ok(Answer(Ready {
+        status: "ready",
+        enforceable,
+        missing: missing.collect(),
+        isolations: state.sandboxes.names(),
+        preferred: preferred.isolation().name(),
+    }))
 }
 
 impl Trial {
     /// The result of the last trial, or of a new one that all who ask meanwhile wait for.
-    async fn result(&self, sandbox: &Arc<Sandbox>) -> Result<(), String> {
+    async fn result(&self, sandboxes: &Arc<Sandboxes>) -> Result<(), String> {
         let mut last = self.last.lock().await;
         if let Some((ended, result)) = &*last
             && ended.elapsed() < TRIAL_HOLDS
         {
             return result.clone();
         }
-        let sandbox = Arc::clone(sandbox);
-        let tried = tokio::task::spawn_blocking(move || run_nothing(&sandbox)).await;
+        let sandboxes = Arc::clone(sandboxes);
+        let tried = tokio::task::spawn_blocking(move || {
+            sandboxes.all().try_for_each(|sandbox| {
+                run_nothing(sandbox).map_err(|reason| format!("{}: {reason}", sandbox.isolation()))
+            })
+        });
+        let tried = tried.await;
         let result = tried.unwrap_or_else(|error| Err(error.to_string()));
         *last = Some((Instant::now(), result.clone()));
         result

@@ -46,7 +46,9 @@ pub(super) async fn list(
 ) -> Result<Answer<Vec<RuntimeEntry>>, Refusal> {
     query.end()?;
     // The first to ask waits until every toolchain has told its version.
-    let probed = tokio::task::spawn_blocking(move || state.sandbox.runtimes().probe_all()).await;
+    let probed =
+        tokio::task::spawn_blocking(move || state.sandboxes.preferred().runtimes().probe_all())
+            .await;
     let probed = probed.map_err(|error| {
         tracing::error!(%error, "looking for toolchains failed");
         Problem::new(Code::Internal, "the languages could not be looked for")

@@ -232,7 +232,7 @@ async fn spool(body: Body, directory: &Path, most: u64) -> Result<File, Refusal>
 }
 
 fn own(state: &AppState, identity: &Identity) -> Result<Workspaces, Refusal> {
-    let all = state.sandbox.workspaces().map_err(|error| problem(&error))?;
+    let all = state.sandboxes.preferred().workspaces().map_err(|error| problem(&error))?;
     Ok(all.of_owner(&owner(identity.key.as_deref())))
 }
 

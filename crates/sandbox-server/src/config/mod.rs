@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::{ByteSize, Copies};
+use sandbox::{ByteSize, Copies, Isolation};
 use sandbox_store::Retention;
 
 use crate::callbacks::AddressPolicy;
@@ -64,6 +64,12 @@ pub(crate) struct Config {
     pub(crate) queue_bound: usize,
     /// Executions of one key that wait or run at once.
     pub(crate) quota_per_key: usize,
+    /// What may build the walls of executions.
+    pub(crate) isolations: Vec<Isolation>,
+    /// In which order they are preferred where a client leaves the choice to us.
+    pub(crate) isolation_order: Vec<Isolation>,
+    /// Where the Docker Engine listens, if not at its usual place.
+    pub(crate) docker_host: Option<String>,
     /// Whether packages are fetched for clients.
     pub(crate) packages: Packages,
     /// Environments of one key.

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use sandbox::ByteSize;
+use sandbox::{ByteSize, Isolation};
 
 use super::origin::Origin;
 use super::{ConfigError, Surroundings};
@@ -51,6 +51,9 @@ pub(super) const SETTINGS: &[Setting] = &[
     found("memory_budget", memory_budget),
     text("queue_bound", "1000"),
     text("quota_per_key", "100"),
+    text("isolations", "native"),
+    text("docker_host", ""),
+    found("isolation_order", |_| Some(isolation_order())),
     text("packages", "on"),
     text("environments_per_key", "20"),
     text("workspace_size", "256M"),
@@ -115,6 +118,11 @@ fn state_directory(surroundings: &Surroundings) -> Option<String> {
     let named = surroundings.state_home.clone().filter(|path| path.is_absolute());
     let state = named.or_else(|| Some(surroundings.home.as_ref()?.join(".local/state")))?;
     Some(state.join("sandboxd").to_str()?.to_owned())
+}
+
+/// Native walls, then all others.
+fn isolation_order() -> String {
+    Isolation::ALL.iter().map(|isolation| isolation.name()).collect::<Vec<_>>().join(",")
 }
 
 /// Three quarters of what is free at the start: the rest is for the server itself, the page cache and

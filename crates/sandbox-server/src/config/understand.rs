@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sandbox::{ByteSize, Copies, parse_duration};
+use sandbox::{ByteSize, Copies, Isolation, parse_duration};
 use sandbox_store::Retention;
 
 use super::layers::Layer;
@@ -42,6 +42,9 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         quota_per_key: settled.read("quota_per_key", number)?,
         workspace_size: settled.read("workspace_size", size)?,
         workspaces_per_key: settled.read("workspaces_per_key", number)?,
+        isolations: settled.read("isolations", Isolation::parse_list)?,
+        docker_host: settled.read("docker_host", docker_host)?,
+        isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
         packages: settled.read("packages", packages)?,
         environments_per_key: settled.read("environments_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,
@@ -197,6 +200,14 @@ const TRACES: &str = "/v1/traces";
 
 /// The whole address that traces are sent to. Collectors are named by where they listen, as in
 /// `http://localhost:4318`; the path is always the same, and may be there already.
+fn docker_host(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "" => Ok(None),
+        host if host.starts_with("unix:///") => Ok(Some(host.to_owned())),
+        _ => Err("it is the Engine's socket on this host: unix:///PATH".to_owned()),
+    }
+}
+
 fn otlp_endpoint(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use sandbox::{Capabilities, format_duration};
+use sandbox::{Isolation, Sandbox, format_duration};
 
 use crate::state::AppState;
 
@@ -19,7 +19,12 @@ pub(super) fn started(state: &AppState, address: SocketAddr, file: Option<&Path>
         memory_budget = %config.memory_budget,
         "settings"
     );
-    walls(state.sandbox.capabilities());
+    for sandbox in state.sandboxes.all() {
+        walls(sandbox);
+    }
+    if let Some(reason) = state.sandboxes.preferred().isolation_reason() {
+        tracing::info!(reason, "what executions get that do not name an isolation");
+    }
     if state.keys.is_empty() {
         tracing::info!("there are no API keys: every local user of this machine may run code");
     } else {
@@ -36,10 +41,15 @@ pub(super) fn started(state: &AppState, address: SocketAddr, file: Option<&Path>
     tracing::info!(%address, "listening on {scheme}://{address}");
 }
 
-fn walls(capabilities: &Capabilities) {
+fn walls(sandbox: &Sandbox) {
+    let (isolation, capabilities) = (sandbox.isolation(), sandbox.capabilities());
     let names: Vec<_> = capabilities.enforceable.iter().map(|wall| wall.name()).collect();
-    tracing::info!(enforced = names.join(" "), "walls and limits that stand here");
+    tracing::info!(%isolation, enforced = names.join(" "), "walls and limits that stand here");
     for missing in &capabilities.missing {
+        // What a backend never has is no news; what this host keeps from it is.
+        if isolation != Isolation::Native {
+            continue;
+        }
         tracing::warn!(
             protection = missing.protection.name(),
             reason = missing.reason,

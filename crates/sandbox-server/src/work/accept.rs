@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
-use sandbox::{ByteSize, Request, Requirements};
+use sandbox::{ByteSize, Isolation, Request, Requirements, Sandbox};
 use sandbox_api::{Code, ExecuteRequest, Problem};
 use sandbox_store::{Idempotency, Inserted, Job, NewCallback, NewExecution};
 
@@ -39,6 +39,7 @@ pub(crate) enum AnswerWith {
 
 /// A request that was checked.
 struct Checked {
+    sandbox: Arc<Sandbox>,
     request: Request,
     needs: Requirements,
     /// As it is stored.
@@ -68,12 +69,14 @@ pub(super) async fn accept(
     let callback = callback(shared, &asked)?;
     let labels = asked.labels.clone();
     let is_quick = shared.familiar.is_quick_to_check(&asked);
-    let Checked { request, needs, json } = check(shared, asked, owner.clone(), is_quick).await?;
+    let Checked { sandbox, request, needs, json } =
+        check(shared, asked, owner.clone(), is_quick).await?;
     // It has been run before, so that nothing is prepared for it that takes longer than its limits.
     let longest = needs.longest;
     refuse_too_much_memory(shared, &request, &needs)?;
     let created_at = Utc::now();
-    let live = Live::new(owner.clone(), request, needs, idempotency.clone(), created_at, 0);
+    let live =
+        Live::new(owner.clone(), sandbox, request, needs, idempotency.clone(), created_at, 0);
     let new = NewExecution {
         id: live.id.clone(),
         owner,
@@ -136,13 +139,15 @@ fn check_here(
     asked: &ExecuteRequest,
     owner: Option<&str>,
 ) -> Result<Checked, Problem> {
+    let sandbox = shared.sandboxes.find(asked.isolation.as_deref());
+    let sandbox = Arc::clone(sandbox.map_err(|reason| invalid("isolation", reason))?);
     let environments = shared.environments_of(owner);
     let request = convert(asked, owner, None)?.with_environments(environments);
-    let needs = shared.sandbox.requirements(&request).map_err(|error| refusal(&error))?;
-    workspace::check(&shared.sandbox, &request)?;
+    let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
+    workspace::check(&sandbox, &request)?;
     let json = serde_json::to_string(asked)
         .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
-    Ok(Checked { request, needs, json })
+    Ok(Checked { sandbox, request, needs, json })
 }
 
 /// What could never run must not wait.
@@ -174,7 +179,10 @@ async fn admit_unstored(
     // Before others can find it.
     live.store_later(new);
     shared.hub.add(live, shared.bounds())?;
+    // Other walls do not let the other tasks of a thread go on while they wait.
+    let waits_in_place = live.sandbox.isolation() == Isolation::Native;
     if is_over_soon
+        && waits_in_place
         && shared.queue.depth().await == 0
         && let Some(place) = shared.budget.try_take(live.needs.memory.as_u64())
     {

@@ -21,7 +21,6 @@ pub(super) fn convert(
     owner: Option<&str>,
     id: Option<ExecutionId>,
 ) -> Result<Request, Problem> {
-    refuse_unavailable(asked)?;
     check_labels(asked)?;
     let mut builder = Request::builder(&language(asked)?)
         .args(asked.args.iter().cloned())
@@ -104,16 +103,6 @@ pub(super) fn code_size(asked: &ExecuteRequest) -> usize {
     let template = asked.template.as_deref().map_or(0, str::len);
     let values = asked.template_values.values().map(String::len);
     files.chain(values).fold(code.saturating_add(template), usize::saturating_add)
-}
-
-fn refuse_unavailable(asked: &ExecuteRequest) -> Result<(), Problem> {
-    match asked.isolation.as_deref() {
-        None | Some("native" | "auto") => Ok(()),
-        Some(other) => Err(invalid(
-            "isolation",
-            format!("'{}' is not available here: it is native or auto", other.escape_debug()),
-        )),
-    }
 }
 
 fn check_labels(asked: &ExecuteRequest) -> Result<(), Problem> {
@@ -309,7 +298,6 @@ mod tests {
             (json!({"packages": ["-r"]}), "packages"),
             (json!({"environment": ".."}), "environment"),
             (json!({"allow_missing": ["magic"]}), "allow_missing"),
-            (json!({"isolation": "docker"}), "isolation"),
             (json!({"network": {"mode": "allowlist"}}), "network"),
             (json!({"network": {"mode": "none", "allow": ["a"]}}), "network"),
             (json!({"workspace": "../w"}), "workspace"),

@@ -1,11 +1,11 @@
 //! One execution that was accepted and is not over, and everybody who waits for it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use chrono::{DateTime, Utc};
-use sandbox::{Acceptance, CancelToken, Event, EventKind, Request, Requirements, Status};
+use sandbox::{Acceptance, CancelToken, Event, EventKind, Request, Requirements, Sandbox, Status};
 use sandbox_store::{Idempotency, NewExecution, StoredEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{SetOnce, watch};
@@ -20,6 +20,8 @@ pub(super) struct Live {
     pub(super) id: String,
     pub(super) owner: Option<String>,
     pub(super) needs: Requirements,
+    /// What it runs in.
+    pub(super) sandbox: Arc<Sandbox>,
     pub(super) idempotency: Option<Idempotency>,
     pub(super) created_at: DateTime<Utc>,
     /// The workspace of its owner that it may replace.
@@ -61,6 +63,7 @@ pub(super) enum Outcome {
 impl Live {
     pub(super) fn new(
         owner: Option<String>,
+        sandbox: Arc<Sandbox>,
         request: Request,
         needs: Requirements,
         idempotency: Option<Idempotency>,
@@ -72,6 +75,7 @@ impl Live {
             writes_to: workspace::written_by(&request),
             owner,
             needs,
+            sandbox,
             idempotency,
             created_at,
             accepted: Instant::now(),

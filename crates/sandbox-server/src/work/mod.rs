@@ -34,7 +34,7 @@ mod tests;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sandbox::{ByteSize, Sandbox, Status};
+use sandbox::{ByteSize, Status};
 use sandbox_api::{Code, ExecuteRequest, Problem};
 use sandbox_store::{ExecutionFilter, Idempotency, Page, Store, StoreError};
 use serde_json::Value;
@@ -43,6 +43,7 @@ use tokio::task::JoinHandle;
 use crate::config::Config;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
+use crate::sandboxes::Sandboxes;
 pub(crate) use accept::{AnswerWith, Ticket};
 pub(crate) use caps::Caps;
 use live::{Live, lock};
@@ -71,21 +72,21 @@ pub(crate) struct Work {
 impl Work {
     /// Begins to carry out what is accepted. Needs a running Tokio.
     pub(crate) fn start(
-        sandbox: Arc<Sandbox>,
+        sandboxes: Arc<Sandboxes>,
         store: Arc<dyn Store>,
         config: &Config,
         metrics: Arc<Metrics>,
     ) -> Arc<Self> {
-        Arc::new(Self::within(config.into(), sandbox, store, metrics))
+        Arc::new(Self::within(config.into(), sandboxes, store, metrics))
     }
 
     fn within(
         limits: WorkLimits,
-        sandbox: Arc<Sandbox>,
+        sandboxes: Arc<Sandboxes>,
         store: Arc<dyn Store>,
         metrics: Arc<Metrics>,
     ) -> Self {
-        let shared = Arc::new(Shared::new(limits, sandbox, store, metrics));
+        let shared = Arc::new(Shared::new(limits, sandboxes, store, metrics));
         let dispatcher = tokio::spawn(worker::dispatch(Arc::clone(&shared)));
         let keeper = tokio::spawn(worker::store_what_takes_long(Arc::clone(&shared)));
         Self { shared, dispatcher: Mutex::new(Some(dispatcher)), keeper }

@@ -55,25 +55,33 @@ async fn again(
     id: ExecutionId,
     record: &ExecutionRecord,
 ) -> Result<Live, String> {
-    let (json, sandbox) = (record.request.clone(), Arc::clone(&shared.sandbox));
+    let (json, sandboxes) = (record.request.clone(), Arc::clone(&shared.sandboxes));
     let environments = shared.environments_of(record.owner.as_deref());
     let owner = record.owner.clone();
     let checking = tokio::task::spawn_blocking(move || {
         let asked: ExecuteRequest =
             serde_json::from_value(json).map_err(|error| error.to_string())?;
+        let sandbox = Arc::clone(sandboxes.find(asked.isolation.as_deref())?);
         let request =
             convert(&asked, owner.as_deref(), Some(id)).map_err(|problem| problem.detail)?;
         let request = request.with_environments(environments);
         let needs = sandbox.requirements(&request).map_err(|error| refusal(&error).detail)?;
-        Ok((request, needs))
+        Ok((sandbox, request, needs))
     });
     let checked: Result<_, String> = checking.await.map_err(|error| error.to_string())?;
-    let (request, needs) = checked?;
+    let (sandbox, request, needs) = checked?;
     if !shared.budget.could_fit(needs.memory.as_u64()) {
         return Err(format!("{} is more memory than this server gives", needs.memory));
     }
-    let live =
-        Live::new(record.owner.clone(), request, needs, None, record.created_at, record.attempts);
+    let live = Live::new(
+        record.owner.clone(),
+        sandbox,
+        request,
+        needs,
+        None,
+        record.created_at,
+        record.attempts,
+    );
     live.set_stored();
     Ok(live)
 }

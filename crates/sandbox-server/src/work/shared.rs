@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
-use sandbox::{ByteSize, Sandbox, Status, with_causes};
+use sandbox::{ByteSize, Status, with_causes};
 use sandbox_api::{Code, Problem};
 use sandbox_store::{AuditRecord, ExecutionRecord, LocalQueue, Queue, Scope, Store, StoreError};
 use serde_json::{Value, json};
@@ -19,6 +19,7 @@ use crate::config::{Config, Packages};
 use crate::environments::directory_of;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
+use crate::sandboxes::Sandboxes;
 
 /// How much work is taken and done at once.
 #[derive(Clone, Debug)]
@@ -47,7 +48,7 @@ pub(super) struct WorkLimits {
 
 /// What accepting and carrying out share.
 pub(super) struct Shared {
-    pub(super) sandbox: Arc<Sandbox>,
+    pub(super) sandboxes: Arc<Sandboxes>,
     pub(super) store: Arc<dyn Store>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) limits: WorkLimits,
@@ -82,7 +83,7 @@ impl From<&Config> for WorkLimits {
 impl Shared {
     pub(super) fn new(
         limits: WorkLimits,
-        sandbox: Arc<Sandbox>,
+        sandboxes: Arc<Sandboxes>,
         store: Arc<dyn Store>,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -90,7 +91,7 @@ impl Shared {
         let memory = limits.memory_budget.as_u64();
         let budget = Arc::new(Budget::new(limits.concurrency, memory, Arc::clone(&queue)));
         Self {
-            sandbox,
+            sandboxes,
             store,
             metrics,
             limits,

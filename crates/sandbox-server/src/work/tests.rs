@@ -6,7 +6,7 @@ mod taking;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox::{ByteSize, Sandbox};
+use sandbox::{ByteSize, Isolation, Sandbox};
 use sandbox_api::{ExecuteRequest, Problem};
 use sandbox_store::{Scope, SqliteStore, Store};
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use crate::callbacks::AddressPolicy;
 use crate::config::Packages;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
+use crate::sandboxes::Sandboxes;
 
 /// Longer than anything here takes; only a failure waits this long.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -84,9 +85,12 @@ impl Bench {
 }
 
 fn start(store: &Arc<dyn Store>, directory: &TempDir, limits: WorkLimits) -> Work {
-    let sandbox = Sandbox::builder().spare_slots(1).waits(super::wait_in_place);
-    let sandbox = sandbox.store_directory(directory.path().join("kept")).build().unwrap();
-    Work::within(limits, Arc::new(sandbox), Arc::clone(store), Arc::new(Metrics::new()))
+    let native = [Isolation::Native];
+    let sandboxes = Sandboxes::start(&native, &native, || {
+        let builder = Sandbox::builder().spare_slots(1).waits(super::wait_in_place);
+        builder.store_directory(directory.path().join("kept"))
+    });
+    Work::within(limits, Arc::new(sandboxes.unwrap()), Arc::clone(store), Arc::new(Metrics::new()))
 }
 
 /// What a client reads.

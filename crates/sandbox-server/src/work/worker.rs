@@ -203,7 +203,7 @@ fn execute(shared: &Shared, live: &Live, request: Request, runtime: &Handle) -> 
             _ => live.tell(event),
         }
     };
-    let report = match shared.sandbox.execute_with(request, &mut listener, &live.cancel) {
+    let report = match live.sandbox.execute_with(request, &mut listener, &live.cancel) {
         Ok(report) => report,
         Err(error) => {
             live.wait_for_begin(runtime);
@@ -324,7 +324,15 @@ fn put_back(shared: &Shared, live: &Live, runtime: &Handle) {
 /// The report of an execution that came to nothing.
 fn without_running(live: &Live, id: ExecutionId, status: Status, reason: &str) -> Report {
     let needs = &live.needs;
-    report::not_carried_out(id, &needs.language, &needs.version, live.acceptance(), status, reason)
+    let report = report::not_carried_out(
+        id,
+        &needs.language,
+        &needs.version,
+        live.acceptance(),
+        status,
+        reason,
+    );
+    Report { isolation: live.sandbox.isolation(), ..report }
 }
 
 impl InHand {

@@ -2,6 +2,7 @@
 
 mod collector;
 mod http;
+mod isolations;
 mod receiver;
 mod server;
 mod watcher;

@@ -7,6 +7,7 @@ mod documents;
 mod environments;
 mod execute;
 mod history;
+mod isolation;
 mod keys;
 mod limits;
 mod malformed;
@@ -29,6 +30,7 @@ use crate::config::{Config, Layer, Sources, Surroundings};
 use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
+use crate::sandboxes::Sandboxes;
 use crate::serve::open_store;
 use crate::state::AppState;
 use crate::telemetry::Telemetry;
@@ -61,17 +63,19 @@ impl Server {
         change(&mut config);
         let store: Arc<dyn Store> = open_store(&config).await.unwrap();
         let keys = Arc::new(Keys::load(&*store, &config.data_dir).await.unwrap());
-        let builder = Sandbox::builder()
-            .waits(wait_in_place)
-            .store_directory(directory.path().join("store"))
-            .workspaces(workspace::of_server(&config));
-        let sandbox = Arc::new(builder.build().unwrap());
+        let sandboxes = Sandboxes::start(&config.isolations, &config.isolation_order, || {
+            Sandbox::builder()
+                .waits(wait_in_place)
+                .store_directory(directory.path().join("store"))
+                .workspaces(workspace::of_server(&config))
+        });
+        let sandboxes = Arc::new(sandboxes.unwrap());
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new());
         let work =
-            Work::start(Arc::clone(&sandbox), Arc::clone(&store), &config, Arc::clone(&metrics));
+            Work::start(Arc::clone(&sandboxes), Arc::clone(&store), &config, Arc::clone(&metrics));
         let environments = ClientEnvironments::new(
-            Arc::clone(&sandbox),
+            Arc::clone(sandboxes.for_packages()),
             Arc::clone(&store),
             Arc::clone(&work),
             &config,
@@ -80,7 +84,7 @@ impl Server {
         let state = AppState {
             work,
             environments,
-            sandbox,
+            sandboxes,
             store,
             keys,
             config,

@@ -62,7 +62,7 @@ fn together(header: &tar::Header, said: Said) -> Result<Header, LayerError> {
     let path = said.path.unwrap_or_else(|| header.path_bytes().into_owned());
     let refuse =
         |reason: &'static str| LayerError::Entry { path: printable(&path), reason: reason.into() };
-    let size = header.size().map_err(|_| refuse("has a size that is no number"))?;
+    let size = header.entry_size().map_err(|_| refuse("has a size that is no number"))?;
     if said.size.is_some_and(|said| said != size) {
         // Two readers could see two different archives.
         return Err(refuse("has two sizes that differ"));

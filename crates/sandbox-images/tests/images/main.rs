@@ -1,0 +1,12 @@
+//! Images of all kinds, good ones and hostile ones, against a real file system.
+
+mod archives;
+mod arena;
+mod hostile;
+mod import;
+mod layers;
+mod pull;
+mod real_tree;
+mod registry;
+mod store;
+mod tar_writer;

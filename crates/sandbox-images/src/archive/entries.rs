@@ -80,11 +80,17 @@ fn together(header: &tar::Header, said: Said) -> Result<Header, LayerError> {
         kind,
         target: target.unwrap_or_default(),
         size,
-        mode: header.mode().map_err(|_| refuse("has a mode that is no number"))?,
+        mode: mode(header).ok_or_else(|| refuse("has a mode that is no number"))?,
         // A time from before 1970 is told in a way that is no number here.
         modified: header.mtime().ok().and_then(|time| i64::try_from(time).ok()).unwrap_or_default(),
         path,
     })
+}
+
+/// Some writers leave the mode of links empty.
+fn mode(header: &tar::Header) -> Option<u32> {
+    let is_empty = header.as_old().mode.iter().all(|byte| matches!(byte, 0 | b' '));
+    if is_empty { Some(0) } else { header.mode().ok() }
 }
 
 fn kind(header: &tar::Header) -> Kind {

@@ -34,7 +34,9 @@ use references::Named;
 use staging::{ABOUT, About, TREE};
 
 pub use prune::Pruned;
-pub(crate) use staging::{BlobWriter, Staging};
+#[cfg(feature = "pull")]
+pub(crate) use staging::BlobWriter;
+pub(crate) use staging::Staging;
 
 /// Images in a directory that belongs to us and that nobody else can write to.
 #[derive(Clone, Debug)]

@@ -96,6 +96,7 @@ impl<'a> Staging<'a> {
     }
 
     /// Whether a blob is here or was in the store before.
+    #[cfg(feature = "pull")]
     pub(crate) fn has(&self, digest: &Digest) -> bool {
         self.blobs.contains_key(digest) || self.directory.blob(digest).exists()
     }
@@ -188,6 +189,7 @@ impl BlobWriter {
     }
 
     /// The digest of all that was written so far.
+    #[cfg(feature = "pull")]
     pub(crate) fn digest(&self) -> Digest {
         Digest::from_hash(self.hash.clone())
     }

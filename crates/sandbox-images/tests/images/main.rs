@@ -5,8 +5,11 @@ mod arena;
 mod hostile;
 mod import;
 mod layers;
+mod page;
+#[cfg(feature = "pull")]
 mod pull;
 mod real_tree;
+#[cfg(feature = "pull")]
 mod registry;
 mod store;
 mod tar_writer;

@@ -143,9 +143,8 @@ fn a_redirect_is_not_followed_anywhere() {
 #[test]
 fn a_redirect_in_a_circle_ends() {
     let (mut registry, _) = Registry::with_image("1.0", &layers());
-    let (other, _) = Registry::with_image("1.0", &layers());
+    let (mut circle, _) = Registry::with_image("1.0", &layers());
     // It leads to a place that leads to itself.
-    let mut circle = other;
     circle.redirect = Some("/v2/ada/tool/blobs".to_owned());
     let circle = circle.start();
     registry.redirect = Some(format!("http://{}/v2/x/blobs", circle.address));

@@ -13,3 +13,5 @@ mod real_tree;
 mod registry;
 mod store;
 mod tar_writer;
+#[cfg(feature = "pull")]
+mod tls;

@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use sandbox_images::Digest;
 
 use crate::archives::{INDEX, MANIFEST, bytes, config, descriptor, manifest};
@@ -98,6 +99,14 @@ impl Registry {
     }
 
     pub(crate) fn start(self) -> Running {
+        self.start_with(None)
+    }
+
+    pub(crate) fn start_with_tls(self, config: Arc<ServerConfig>) -> Running {
+        self.start_with(Some(config))
+    }
+
+    fn start_with(self, tls: Option<Arc<ServerConfig>>) -> Running {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (asked, over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
@@ -109,8 +118,15 @@ impl Registry {
                     return;
                 }
                 let (state, all) = (Arc::clone(&state), Arc::clone(&all));
+                let tls = tls.clone();
                 // Whoever hangs up on us may do so.
-                std::thread::spawn(move || serve(stream, &state, &all, address));
+                std::thread::spawn(move || match tls {
+                    None => serve(stream, "http", &state, &all, address),
+                    Some(config) => {
+                        let stream = StreamOwned::new(ServerConnection::new(config).ok()?, stream);
+                        serve(stream, "https", &state, &all, address)
+                    }
+                });
             }
         });
         Running { address, asked, over }
@@ -135,7 +151,7 @@ impl Drop for Running {
     }
 }
 
-fn read_request(stream: &TcpStream) -> Option<Asked> {
+fn read_request(stream: &mut impl Read) -> Option<Asked> {
     let mut lines = BufReader::new(stream).lines();
     let path = lines.next()?.ok()?.split(' ').nth(1)?.to_owned();
     let mut headers = HashMap::new();
@@ -148,12 +164,13 @@ fn read_request(stream: &TcpStream) -> Option<Asked> {
 }
 
 fn serve(
-    mut stream: TcpStream,
+    mut stream: impl Read + Write,
+    scheme: &str,
     state: &Mutex<Registry>,
     all: &Mutex<Vec<Asked>>,
     address: SocketAddr,
 ) -> Option<()> {
-    let asked = read_request(&stream)?;
+    let asked = read_request(&mut stream)?;
     all.lock().unwrap().push(asked.clone());
     let mut registry = state.lock().unwrap();
     let authorized =
@@ -168,7 +185,7 @@ fn serve(
     }
     if let Some(realm) = registry.token.as_ref().filter(|_| !authorized) {
         let realm = match realm {
-            Realm::Here => format!("http://{address}/token"),
+            Realm::Here => format!("{scheme}://localhost:{}/token", address.port()),
             Realm::At(place) => place.clone(),
         };
         let challenge = format!("WWW-Authenticate: Bearer realm=\"{realm}\",service=\"test\"\r\n");
@@ -222,11 +239,12 @@ fn serve(
     answer(&mut stream, status, &range, rest)
 }
 
-fn answer(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) -> Option<()> {
+fn answer(stream: &mut impl Write, status: &str, headers: &str, body: &[u8]) -> Option<()> {
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
-    stream.write_all(body).ok()
+    stream.write_all(body).ok()?;
+    stream.flush().ok()
 }

@@ -1,6 +1,9 @@
 //! Images from the command line.
 
+use std::collections::HashMap;
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 
 use assert_cmd::Command;
@@ -30,15 +33,19 @@ fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     builder.into_inner().unwrap()
 }
 
-/// An archive as `docker save` writes it.
-fn saved(place: &Path, name: &str, layer: &[u8], variable: &str) -> String {
+fn config(layer: &[u8], variable: &str) -> Vec<u8> {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     let config: Value = json!({
         "os": "linux", "architecture": architecture,
         "config": { "Env": ["PATH=/bin", variable], "Cmd": ["sh", "-l"] },
         "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", hash(layer))] },
     });
-    let config = serde_json::to_vec(&config).unwrap();
+    serde_json::to_vec(&config).unwrap()
+}
+
+/// An archive as `docker save` writes it.
+fn saved(place: &Path, name: &str, layer: &[u8], variable: &str) -> String {
+    let config = config(layer, variable);
     let config_path = format!("{}.json", hash(&config));
     let list = json!([{ "Config": config_path, "RepoTags": [name], "Layers": ["l/layer.tar"] }]);
     let list = serde_json::to_vec(&list).unwrap();
@@ -92,6 +99,60 @@ fn a_name_can_be_given_and_quiet_is_quiet() {
     let json = call(place, &["list", "--json"]).json();
     assert_eq!(json[0]["reference"], "ghcr.io/ada/tool:2");
     assert_eq!(json.as_array().unwrap().len(), 1);
+}
+
+/// A registry that gives away what is in this table, by the last part of the path.
+fn registry(table: HashMap<String, Vec<u8>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let lines = BufReader::new(&stream).lines().map_while(Result::ok);
+            let request: Vec<String> = lines.take_while(|line| !line.is_empty()).collect();
+            let path = request.first().and_then(|line| line.split(' ').nth(1)).unwrap_or_default();
+            let found = path.rsplit('/').next().and_then(|last| table.get(last));
+            let (status, body) = found.map_or(("404 Not Found", &b""[..]), |body| ("200 OK", body));
+            let length = body.len();
+            let _ = write!(
+                stream,
+                "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all(body);
+        }
+    });
+    address
+}
+
+#[test]
+fn an_image_is_pulled() {
+    let place = tempfile::tempdir().unwrap();
+    let place = place.path();
+    let layer = tar(&[("bin/tool", b"#!/bin/sh\n")]);
+    let config = config(&layer, "A=1");
+    let describe = |kind: &str, content: &[u8]| json!({ "mediaType": kind, "digest": Digest::of(content).to_string(), "size": content.len() });
+    let manifest = json!({
+        "schemaVersion": 2,
+        "config": describe("application/vnd.oci.image.config.v1+json", &config),
+        "layers": [describe("application/vnd.oci.image.layer.v1.tar", &layer)],
+    });
+    let manifest = serde_json::to_vec(&manifest).unwrap();
+    let name = |content: &[u8]| Digest::of(content).to_string();
+    let table = [(name(&config), config.clone()), (name(&layer), layer.clone())];
+    let mut table = HashMap::from(table);
+    table.insert("1.0".to_owned(), manifest.clone());
+    let address = registry(table);
+    let reference = format!("{address}/ada/tool:1.0");
+    let pulled = call(place, &["pull", &reference]);
+    assert_eq!((pulled.code, pulled.stderr.as_str()), (Some(0), ""), "{pulled:?}");
+    let wanted = format!("pulled {reference} ({}), ", Digest::of(&manifest));
+    assert!(pulled.stdout.starts_with(&wanted), "{pulled:?}");
+    let shown = call(place, &["show", &reference, "--json"]).json();
+    let root = Path::new(shown["root"].as_str().unwrap());
+    assert_eq!(fs::read_to_string(root.join("bin/tool")).unwrap(), "#!/bin/sh\n");
+    let again = call(place, &["pull", &reference, "--quiet"]);
+    assert_eq!((again.code, again.stdout.as_str()), (Some(0), ""), "{again:?}");
+    call(place, &["pull", &format!("{address}/ada/tool:2.0")])
+        .is_refused_with(&["does not have it"]);
 }
 
 #[test]

@@ -26,7 +26,7 @@ impl Registry<'_> {
         let mut writer = staging.writer()?;
         let mut tries = 0;
         while let Err(trouble) = self.go_on(staging, &mut writer, descriptor, progress) {
-            let reason = self.bear(trouble, &mut tries)?;
+            let reason = self.bear(trouble, &mut tries, self.options.tries)?;
             progress(Progress::Retrying { digest: descriptor.digest.clone(), reason });
         }
         if writer.digest() != descriptor.digest {

@@ -30,7 +30,7 @@ pub struct PullOptions {
     pub stall: Duration,
     /// How long all of it may take.
     pub patience: Duration,
-    /// How often something that broke off is tried.
+    /// How often a layer that broke off is tried.
     pub tries: u32,
     /// How long to wait before the second try; before each further one twice as long.
     pub pause: Duration,

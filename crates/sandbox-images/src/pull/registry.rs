@@ -36,6 +36,8 @@ const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
     application/vnd.docker.distribution.manifest.v2+json";
 /// From the registry to where it keeps things, and perhaps once more.
 const MOST_REDIRECTS: usize = 5;
+/// Whoever mistyped a registry's name wants to know soon.
+const TRIES_FOR_DOCUMENTS: u32 = 3;
 
 impl<'a> Registry<'a> {
     pub(super) fn new(
@@ -110,20 +112,28 @@ impl<'a> Registry<'a> {
         loop {
             match step(self) {
                 Ok(done) => return Ok(done),
-                Err(trouble) => drop(self.bear(trouble, &mut tries)?),
+                Err(trouble) => {
+                    let most = self.options.tries.min(TRIES_FOR_DOCUMENTS);
+                    self.bear(trouble, &mut tries, most)?;
+                }
             }
         }
     }
 
     /// Waits before the next try and says what went wrong, or gives up.
-    pub(super) fn bear(&self, trouble: Trouble, tries: &mut u32) -> Result<String, ImageError> {
+    pub(super) fn bear(
+        &self,
+        trouble: Trouble,
+        tries: &mut u32,
+        most: u32,
+    ) -> Result<String, ImageError> {
         let reason = match trouble {
             Trouble::Lasting(error) => return Err(error),
             Trouble::Passing(reason) => reason,
         };
         *tries += 1;
         let pause = self.options.pause * 2_u32.saturating_pow(*tries - 1).min(64);
-        if *tries >= self.options.tries || Instant::now() + pause > self.deadline {
+        if *tries >= most || Instant::now() + pause > self.deadline {
             return Err(self.complaint(reason));
         }
         std::thread::sleep(pause);

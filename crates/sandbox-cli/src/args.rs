@@ -2,6 +2,7 @@
 //! [`crate::input`] and [`crate::request`] do with it.
 
 mod env;
+mod images;
 mod one_line;
 mod order;
 mod run;
@@ -14,6 +15,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use env::{BuildArgs, EnvAction, EnvArgs};
+pub(crate) use images::{ImagesAction, ImagesArgs, PullArgs};
 pub(crate) use one_line::one_line;
 pub(crate) use order::OrderArgs;
 pub(crate) use run::{Format, RunArgs};
@@ -23,7 +25,8 @@ pub(crate) use warm::{WarmAction, WarmArgs};
 pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs};
 
 const USAGE: &str = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]
-       sandbox-run runtimes | doctor | env | workspace | cache [clear] | warm | seccomp | completions SHELL";
+       sandbox-run runtimes | doctor | env | workspace | images | cache [clear] | warm | seccomp |
+       completions SHELL";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -70,6 +73,8 @@ pub(crate) enum Command {
     Env(EnvArgs),
     /// List, show, remove, export and import workspaces
     Workspace(WorkspaceArgs),
+    /// Pull, import, list, show and remove container images
+    Images(ImagesArgs),
     /// Show and clear the compile cache
     Cache(CacheArgs),
     /// Look at the helper that --warm uses, and end it

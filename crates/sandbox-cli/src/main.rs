@@ -7,6 +7,7 @@ mod completions;
 mod doctor;
 mod env;
 mod errors;
+mod images;
 mod input;
 mod output;
 mod remote;
@@ -57,6 +58,7 @@ fn carry_out(command: Command) -> Result<u8, Failure> {
         Command::Doctor(args) => doctor::examine(&args),
         Command::Env(args) => env::carry_out(&args),
         Command::Workspace(args) => workspace::carry_out(&args),
+        Command::Images(args) => images::carry_out(&args),
         Command::Cache(args) => cache::carry_out(&args),
         Command::Warm(args) => warm::carry_out(&args),
         Command::Seccomp(args) => seccomp::print(&args),

@@ -3,6 +3,7 @@
 mod bad_requests;
 mod cache;
 mod commands;
+mod images;
 mod install;
 mod isolation;
 mod packages;

@@ -1,12 +1,13 @@
 //! A supervisor that is killed takes everything with it.
 
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
-use sandbox::{Isolation, Sandbox};
+use sandbox::Sandbox;
+use sandbox_tests::backend::{engine, named};
 use sandbox_tests::process::{Process, adopt_orphans, descendants, wait_for_no_descendants};
 use sandbox_tests::residue::{Residue, cgroups_of};
 use sandbox_tests::wait::{wait_for, wait_until_empty};
@@ -121,32 +122,59 @@ fn cleanup_after_supervisors_killed_at_random_moments() {
 /// The same with containers, whose runtime is a process of its own: whatever it was at, its container ends when the
 /// agent notices, and the next start removes the rest.
 #[test]
-fn cleanup_after_supervisors_of_containers_killed_at_random_moments() {
+fn cleanup_after_supervisors_of_runc_killed_at_random_moments() {
+    after_supervisors_of("runc");
+}
+
+#[test]
+fn cleanup_after_supervisors_of_docker_killed_at_random_moments() {
+    after_supervisors_of("docker");
+}
+
+fn after_supervisors_of(name: &str) {
+    let backend = named(name);
+    if !backend.is_here() {
+        return;
+    }
     adopt_orphans();
     let before = Residue::count();
     for round in 0..CONTAINER_ROUNDS {
         let kind = KINDS[round % KINDS.len()];
-        let mut doomed = Doomed::start_behind("runc", kind, 1 + round % 3);
+        let mut doomed = Doomed::start_behind(name, kind, 1 + round % 3);
         if round % 3 > 0 {
             doomed.wait_until_ready();
         }
         let pause = random_pause() * 3;
-        let story = format!("round {round}, {} with runc, killed after {pause:?}", doomed.story);
+        let story = format!("round {round}, {} with {name}, killed after {pause:?}", doomed.story);
         std::thread::sleep(pause);
         let id = doomed.kill();
         assert_no_process_left(&story);
-        let next = Sandbox::builder().isolation(Isolation::Runc).build();
+        let next = (backend.choose)(Sandbox::builder()).build();
         drop(next.expect("a sandbox can be started"));
         let left = wait_until_gone(id);
         assert!(left.is_empty(), "{story}: {left:#?}");
-        let place = Path::new("/run/sandbox-run-oci");
-        assert!(
-            !place.exists(),
-            "{story}: {:?}",
-            std::fs::read_dir(place).map(Iterator::collect::<Vec<_>>)
-        );
+        for place in ["/run/sandbox-run-oci", "/run/sandbox-run-oci/ids", "/run/sandbox-run-docker"]
+        {
+            let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
+            let told = entries.map(|entry| (entry.path(), std::fs::read_link(entry.path()).ok()));
+            let told: Vec<String> = told.map(|entry| format!("{entry:?}")).collect();
+            let left = told.iter().find(|entry| entry.contains(&format!("sandbox-run.{id}.")));
+            assert_eq!(left, None, "{story}");
+        }
+        let left = containers_of_the_engine();
+        assert!(!left.contains(&format!("sandbox-run.{id}.")), "{story}: {left}");
     }
     before.assert_returns("twenty dead supervisors of containers");
+}
+
+/// What the Docker Engine of the tests has, if there is one.
+fn containers_of_the_engine() -> String {
+    let Some(host) = engine() else { return String::new() };
+    let mut docker = Command::new("docker");
+    docker.args(["--host", &host, "ps", "--all", "--format", "{{.Label \"run.sandbox.owner\"}}"]);
+    let listed = docker.output().expect("the Engine's client can be started");
+    assert!(listed.status.success(), "{listed:?}");
+    String::from_utf8_lossy(&listed.stdout).into_owned()
 }
 
 /// While a program runs and nothing else goes on, the launcher knows of everything: it removes it all,

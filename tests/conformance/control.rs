@@ -9,7 +9,7 @@ use sandbox::{
     Request, Sandbox, Stage, StagePlan, StageReport, Status,
 };
 use sandbox_tests::backend::{show, with_each_backend};
-use sandbox_tests::process::descendants;
+use sandbox_tests::process::all;
 
 use crate::table::{assert_consistent, bash, c, millis, python};
 
@@ -111,7 +111,7 @@ fn dropping_the_handle_ends_the_program_and_waits_for_that() {
         let mut execution = sandbox.start(bash(&script).build().unwrap()).unwrap();
         let spoke = execution.events().find(|event| matches!(event.kind, EventKind::Output(..)));
         assert!(spoke.is_some());
-        let busy = || descendants().into_iter().filter(|process| process.name == NAME).count();
+        let busy = || all().into_iter().filter(|process| process.name == NAME).count();
         assert_eq!(busy(), 1);
         drop(execution);
         assert_eq!(busy(), 0);

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use sandbox_tests::backend::{BACKENDS, EXPLAINED_ATTACKS};
+use sandbox_tests::backend::BACKENDS;
 
 const BEGIN: &str = "<!-- differences -->\n";
 const END: &str = "<!-- end of differences -->";
@@ -17,9 +17,9 @@ fn table() -> String {
         for (what, why) in backend.differs {
             let _ = writeln!(table, "| `{}` | {what} | {why} |", backend.name);
         }
-    }
-    for (attack, why) in EXPLAINED_ATTACKS {
-        let _ = writeln!(table, "| `runc` | attack `{attack}` | {why} |");
+        for (attack, why) in backend.explained {
+            let _ = writeln!(table, "| `{}` | attack `{attack}` | {why} |", backend.name);
+        }
     }
     table
 }

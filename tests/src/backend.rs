@@ -2,7 +2,6 @@
 
 use sandbox::{
     ExecuteError, Isolation, Report, RequestBuilder, ResolveError, Sandbox, SandboxBuilder,
-    StartError,
 };
 
 use crate::skip::skip;
@@ -15,8 +14,12 @@ pub struct BackendUnderTest {
     pub lacks: &'static [(Feature, &'static str)],
     /// What is otherwise than in the native walls, and why.
     pub differs: &'static [(&'static str, &'static str)],
-    /// Makes a sandbox that uses it.
-    pub start: fn(SandboxBuilder) -> Result<Sandbox, StartError>,
+    /// Attacks that end otherwise than behind the native walls, and why that is no hole.
+    pub explained: &'static [(&'static str, &'static str)],
+    /// Why it cannot be tested here, if so.
+    pub absent: fn() -> Option<&'static str>,
+    /// Has a sandbox use it.
+    pub choose: fn(SandboxBuilder) -> SandboxBuilder,
 }
 
 /// What a test may need that not every backend has.
@@ -49,12 +52,65 @@ pub fn needs_of(language: &str) -> &'static [Feature] {
 
 /// Every backend there is. Another one is plugged in by a line here.
 pub const BACKENDS: &[BackendUnderTest] = &[
-    BackendUnderTest { name: "native", lacks: &[], differs: &[], start: native },
-    BackendUnderTest { name: "runc", lacks: RUNC_LACKS, differs: RUNC_DIFFERS, start: runc },
+    BackendUnderTest {
+        name: "native",
+        lacks: &[],
+        differs: &[],
+        explained: &[],
+        absent: || None,
+        choose: |builder| builder,
+    },
+    BackendUnderTest {
+        name: "docker",
+        lacks: DOCKER_LACKS,
+        differs: DOCKER_DIFFERS,
+        explained: DOCKER_ATTACKS,
+        absent: engine_absent,
+        choose: docker,
+    },
+    BackendUnderTest {
+        name: "runc",
+        lacks: RUNC_LACKS,
+        differs: RUNC_DIFFERS,
+        explained: RUNC_ATTACKS,
+        absent: || None,
+        choose: |builder| builder.isolation(Isolation::Runc),
+    },
 ];
 
-/// Attacks that end otherwise in containers of runc, and why that is no hole.
-pub const EXPLAINED_ATTACKS: &[(&str, &str)] = &[
+/// The backend of this name.
+pub fn named(name: &str) -> &'static BackendUnderTest {
+    BACKENDS.iter().find(|backend| backend.name == name).expect("there is such a backend")
+}
+
+impl BackendUnderTest {
+    /// Whether it can be tested here. If not, that is counted.
+    pub fn is_here(&self) -> bool {
+        let absent = (self.absent)();
+        if let Some(reason) = absent {
+            skip(self.name, reason);
+        }
+        absent.is_none()
+    }
+}
+
+const DOCKER_ATTACKS: &[(&str, &str)] = &[
+    (
+        "keep-capabilities",
+        "the Engine sets no secure bits; there are no capabilities to keep, and no way to new ones",
+    ),
+    (
+        "cgroup-path",
+        "the program is in a cgroup of ours, whose path from the container's tells our process number",
+    ),
+    ("same-ids", "the Engine maps none; nobody else on the host has the program's number"),
+    (
+        "fill-three-places",
+        "the three places are a file system each; the memory limit bounds their sum",
+    ),
+];
+
+const RUNC_ATTACKS: &[(&str, &str)] = &[
     (
         "keep-capabilities",
         "the runtime description has no secure bits; there are no capabilities to keep, and no way to new ones",
@@ -86,13 +142,49 @@ const RUNC_LACKS: &[(Feature, &str)] = &[
     (Feature::CopiedTrees, "not built yet: the runtime cannot map their owners"),
 ];
 
-fn runc(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
-    builder.isolation(Isolation::Runc).without_compile_cache().build()
+const DOCKER_LACKS: &[(Feature, &str)] = &[
+    (Feature::Volumes, "not built yet: the Engine cannot map their owners"),
+    (Feature::Workspaces, "not built yet"),
+    (Feature::CopiedTrees, "not built yet: the Engine cannot map their owners"),
+];
+
+const DOCKER_DIFFERS: &[(&str, &str)] = &[
+    (
+        "the program's user has another number than 1000, of its own",
+        "the Engine maps no ids of a container's own; nobody else on the host has that number",
+    ),
+    ("time starts with the machine", "the Engine makes no time namespaces"),
+    (
+        "no rules of Landlock",
+        "the agent sets none; the root holds nothing that they would keep away",
+    ),
+    (
+        "three disks instead of one",
+        "`/work`, `/tmp` and `/dev/shm` are of the size of the disk limit each",
+    ),
+    ("`/sys`, `/proc/sys` and `/dev/mqueue` are there, empty", "the Engine makes them"),
+    (
+        "`/proc/self/mountinfo` tells where the Engine keeps its containers",
+        "it shows where things are mounted from",
+    ),
+    ("always cold", "no containers are started ahead yet"),
+];
+
+fn docker(builder: SandboxBuilder) -> SandboxBuilder {
+    let host = engine().expect("tests of docker are left out where there is none");
+    builder.isolation(Isolation::Docker).docker_host(host)
 }
 
-/// What is tested must happen, also where it happened before.
-fn native(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
-    builder.without_compile_cache().build()
+/// The Docker Engine that the tests may use.
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
+pub fn engine() -> Option<String> {
+    std::env::var("DOCKER_HOST").ok()
+}
+
+/// Why there is none.
+pub fn engine_absent() -> Option<&'static str> {
+    let reason = "DOCKER_HOST is not set: eval it from 'scripts/engine start DIRECTORY'";
+    engine().is_none().then_some(reason)
 }
 
 /// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.
@@ -136,11 +228,16 @@ fn with_some(
     set_up: impl Fn(SandboxBuilder) -> SandboxBuilder,
     test: impl Fn(&Sandbox),
 ) {
-    for backend in backends {
-        if backend.lacks.iter().any(|(feature, _)| needed.contains(feature)) {
+    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
+    let only = std::env::var("SANDBOX_RUN_ONLY_BACKEND").ok();
+    let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    for backend in backends.iter().filter(|backend| is_wanted(backend.name)) {
+        if !backend.is_here() || backend.lacks.iter().any(|(feature, _)| needed.contains(feature)) {
             continue;
         }
-        let sandbox = (backend.start)(set_up(Sandbox::builder()));
+        // What is tested must happen, also where it happened before.
+        let builder = (backend.choose)(Sandbox::builder()).without_compile_cache();
+        let sandbox = set_up(builder).build();
         let sandbox = sandbox.unwrap_or_else(|error| {
             panic!("{} cannot be started: {}", backend.name, sandbox::with_causes(&error))
         });

@@ -46,6 +46,13 @@ impl Process {
     }
 }
 
+/// Every process on this host, zombies included.
+pub fn all() -> Vec<Process> {
+    let entries = std::fs::read_dir("/proc").expect("/proc can be listed");
+    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    ids.filter_map(Process::read).collect()
+}
+
 /// Every process below this one, zombies included.
 pub fn descendants() -> Vec<Process> {
     descendants_of(i32::try_from(std::process::id()).expect("process ids are small"))
@@ -54,9 +61,7 @@ pub fn descendants() -> Vec<Process> {
 /// Every process below that one, zombies included.
 pub fn descendants_of(ancestor: i32) -> Vec<Process> {
     let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
-    let entries = std::fs::read_dir("/proc").expect("/proc can be listed");
-    let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    for process in ids.filter_map(Process::read) {
+    for process in all() {
         children.entry(process.parent).or_default().push(process);
     }
     let mut found = Vec::new();

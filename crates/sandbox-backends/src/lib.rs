@@ -2,6 +2,7 @@
 
 pub mod native;
 
+pub mod docker;
 mod guest;
 pub mod oci;
 mod seccomp;

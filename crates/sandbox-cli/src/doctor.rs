@@ -46,7 +46,7 @@ pub(crate) fn examine(args: &DoctorArgs) -> Result<u8, Failure> {
         return attack::try_all(args.json);
     }
     let host = Host::look();
-    let backends = Backends::of(&sandbox::isolations(), args.order.order());
+    let backends = Backends::of(&sandbox::isolations(args.order.docker_host()), args.order.order());
     let findings = match Sandbox::new() {
         Ok(sandbox) => findings(host, backends, sandbox.capabilities(), None),
         Err(error) => {

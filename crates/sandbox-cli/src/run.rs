@@ -164,6 +164,9 @@ fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
         IsolationChoice::This(isolation) => builder.isolation(isolation),
         IsolationChoice::Auto => builder.isolation_order(args.order.order().iter().copied()),
     };
+    if let Some(host) = args.order.docker_host() {
+        builder = builder.docker_host(host);
+    }
     if args.no_cache {
         builder = builder.without_compile_cache();
     }

@@ -12,18 +12,21 @@ use crate::{CancelToken, Protection, StageOutcome, StagePlan, StreamKind, UsageS
 pub enum Isolation {
     /// This program itself, with the kernel's own means.
     Native,
+    /// A Docker Engine.
+    Docker,
     /// The container runtime runc.
     Runc,
 }
 
 impl Isolation {
     /// All of them, in the order in which they are preferred unless somebody says otherwise.
-    pub const ALL: &'static [Self] = &[Self::Native, Self::Runc];
+    pub const ALL: &'static [Self] = &[Self::Native, Self::Docker, Self::Runc];
 
     /// The name in requests, reports and on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Native => "native",
+            Self::Docker => "docker",
             Self::Runc => "runc",
         }
     }

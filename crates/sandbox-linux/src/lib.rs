@@ -37,6 +37,7 @@ mod clock;
 pub mod empty_network;
 mod loopback;
 mod program;
+pub mod restrict;
 pub mod rlimits;
 mod stub;
 

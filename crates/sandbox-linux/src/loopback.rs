@@ -1,4 +1,4 @@
-//! The loopback interface of this network namespace: switching it on, and listening on it.
+//! The loopback interface of this network namespace: switching it on and off, and listening on it.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -11,19 +11,38 @@ const WAITING: i32 = 64;
 
 /// Brings `lo` up. A new network namespace starts with it down, and without an address.
 pub(crate) fn bring_up() -> Result<(), Errno> {
+    set_flags(libc::IFF_UP | libc::IFF_RUNNING)
+}
+
+/// Takes `lo` down, and its addresses away: whoever uses them hears that there are none, as in a new namespace.
+pub(crate) fn take_down() -> Result<(), Errno> {
+    // The address of no host takes the place of the one that is there, and is then none. Those of version six go
+    // with the interface.
+    change(libc::SIOCSIFADDR, |request| {
+        request.ifr_ifru.ifru_addr.sa_family =
+            libc::sa_family_t::try_from(libc::AF_INET).unwrap_or_default();
+    })?;
+    set_flags(0)
+}
+
+fn set_flags(flags: libc::c_int) -> Result<(), Errno> {
+    change(libc::SIOCSIFFLAGS, |request| {
+        request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or_default();
+    })
+}
+
+/// Asks the kernel to change something about `lo`.
+fn change(what: libc::Ioctl, fill: impl FnOnce(&mut libc::ifreq)) -> Result<(), Errno> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: all-zero is a valid ifreq: a name of no characters and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (slot, letter) in request.ifr_name.iter_mut().zip(c"lo".to_bytes()) {
         *slot = libc::c_char::try_from(*letter).unwrap_or_default();
     }
-    let flags = libc::IFF_UP | libc::IFF_RUNNING;
-    request.ifr_ifru.ifru_flags = libc::c_short::try_from(flags).unwrap_or_default();
-    // SAFETY: SIOCSIFFLAGS demands a socket and a pointer to an ifreq with a terminated name, which
-    // is read only.
-    let result = unsafe {
-        libc::ioctl(socket.as_fd().as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request)
-    };
+    fill(&mut request);
+    // SAFETY: those that change an interface demand a socket and a pointer to an ifreq with a terminated
+    // name, which is read only.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), what, &raw const request) };
     if result == -1 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
     }

@@ -120,11 +120,15 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
 
 /// What all sandboxes of this server have in common.
 fn set_up(config: &Config) -> SandboxBuilder {
-    Sandbox::builder()
+    let builder = Sandbox::builder()
         .warm(config.warm)
         .copies(config.warm_copies)
         .waits(wait_in_place)
-        .workspaces(workspace::of_server(config))
+        .workspaces(workspace::of_server(config));
+    match &config.docker_host {
+        Some(host) => builder.docker_host(host),
+        None => builder,
+    }
 }
 
 /// Opens the database, making the data directory if it is not there: for this user alone, since what

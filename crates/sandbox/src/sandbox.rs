@@ -3,6 +3,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sandbox_backends::docker::{DockerBackend, DockerOptions};
 use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, Spare};
 use sandbox_backends::oci::OciBackend;
 use sandbox_core::{
@@ -47,6 +48,7 @@ pub struct SandboxBuilder {
     native: NativeOptions,
     backend: Option<Box<dyn Backend>>,
     isolation: Option<Isolation>,
+    docker: DockerOptions,
     order: Vec<Isolation>,
     runtimes_directory: Option<PathBuf>,
     runtimes: Option<Arc<Runtimes>>,
@@ -68,6 +70,7 @@ impl Sandbox {
             native: NativeOptions::default(),
             backend: None,
             isolation: None,
+            docker: DockerOptions::default(),
             order: Vec::new(),
             runtimes_directory: None,
             runtimes: None,
@@ -293,6 +296,12 @@ impl SandboxBuilder {
         self
     }
 
+    /// Where the Docker Engine listens (`unix:///PATH`), if it is not at its usual place.
+    pub fn docker_host(mut self, host: impl Into<String>) -> Self {
+        self.docker.host = Some(host.into());
+        self
+    }
+
     /// Has the walls built by the first of these that is at full function on this host, or else by the first that can be
     /// used. Reports say which it was, and why.
     pub fn isolation_order(mut self, order: impl IntoIterator<Item = Isolation>) -> Self {
@@ -315,10 +324,12 @@ impl SandboxBuilder {
         let walls_stand = self.native.without.is_empty();
         let (backend, reason) = match (self.backend, self.isolation) {
             (Some(backend), _) => (backend, None),
-            (None, None) if !self.order.is_empty() => start_preferred(&self.order, &self.native)?,
+            (None, None) if !self.order.is_empty() => {
+                start_preferred(&self.order, &self.native, &self.docker)?
+            }
             (None, isolation) => {
                 let isolation = isolation.unwrap_or(Isolation::Native);
-                (start_backend(isolation, &self.native)?, None)
+                (start_backend(isolation, &self.native, &self.docker)?, None)
             }
         };
         let store = match &self.store_directory {
@@ -342,9 +353,11 @@ impl SandboxBuilder {
 pub(crate) fn start_backend(
     isolation: Isolation,
     native: &NativeOptions,
+    docker: &DockerOptions,
 ) -> Result<Box<dyn Backend>, BackendError> {
     Ok(match isolation {
         Isolation::Native => Box::new(NativeBackend::start(native)?),
+        Isolation::Docker => Box::new(DockerBackend::start(docker)?),
         Isolation::Runc => Box::new(OciBackend::runc()?),
         other => {
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));

@@ -5,7 +5,8 @@
 
 use std::process::ExitCode;
 
-use sandbox::{Isolation, Request, Sandbox};
+use sandbox::{Request, Sandbox};
+use sandbox_tests::backend::named;
 
 /// What its programs do, by the name of the kind.
 const KINDS: &[(&str, &str)] = &[
@@ -26,11 +27,8 @@ fn main() -> ExitCode {
     let Some((_, script)) = KINDS.iter().find(|(name, _)| *name == kind) else {
         return ExitCode::from(2);
     };
-    let isolation = arguments.next().map_or(Isolation::Native, |name| {
-        name.parse().expect("the tests know what this build offers")
-    });
-    let sandbox =
-        Sandbox::builder().isolation(isolation).build().expect("a sandbox can be started");
+    let backend = named(&arguments.next().unwrap_or_else(|| "native".to_owned()));
+    let sandbox = (backend.choose)(Sandbox::builder()).build().expect("a sandbox can be started");
     println!("ready");
     std::thread::scope(|scope| {
         for _ in 0..parallel.unwrap_or(1) {

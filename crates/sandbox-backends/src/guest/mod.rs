@@ -5,7 +5,11 @@
 
 mod channel;
 mod collect;
+mod host;
+mod orders;
 mod watch;
 
 pub(crate) use channel::{Channel, Heard};
+pub(crate) use host::look_at_host;
+pub(crate) use orders::Orders;
 pub(crate) use watch::{Around, Container, carry_out};

@@ -18,7 +18,7 @@ const EACH: u32 = 4;
 
 /// The block of this process.
 #[derive(Debug)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     /// Says whose block it is, for as long as it is there.
     claim: PathBuf,
     block: u32,
@@ -27,15 +27,15 @@ pub(super) struct Ids {
 
 /// Ids of one container, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Range {
-    pub(super) first: u32,
+pub(crate) struct Range {
+    pub(crate) first: u32,
     number: u32,
     ids: Arc<Ids>,
 }
 
 impl Ids {
     /// Claims a block in this directory, in the name of whoever uses it.
-    pub(super) fn claim(directory: &Path, name: &str) -> io::Result<Self> {
+    pub(crate) fn claim(directory: &Path, name: &str) -> io::Result<Self> {
         let start = std::process::id() % BLOCKS;
         for block in (start..BLOCKS).chain(0..start) {
             let claim = directory.join(block.to_string());
@@ -52,17 +52,20 @@ impl Ids {
         Err(io::Error::other("all ids for containers are in use"))
     }
 
-    /// Gives up the blocks of the dead.
-    pub(super) fn sweep(directory: &Path) {
+    /// Gives up the blocks of the dead, but for those who left something that is still to be removed.
+    pub(crate) fn sweep(directory: &Path) {
         let claims = fs::read_dir(directory).into_iter().flatten().flatten();
         for claim in claims.map(|claim| claim.path()) {
-            if fs::read_link(&claim).is_ok_and(|owner| is_left(&owner)) {
+            let is_over = |owner: &Path| {
+                is_left(owner) && directory.parent().is_none_or(|place| !place.join(owner).exists())
+            };
+            if fs::read_link(&claim).is_ok_and(|owner| is_over(&owner)) {
                 let _ = fs::remove_file(claim);
             }
         }
     }
 
-    pub(super) fn take(self: &Arc<Self>) -> Option<Range> {
+    pub(crate) fn take(self: &Arc<Self>) -> Option<Range> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         let number = (0..MOST).find(|number| !used.contains(number))?;
         used.insert(number);

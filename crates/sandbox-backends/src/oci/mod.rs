@@ -6,7 +6,7 @@
 
 mod bundle;
 mod container;
-mod ids;
+pub(crate) mod ids;
 mod runtime;
 mod state;
 
@@ -18,20 +18,17 @@ use sandbox_core::{
     Protection, StageOutcome, StagePlan, Start,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
-use sandbox_linux::guest::{AGENT, order};
-use sandbox_linux::rlimits::{self, Fallback};
-use sandbox_linux::seccomp::{
-    Affinity, Arch, ContainerFilter, DeniedAction, FilterOptions, NetworkKind, Profile, Program,
-    Verdict,
-};
+use sandbox_linux::seccomp::{Arch, ContainerFilter, DeniedAction, Profile};
 use serde_json::Value;
 
 use crate::failed;
-use crate::guest::{Around, carry_out};
+use crate::guest::{Around, Orders, carry_out, look_at_host};
 use container::OciContainer;
 use ids::Ids;
 use runtime::Runtime;
 use state::State;
+
+pub(crate) use state::claim_ids;
 
 /// What stands around a program in a container of runc.
 const WALLS: &[Protection] = &[
@@ -66,10 +63,7 @@ pub struct OciBackend {
     runtime: Runtime,
     hierarchy: Hierarchy,
     capabilities: Capabilities,
-    profile: Profile,
-    filter_options: FilterOptions,
-    filter: Program,
-    answers: Vec<u8>,
+    orders: Orders,
     /// The runtime's own filter, around the agent and the program.
     seccomp: Value,
     state: State,
@@ -85,60 +79,21 @@ impl OciBackend {
     /// Whether runc can be used here, without starting anything.
     pub fn probe_runc() -> Result<(), BackendError> {
         Runtime::find_runc()?;
-        Self::look_at_host().map(drop)
-    }
-
-    /// What containers need of the host, or what it lacks.
-    fn look_at_host() -> Result<Hierarchy, BackendError> {
-        let refused = |reason: &str| Err(BackendError::Refused(reason.to_owned()));
-        if AGENT.is_empty() {
-            return refused(
-                "this build has no agent for containers: build it where there is a static C library \
-                 (libc.a), for the machine it is built on, or use --isolation native",
-            );
-        }
-        if !rustix::process::geteuid().is_root() || !sandbox_linux::ids::are_available() {
-            return refused("runc needs root here: run as root, or use --isolation native");
-        }
-        let hierarchy = Hierarchy::detect();
-        let enforces = hierarchy.enforces();
-        if !(enforces.memory && enforces.pids && enforces.cpu_quota && enforces.cpu_accounting) {
-            return refused("runc needs cgroups with memory, pids and cpu: use --isolation native");
-        }
-        Ok(hierarchy)
+        look_at_host("runc").map(drop)
     }
 
     fn start(runtime: Runtime) -> Result<Self, BackendError> {
-        let hierarchy = Self::look_at_host()?;
-        let options = FilterOptions {
-            denied: DeniedAction::Notify,
-            affinity: Affinity::Free,
-            network: NetworkKind::None,
-        };
-        let profile = Profile::builtin();
-        let filter = profile
-            .compile(Arch::NATIVE, &options)
-            .map_err(|error| failed("compile the system-call filter", error))?;
+        let hierarchy = look_at_host("runc")?;
+        let orders = Orders::new(DeniedAction::Notify)?;
         let state = State::open(&runtime)?;
         sweep_everywhere();
         hierarchy.sweep();
         let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
-        let ids = state.claim_ids().map_err(|error| failed("claim ids for containers", error))?;
-        let answers = profile.answers(Arch::NATIVE);
-        let seccomp = profile.oci_json(ContainerFilter::AroundAgent, Arch::NATIVE);
+        let ids =
+            claim_ids(&state.name()).map_err(|error| failed("claim ids for containers", error))?;
+        let seccomp = Profile::builtin().oci_json(ContainerFilter::AroundAgent, Arch::NATIVE);
         let ids = Arc::new(ids);
-        Ok(Self {
-            runtime,
-            hierarchy,
-            capabilities,
-            profile,
-            filter_options: options,
-            filter,
-            answers,
-            seccomp,
-            state,
-            ids,
-        })
+        Ok(Self { runtime, hierarchy, capabilities, orders, seccomp, state, ids })
     }
 
     fn check(plan: &StagePlan) -> Result<(), BackendError> {
@@ -159,21 +114,6 @@ impl OciBackend {
             return lacks("directories that are copied when they are written to");
         }
         Ok(())
-    }
-
-    fn name_of(&self, number: u32, arguments: [u64; 6]) -> String {
-        let options = &self.filter_options;
-        match self.profile.verdict(Arch::NATIVE, options, number, arguments) {
-            Verdict::Deny { name, .. } => name.to_owned(),
-            Verdict::Allow => format!("#{number}"),
-        }
-    }
-
-    fn order(&self, plan: &StagePlan) -> Vec<u8> {
-        let none = Fallback { memory: false, pids: false };
-        let rlimits = rlimits::encode(&plan.limits, plan.limits.disk(), none, true);
-        let rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
-        order(plan, &rlimits, self.filter.as_bytes(), &self.answers)
     }
 }
 
@@ -210,10 +150,10 @@ impl Backend for OciBackend {
             container: &container,
             enforced: enforced.collect(),
             start: Start::Cold,
-            name_of: &|number, arguments| self.name_of(number, arguments),
+            name_of: &|number, arguments| self.orders.name_of(number, arguments),
             begun,
         };
-        carry_out(around, channel, plan, &self.order(plan), observer, cancel)
+        carry_out(around, channel, plan, &self.orders.write(plan), observer, cancel)
     }
 }
 

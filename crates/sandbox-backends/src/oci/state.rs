@@ -52,16 +52,8 @@ impl State {
         Ok(Self { directory, shown, number: AtomicU64::new(0) })
     }
 
-    /// Ids for the containers of this process.
-    pub(super) fn claim_ids(&self) -> io::Result<Ids> {
-        let ids = Path::new(PLACE).join(IDS);
-        again_if_gone(|| {
-            open_directory(&ids)?;
-            Ids::claim(&ids, &self.name())
-        })
-    }
-
-    fn name(&self) -> String {
+    /// What everything of this process is called that holds containers.
+    pub(super) fn name(&self) -> String {
         self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
@@ -100,6 +92,17 @@ impl Drop for State {
         // What cannot be removed is removed by the next start.
         let _ = fs::remove_dir_all(&self.directory);
     }
+}
+
+/// Ids for containers, in the name of whoever has them.
+pub(crate) fn claim_ids(name: &str) -> io::Result<Ids> {
+    let ids = Path::new(PLACE).join(IDS);
+    again_if_gone(|| {
+        open_directory(Path::new(PLACE))?;
+        open_directory(&ids)?;
+        Ids::sweep(&ids);
+        Ids::claim(&ids, name)
+    })
 }
 
 /// Whoever is the last to leave removes what is empty, which may be between two steps of somebody who comes.

@@ -53,6 +53,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("quota_per_key", "100"),
     text("isolations", "native"),
     found("isolation_order", |_| Some(isolation_order())),
+    text("docker_host", ""),
     text("packages", "on"),
     text("environments_per_key", "20"),
     text("workspace_size", "256M"),

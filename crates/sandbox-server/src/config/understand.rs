@@ -44,6 +44,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         workspaces_per_key: settled.read("workspaces_per_key", number)?,
         isolations: settled.read("isolations", Isolation::parse_list)?,
         isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
+        docker_host: settled.read("docker_host", docker_host)?,
         packages: settled.read("packages", packages)?,
         environments_per_key: settled.read("environments_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,
@@ -156,6 +157,12 @@ fn origins(text: &str) -> Result<Vec<String>, String> {
         }
     };
     origins.map(check).collect()
+}
+
+/// Where the Docker Engine is, if not at its usual place.
+#[expect(clippy::unnecessary_wraps, reason = "what can be wrong with it, its isolation says")]
+fn docker_host(text: &str) -> Result<Option<String>, String> {
+    Ok((!text.is_empty()).then(|| text.to_owned()))
 }
 
 fn packages(text: &str) -> Result<Packages, String> {

@@ -1,0 +1,212 @@
+//! One container of the Engine's, from its creation to its removal.
+
+use std::time::{Duration, Instant};
+
+use bollard::errors::Error;
+use bollard::query_parameters::{
+    AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
+    StartContainerOptions,
+};
+use sandbox_core::{BackendError, Limits, NetworkPolicy, StagePlan, Tree};
+use sandbox_linux::cgroup::{Cgroup, CgroupLimits};
+use sandbox_linux::empty_network;
+use sandbox_linux::guest::frame::to_supervisor;
+use sandbox_linux::restrict::restrict;
+
+use super::description::Description;
+use super::engine::Engine;
+use super::{Docker, failed};
+use crate::guest::{Channel, Container, Heard};
+use crate::oci::ids::Range;
+
+/// A container that has not begun by then never will.
+const START_TIME: Duration = Duration::from_mins(1);
+/// How long the Engine may take to remove one that has ended.
+const END_TIME: Duration = Duration::from_secs(30);
+/// What our cgroup is called. A program can see the name.
+const OURS: &str = "program";
+/// The agent is counted too.
+const OWN_PROCESSES: u64 = 1;
+
+/// What a container is made for: nothing of it can be changed once it is there.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Purpose {
+    pub(super) limits: Limits,
+    pub(super) network: NetworkPolicy,
+    pub(super) trees: Vec<Tree>,
+}
+
+impl Purpose {
+    pub(super) fn of(plan: &StagePlan) -> Self {
+        Self { limits: plan.limits.clone(), network: plan.network, trees: plan.trees.clone() }
+    }
+}
+
+/// A container in which an agent waits for its order.
+pub(super) struct DockerContainer {
+    docker: std::sync::Arc<Docker>,
+    id: String,
+    agent: u32,
+    /// Holds the one below it, whose name tells nothing.
+    around: Option<Box<dyn Cgroup>>,
+    cgroup: Option<Box<dyn Cgroup>>,
+    channel: Option<Channel>,
+    _ids: Range,
+}
+
+impl DockerContainer {
+    /// Has the Engine make and start one, and waits until its agent is ready.
+    pub(super) fn start(
+        docker: &std::sync::Arc<Docker>,
+        purpose: &Purpose,
+    ) -> Result<Self, BackendError> {
+        let ids = docker.state.ids.take();
+        let ids = ids.ok_or_else(|| failed("start a container", "there are too many of them"))?;
+        let lists = docker.state.lists_with(ids.first);
+        let description = Description {
+            image: &docker.image.name,
+            limits: &purpose.limits,
+            trees: &purpose.trees,
+            agent: &docker.state.agent(),
+            lists: &lists.map_err(|error| failed("list the users of a container", error))?,
+            shown: &docker.image.shown,
+            user: ids.first,
+            owner: &docker.state.owner(),
+            filter: &docker.filter,
+        };
+        let body = description.write();
+        let client = docker.engine.docker.clone();
+        let made = docker.engine.wait("make a container", async move {
+            client.create_container(None::<CreateContainerOptions>, body).await
+        })?;
+        let mut container = Self {
+            docker: std::sync::Arc::clone(docker),
+            id: made.id,
+            agent: 0,
+            around: None,
+            cgroup: None,
+            channel: None,
+            _ids: ids,
+        };
+        // From here on dropping it cleans up.
+        container.begin(purpose)?;
+        Ok(container)
+    }
+
+    fn begin(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
+        let engine = &self.docker.engine;
+        let (client, id) = (engine.docker.clone(), self.id.clone());
+        let streams = engine.wait("attach to the container", async move {
+            let all = AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true);
+            client.attach_container(&id, Some(all.build())).await
+        })?;
+        let bridged =
+            engine.bridge(streams).and_then(|(input, output)| Channel::new(input, output));
+        let mut channel = bridged.map_err(|error| failed("talk to the agent", error))?;
+        let (client, id) = (engine.docker.clone(), self.id.clone());
+        let details = engine.wait("start the container", async move {
+            client.start_container(&id, None::<StartContainerOptions>).await?;
+            client.inspect_container(&id, None).await
+        })?;
+        match channel.wait(START_TIME) {
+            Ok(Heard::Message(to_supervisor::READY, _)) => {}
+            Ok(_) => return Err(failed("start the container", "its agent is not ours")),
+            Err(error) => return Err(failed("wait for the container", error)),
+        }
+        let agent = details.state.and_then(|state| state.pid).and_then(|pid| pid.try_into().ok());
+        self.agent = agent.filter(|agent| *agent > 0).ok_or_else(|| {
+            failed(
+                "find the container's process",
+                "the Engine does not tell, or is not on this host",
+            )
+        })?;
+        if purpose.network == NetworkPolicy::None {
+            // The runtime brought the loopback interface up.
+            let silenced = empty_network::silence(self.agent);
+            silenced.map_err(|error| failed("take the network down", error))?;
+        }
+        let restricted = restrict(self.agent);
+        restricted.map_err(|error| failed("restrict what the container shows", error))?;
+        self.admit(&purpose.limits)?;
+        self.channel = Some(channel);
+        Ok(())
+    }
+
+    /// Puts the agent, which is the only process there, where we limit and count. The Engine removes its own cgroup as
+    /// soon as a container ends, before we could read why it did.
+    fn admit(&mut self, limits: &Limits) -> Result<(), BackendError> {
+        let around = self.docker.hierarchy.create();
+        let around = around.map_err(|error| failed("make a cgroup", error))?;
+        let made = around.make_child(OURS);
+        self.around = Some(around);
+        let cgroup = self.cgroup.insert(made.map_err(|error| failed("make a cgroup", error))?);
+        let limited = cgroup.set_limits(&CgroupLimits {
+            memory_bytes: Some(limits.memory().as_u64()),
+            pids: Some(u64::from(limits.pids()) + OWN_PROCESSES),
+            cpu_millis: Some(limits.cpu_millis()),
+        });
+        limited.map_err(|error| failed("set the limits of the container", error))?;
+        let entry = cgroup.entry().map_err(|error| failed("open the cgroup", error))?;
+        let admitted = entry.admit(self.agent);
+        admitted.map_err(|error| failed("put the container into its cgroup", error))
+    }
+
+    /// The way to the agent. It is given once.
+    pub(super) fn take_channel(&mut self) -> Result<Channel, BackendError> {
+        self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))
+    }
+}
+
+/// Has the Engine remove a container, and waits until it is gone.
+pub(super) fn remove(engine: &Engine, id: &str) -> Result<(), Error> {
+    let deadline = Instant::now() + END_TIME;
+    loop {
+        let (client, name) = (engine.docker.clone(), id.to_owned());
+        let removed = engine.ask(async move {
+            let all = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+            client.remove_container(&name, Some(all)).await
+        });
+        match removed {
+            Err(Error::DockerResponseServerError { status_code: 404, .. }) => return Ok(()),
+            // It is being removed because it ended, or it is gone now, which the next question tells.
+            Ok(()) | Err(Error::DockerResponseServerError { status_code: 409, .. })
+                if Instant::now() < deadline =>
+            {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            other => return other,
+        }
+    }
+}
+
+impl Container for DockerContainer {
+    fn cgroup(&self) -> &dyn Cgroup {
+        self.cgroup.as_deref().expect("it is there until the container is dropped")
+    }
+
+    fn kill(&self) {
+        // The kernel cannot refuse it to whoever made the cgroup.
+        let _ = self.cgroup().kill();
+    }
+
+    fn agent(&self) -> Option<u32> {
+        Some(self.agent)
+    }
+
+    fn own_processes(&self) -> Option<u64> {
+        Some(OWN_PROCESSES)
+    }
+}
+
+impl Drop for DockerContainer {
+    /// Nothing of it is left, whatever it was at.
+    fn drop(&mut self) {
+        drop(self.channel.take());
+        for cgroup in [self.cgroup.take(), self.around.take()].into_iter().flatten() {
+            let _ = cgroup.kill();
+            let _ = cgroup.dissolve();
+        }
+        // What cannot be removed is removed by the next start.
+        let _ = remove(&self.docker.engine, &self.id);
+    }
+}

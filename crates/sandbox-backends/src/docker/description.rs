@@ -1,0 +1,129 @@
+//! The description of a container, as the Engine has it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use bollard::models::{
+    ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount,
+    MountBindOptions, MountBindOptionsPropagationEnum, MountType,
+};
+use sandbox_core::{Limits, Tree};
+
+/// Where the agent is inside.
+const AGENT_INSIDE: &str = "/etc/sandbox-agent";
+/// As in the native walls: our own directories must not count against the program.
+const OWN_INODES: u64 = 9;
+/// Who left a container behind is told by this.
+pub(super) const OWNER_LABEL: &str = "run.sandbox.owner";
+
+/// The Engine's limits stand around ours, which are exact. The runtime that starts a container does so inside them, and
+/// needs some memory and threads.
+const SPARE_MEMORY: u64 = 64 << 20;
+const SPARE_PROCESSES: i64 = 64;
+
+/// What the runtime itself looks at in there stays to be seen when the rest of it is hidden.
+const MASKED: &[&str] = &["/proc/sys", "/sys"];
+
+/// What a container is made of.
+pub(super) struct Description<'a> {
+    pub(super) image: &'a str,
+    pub(super) limits: &'a Limits,
+    pub(super) trees: &'a [Tree],
+    pub(super) agent: &'a Path,
+    /// Holds lists of users, groups and hosts.
+    pub(super) lists: &'a Path,
+    /// Host paths shown at the same place.
+    pub(super) shown: &'a [PathBuf],
+    /// The program's user and group.
+    pub(super) user: u32,
+    pub(super) owner: &'a str,
+    /// The system-call filter that stands around the agent's own.
+    pub(super) filter: &'a str,
+}
+
+impl Description<'_> {
+    pub(super) fn write(&self) -> ContainerCreateBody {
+        let text = |text: &str| Some(text.to_owned());
+        ContainerCreateBody {
+            image: text(self.image),
+            hostname: text("sandbox"),
+            user: Some(format!("{0}:{0}", self.user)),
+            entrypoint: Some(vec![AGENT_INSIDE.to_owned()]),
+            // What an image says is replaced, as its entry point is.
+            cmd: Some(Vec::new()),
+            env: Some(vec!["PATH=/usr/bin:/bin".to_owned()]),
+            working_dir: text("/"),
+            attach_stdin: Some(true),
+            attach_stdout: Some(true),
+            attach_stderr: Some(false),
+            open_stdin: Some(true),
+            // When we are gone the agent's input ends, and the container with it.
+            stdin_once: Some(true),
+            network_disabled: Some(true),
+            labels: Some(HashMap::from([(OWNER_LABEL.to_owned(), self.owner.to_owned())])),
+            host_config: Some(self.host_config()),
+            ..ContainerCreateBody::default()
+        }
+    }
+
+    fn host_config(&self) -> HostConfig {
+        let limits = self.limits;
+        let memory = i64::try_from(limits.memory().as_u64() + SPARE_MEMORY).unwrap_or(i64::MAX);
+        let list = |items: &[&str]| Some(items.iter().map(|&item| item.to_owned()).collect());
+        let filter = format!("seccomp={}", self.filter);
+        HostConfig {
+            network_mode: Some("none".to_owned()),
+            memory: Some(memory),
+            // The same: no swap besides.
+            memory_swap: Some(memory),
+            nano_cpus: Some(i64::from(limits.cpu_millis()) * 1_000_000),
+            pids_limit: Some(i64::from(limits.pids()) + SPARE_PROCESSES),
+            readonly_rootfs: Some(true),
+            tmpfs: Some(self.file_systems()),
+            mounts: Some(self.mounts()),
+            cap_drop: list(&["ALL"]),
+            security_opt: Some(vec!["no-new-privileges".to_owned(), filter]),
+            masked_paths: list(MASKED),
+            readonly_paths: list(&[]),
+            // The one that there is below `tmpfs` has the size of the disk limit.
+            ipc_mode: Some("none".to_owned()),
+            cgroupns_mode: Some(HostConfigCgroupnsModeEnum::PRIVATE),
+            log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
+            // The agent is process 1.
+            init: Some(false),
+            // Also if we are gone by then.
+            auto_remove: Some(true),
+            ..HostConfig::default()
+        }
+    }
+
+    fn file_systems(&self) -> HashMap<String, String> {
+        let (bytes, inodes) = (self.limits.disk().as_u64(), self.limits.inodes() + OWN_INODES);
+        let sized = format!("rw,exec,nosuid,nodev,size={bytes},nr_inodes={inodes}");
+        let owned = format!("{sized},mode=755,uid={0},gid={0}", self.user);
+        let shared = format!("{sized},mode=1777");
+        let places = [("/work", owned), ("/tmp", shared.clone()), ("/dev/shm", shared)];
+        places.into_iter().map(|(place, options)| (place.to_owned(), options)).collect()
+    }
+
+    fn mounts(&self) -> Vec<Mount> {
+        let shown = |host: &Path, inside: &Path| Mount {
+            typ: Some(MountType::BIND),
+            source: Some(host.display().to_string()),
+            target: Some(inside.display().to_string()),
+            read_only: Some(true),
+            bind_options: Some(MountBindOptions {
+                propagation: Some(MountBindOptionsPropagationEnum::RPRIVATE),
+                ..MountBindOptions::default()
+            }),
+            ..Mount::default()
+        };
+        let same = self.shown.iter().map(|path| shown(path, path));
+        let trees = self.trees.iter().map(|tree| shown(&tree.host, &tree.inside));
+        // What an image has there, or the Engine puts there, is for other users and another network.
+        let lists = ["passwd", "group", "hosts"];
+        let lists = lists.map(|name| shown(&self.lists.join(name), &Path::new("/etc").join(name)));
+        let agent = shown(self.agent, Path::new(AGENT_INSIDE));
+        same.chain(trees).chain(lists).chain([agent]).collect()
+    }
+}

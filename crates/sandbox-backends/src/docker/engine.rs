@@ -1,0 +1,151 @@
+//! The Engine's API, for callers who wait.
+//!
+//! Its client is asynchronous. It gets a thread of its own, so that whoever calls need not know, and may itself be part
+//! of a runtime of that kind.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::mpsc;
+
+use bollard::container::{AttachContainerResults, LogOutput};
+use bollard::errors::Error;
+use bollard::{API_DEFAULT_VERSION, Docker};
+use futures_util::StreamExt as _;
+use rustix::pipe::{PipeFlags, pipe_with};
+use sandbox_core::BackendError;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::unix::pipe;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::failed;
+
+/// Where the Engine listens unless somebody says otherwise.
+pub(super) const USUAL_HOST: &str = "unix:///var/run/docker.sock";
+/// In seconds. A machine may be busy; an Engine that says nothing for so long hangs.
+const PATIENCE: u64 = 60;
+const PIECE: usize = 64 * 1024;
+
+/// The way to an Engine.
+pub(super) struct Engine {
+    pub(super) docker: Docker,
+    /// There until the end.
+    runtime: Option<Runtime>,
+}
+
+impl Engine {
+    /// Connects, and asks which version both understand. The reason why that failed is for people.
+    pub(super) fn connect(host: &str) -> Result<Self, BackendError> {
+        let Some(socket) = host.strip_prefix("unix://") else {
+            let reason = format!(
+                "the Docker Engine at {host} is not on this host: set DOCKER_HOST to its socket \
+                 (unix:///PATH), or use --isolation native"
+            );
+            return Err(BackendError::Refused(reason));
+        };
+        let refused = |error: &dyn std::fmt::Display| {
+            BackendError::Refused(format!(
+                "there is no Docker Engine at {socket} ({error}): install and start one \
+                 ('apt-get install docker.io' on Debian), set DOCKER_HOST, or use --isolation native"
+            ))
+        };
+        if !Path::new(socket).exists() {
+            return Err(refused(&"no such socket"));
+        }
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("sandbox-docker")
+            .enable_all()
+            .build()
+            .map_err(|error| failed("start a thread for the Docker Engine", error))?;
+        let docker = Docker::connect_with_unix(socket, PATIENCE, API_DEFAULT_VERSION);
+        let docker = docker.map_err(|error| refused(&error))?;
+        let docker = wait_on(&runtime, docker.negotiate_version());
+        let docker = docker.map_err(|error| refused(&error))?.map_err(|error| refused(&error))?;
+        Ok(Self { docker, runtime: Some(runtime) })
+    }
+
+    /// Waits for what the Engine says.
+    pub(super) fn wait<T, F>(&self, step: &str, call: F) -> Result<T, BackendError>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        self.ask(call).map_err(|error| failed(step, error))
+    }
+
+    /// The same, for callers who know what to make of a refusal.
+    pub(super) fn ask<T, F>(&self, call: F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        let runtime = self.runtime.as_ref().expect("it is there until the end");
+        wait_on(runtime, call).map_err(|error| Error::IOError { err: error })?
+    }
+
+    /// Passes on what goes to and comes from a container, until it ends or we let go of the two.
+    pub(super) fn bridge(&self, streams: AttachContainerResults) -> io::Result<(OwnedFd, OwnedFd)> {
+        let runtime = self.runtime.as_ref().expect("it is there until the end");
+        let (from_us, input) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        let (output, to_us) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        // Ours waits when the container does not read.
+        rustix::io::ioctl_fionbio(&input, false)?;
+        let _inside = runtime.enter();
+        let (from_us, to_us) =
+            (pipe::Receiver::from_owned_fd(from_us)?, pipe::Sender::from_owned_fd(to_us)?);
+        let AttachContainerResults { output: said, input: heard } = streams;
+        runtime.spawn(pass_in(from_us, heard));
+        runtime.spawn(pass_out(said, to_us));
+        Ok((input, output))
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Nothing that it still does is needed, and we may be where nobody may wait.
+            runtime.shutdown_background();
+        }
+    }
+}
+
+fn wait_on<T: Send + 'static>(
+    runtime: &Runtime,
+    call: impl Future<Output = T> + Send + 'static,
+) -> io::Result<T> {
+    let (answer, answered) = mpsc::sync_channel(1);
+    runtime.spawn(async move {
+        // Whoever asked waits below.
+        let _ = answer.send(call.await);
+    });
+    answered.recv().map_err(|_| io::Error::other("the Engine's client broke off"))
+}
+
+async fn pass_in(
+    mut from: pipe::Receiver,
+    mut to: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>>,
+) {
+    let mut piece = vec![0; PIECE];
+    while let Ok(count @ 1..) = from.read(&mut piece).await {
+        if to.write_all(&piece[..count]).await.is_err() || to.flush().await.is_err() {
+            return;
+        }
+    }
+    // The agent ends when its input does.
+    let _ = to.shutdown().await;
+}
+
+async fn pass_out(
+    mut from: std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<LogOutput, Error>> + Send>>,
+    mut to: pipe::Sender,
+) {
+    while let Some(Ok(said)) = from.next().await {
+        // The agent has no second stream. Whatever a runtime says there is not the agent's.
+        let LogOutput::StdOut { message } = said else { continue };
+        if to.write_all(&message).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Containers of a Docker Engine that runs on this host.
+//!
+//! The Engine starts a container in which our agent is process 1 and waits for its order; we attach to it. Its root is an
+//! image with nothing but places in it, onto which the host's own toolchains are mounted, as the native backend shows
+//! them. The Engine's limits stand around a cgroup of ours, which is exact, and in which we count.
+
+mod container;
+mod description;
+mod engine;
+mod image;
+mod state;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bollard::query_parameters::ListContainersOptionsBuilder;
+use sandbox_core::{
+    Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
+    Protection, StageOutcome, StagePlan, Start,
+};
+use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
+use sandbox_linux::seccomp::{ContainerFilter, DeniedAction, Profile};
+
+use crate::failed;
+use crate::guest::{Around, Orders, carry_out, look_at_host};
+use container::{DockerContainer, Purpose};
+use description::OWNER_LABEL;
+use engine::Engine;
+use image::BaseImage;
+use state::State;
+
+/// What stands around a program in a container of Docker.
+const WALLS: &[Protection] = &[
+    Protection::MountNamespace,
+    Protection::PidNamespace,
+    Protection::NetNamespace,
+    Protection::IpcNamespace,
+    Protection::UtsNamespace,
+    Protection::CgroupNamespace,
+    Protection::FreshRoot,
+    Protection::PrivateProc,
+    Protection::Session,
+    Protection::Keyring,
+    Protection::Capabilities,
+    Protection::NoNewPrivs,
+    Protection::Seccomp,
+    Protection::Rlimits,
+    Protection::ClosedDescriptors,
+    Protection::Memory,
+    Protection::Pids,
+    Protection::Cpu,
+    Protection::CpuTime,
+    Protection::WallTime,
+    Protection::Disk,
+    Protection::Output,
+    Protection::OpenFiles,
+];
+
+/// How to find the Engine.
+#[derive(Clone, Debug, Default)]
+pub struct DockerOptions {
+    /// Where it listens: `unix:///PATH`. Its usual place if nothing is said.
+    pub host: Option<String>,
+}
+
+/// A backend that has its walls built by a Docker Engine.
+pub struct DockerBackend {
+    docker: Arc<Docker>,
+    capabilities: Capabilities,
+    orders: Orders,
+}
+
+/// What containers are made of.
+struct Docker {
+    engine: Engine,
+    hierarchy: Hierarchy,
+    image: BaseImage,
+    state: State,
+    filter: String,
+}
+
+impl DockerBackend {
+    /// Whether an Engine can be used here, without starting anything.
+    pub fn probe(options: &DockerOptions) -> Result<(), BackendError> {
+        Self::look_at_host(options).map(drop)
+    }
+
+    /// What containers need of the host, or what it lacks. The reason is for people.
+    fn look_at_host(options: &DockerOptions) -> Result<(Hierarchy, Engine), BackendError> {
+        let hierarchy = look_at_host("docker")?;
+        let engine = Engine::connect(options.host.as_deref().unwrap_or(engine::USUAL_HOST))?;
+        Ok((hierarchy, engine))
+    }
+
+    /// Looks for the Engine, and clears what an earlier crash left.
+    pub fn start(options: &DockerOptions) -> Result<Self, BackendError> {
+        let (hierarchy, engine) = Self::look_at_host(options)?;
+        sweep(&engine)?;
+        // Now that nobody is in them.
+        sweep_everywhere();
+        hierarchy.sweep();
+        let state = State::open()?;
+        let image = BaseImage::import(&engine, &state.directory)?;
+        let orders = Orders::new(DeniedAction::Notify)?;
+        let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
+        let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
+        let docker = Arc::new(Docker { engine, hierarchy, image, state, filter });
+        Ok(Self { docker, capabilities, orders })
+    }
+
+    fn check(plan: &StagePlan) -> Result<(), BackendError> {
+        let lacks = |what: &str| {
+            let reason = format!("containers of docker have no {what} yet: use --isolation native");
+            Err(BackendError::Refused(reason))
+        };
+        if plan.workspace.is_some() {
+            return lacks("workspaces");
+        }
+        if !plan.volumes.is_empty() {
+            return lacks("volumes");
+        }
+        if plan.gate.is_some() {
+            return lacks("way to fetch packages");
+        }
+        if plan.trees.iter().any(|tree| tree.copy_on_write) {
+            return lacks("directories that are copied when they are written to");
+        }
+        Ok(())
+    }
+}
+
+impl Backend for DockerBackend {
+    fn isolation(&self) -> Isolation {
+        Isolation::Docker
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn run(
+        &self,
+        plan: &StagePlan,
+        observer: &mut dyn Observer,
+        cancel: &CancelToken,
+    ) -> Result<StageOutcome, BackendError> {
+        let begun = Instant::now();
+        Self::check(plan)?;
+        let mut container = DockerContainer::start(&self.docker, &Purpose::of(plan))?;
+        let channel = container.take_channel()?;
+        let has_cpu_limit = plan.limits.cpu_time().is_some();
+        let enforced = WALLS.iter().copied();
+        let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
+        let around = Around {
+            container: &container,
+            enforced: enforced.collect(),
+            start: Start::Cold,
+            name_of: &|number, arguments| self.orders.name_of(number, arguments),
+            begun,
+        };
+        carry_out(around, channel, plan, &self.orders.write(plan), observer, cancel)
+    }
+}
+
+/// Removes the containers of processes that are gone.
+fn sweep(engine: &Engine) -> Result<(), BackendError> {
+    let client = engine.docker.clone();
+    let found = engine.wait("list containers", async move {
+        let ours = HashMap::from([("label", vec![OWNER_LABEL])]);
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&ours).build();
+        client.list_containers(Some(options)).await
+    })?;
+    for container in found {
+        let owner = container.labels.unwrap_or_default().remove(OWNER_LABEL).unwrap_or_default();
+        if let Some(id) = container.id.filter(|_| Hierarchy::is_left_by_the_dead(&owner)) {
+            container::remove(engine, &id).map_err(|error| failed("remove a container", error))?;
+        }
+    }
+    Ok(())
+}
+
+fn missing() -> Vec<MissingProtection> {
+    let lacks = |protection, reason: &str| MissingProtection {
+        protection,
+        reason: reason.to_owned(),
+        remedy: "use --isolation native".to_owned(),
+    };
+    vec![
+        lacks(Protection::UserNamespace, "the Engine maps no ids of a container's own"),
+        lacks(Protection::TimeNamespace, "the Engine makes no time namespaces"),
+        lacks(Protection::Landlock, "the agent sets no rules of Landlock"),
+    ]
+}

@@ -1,0 +1,96 @@
+//! What lies on the host while containers of this process run: their agent, and who their users are.
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sandbox_core::BackendError;
+use sandbox_linux::cgroup::Hierarchy;
+use sandbox_linux::guest::AGENT;
+
+use crate::failed;
+use crate::oci::ids::Ids;
+
+/// Gone with the next start of the machine, as containers are.
+const PLACE: &str = "/run/sandbox-run-docker";
+
+/// The directory of this process.
+pub(super) struct State {
+    pub(super) directory: PathBuf,
+    pub(super) ids: Arc<Ids>,
+}
+
+impl State {
+    pub(super) fn open() -> Result<Self, BackendError> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let opened = || -> io::Result<Self> {
+            sweep();
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let prefix = Hierarchy::own_prefix().map_err(io::Error::other)?;
+            let name = format!("{prefix}{number}");
+            DirBuilder::new().mode(0o711).recursive(true).create(PLACE)?;
+            let directory = Path::new(PLACE).join(&name);
+            DirBuilder::new().mode(0o711).create(&directory)?;
+            write(&directory.join("agent"), AGENT, 0o755)?;
+            let ids = Arc::new(crate::oci::claim_ids(&name)?);
+            Ok(Self { directory, ids })
+        };
+        opened().map_err(|error| failed("make a directory for containers", error))
+    }
+
+    /// Whose containers these are.
+    pub(super) fn owner(&self) -> String {
+        self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    pub(super) fn agent(&self) -> PathBuf {
+        self.directory.join("agent")
+    }
+
+    /// Lists of users and groups in which the program's user has its usual name, as `passwd` and `group`, and of `hosts`.
+    pub(super) fn lists_with(&self, user: u32) -> io::Result<PathBuf> {
+        let lists = self.directory.join(format!("user-{user}"));
+        if lists.exists() {
+            return Ok(lists);
+        }
+        DirBuilder::new().mode(0o711).create(&lists)?;
+        let users = format!(
+            "root:x:0:0:root:/:/usr/sbin/nologin\n\
+             sandbox:x:{user}:{user}:sandbox:/tmp:/bin/sh\n\
+             nobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+        );
+        write(&lists.join("passwd"), users.as_bytes(), 0o644)?;
+        let groups = format!("root:x:0:\nsandbox:x:{user}:\nnogroup:x:65534:\n");
+        write(&lists.join("group"), groups.as_bytes(), 0o644)?;
+        let hosts = "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n";
+        write(&lists.join("hosts"), hosts.as_bytes(), 0o644)?;
+        Ok(lists)
+    }
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        // What cannot be removed is removed by the next start.
+        let _ = fs::remove_dir_all(&self.directory);
+        let _ = fs::remove_dir(PLACE);
+    }
+}
+
+/// Whatever our file mode mask is.
+fn write(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(contents)?;
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+/// Removes what processes left that are gone.
+fn sweep() {
+    for entry in fs::read_dir(PLACE).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(Hierarchy::is_left_by_the_dead) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}

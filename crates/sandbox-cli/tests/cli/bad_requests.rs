@@ -90,8 +90,8 @@ fn a_value_needs_a_key() {
 
 #[test]
 fn walls_of_another_build_are_refused_as_such() {
-    let answer = call(&["--isolation", "docker", "-l", "python", "-c", "1"]);
-    answer.is_refused_with(&["docker", "not available in this build"]);
+    let answer = call(&["--isolation", "firecracker", "-l", "python", "-c", "1"]);
+    answer.is_refused_with(&["firecracker", "not available in this build"]);
 }
 
 #[test]

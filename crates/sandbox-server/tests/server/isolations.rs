@@ -118,6 +118,10 @@ fn isolations_that_make_no_sense_are_refused_at_the_start() {
     for (settings, parts) in [
         (&[("SANDBOXD_ISOLATIONS", "")][..], ["isolations", "at least one must be named"]),
         (&[("SANDBOXD_ISOLATIONS", "native,magic")], ["'magic'", "native"]),
+        (
+            &[("SANDBOXD_ISOLATIONS", "docker"), ("SANDBOXD_DOCKER_HOST", "unix:///nonexistent")],
+            ["with the isolation docker", "/nonexistent"],
+        ),
         (&[("SANDBOXD_ISOLATION_ORDER", "runc")], ["isolation_order names none", "native"]),
     ] {
         let said = refusal(data.path(), settings);

@@ -14,6 +14,8 @@ pub enum Isolation {
     Native,
     /// The container runtime runc.
     Runc,
+    /// gVisor, a kernel of its own in user space.
+    Gvisor,
 }
 
 impl fmt::Display for Isolation {
@@ -21,6 +23,7 @@ impl fmt::Display for Isolation {
         match self {
             Self::Native => f.write_str("native"),
             Self::Runc => f.write_str("runc"),
+            Self::Gvisor => f.write_str("gvisor"),
         }
     }
 }
@@ -32,8 +35,9 @@ impl FromStr for Isolation {
         match text {
             "native" => Ok(Self::Native),
             "runc" => Ok(Self::Runc),
+            "gvisor" => Ok(Self::Gvisor),
             _ => Err(format!(
-                "'{text}' is not an isolation this build offers: it offers native and runc"
+                "'{text}' is not an isolation this build offers: it offers native, runc and gvisor"
             )),
         }
     }

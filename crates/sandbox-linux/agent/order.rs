@@ -15,7 +15,8 @@ pub(crate) struct Order {
     pub(crate) files: Vec<PlacedFile>,
     rlimits: Vec<(u64, u64)>,
     filter: Vec<u8>,
-    answers: Answers,
+    /// None if the filter itself answers.
+    answers: Option<Answers>,
 }
 
 /// A file that is there at the start.
@@ -42,12 +43,15 @@ impl Order {
             })?,
             rlimits: unpacker.list(|unpacker| Some((unpacker.number()?, unpacker.number()?)))?,
             filter: unpacker.bytes()?.to_vec(),
-            answers: Answers::read(unpacker.bytes()?)?,
+            answers: match unpacker.bytes()? {
+                [] => None,
+                answers => Some(Answers::read(answers)?),
+            },
         })
     }
 
-    /// The program, and how its denied calls are answered.
-    pub(crate) fn into_program(self) -> (Program, Answers) {
+    /// The program, and how its denied calls are answered, unless its filter does that.
+    pub(crate) fn into_program(self) -> (Program, Option<Answers>) {
         let path = self.argv.first().cloned().unwrap_or_default();
         let directory = match self.directory.as_str() {
             "" => WORK.to_owned(),
@@ -61,6 +65,7 @@ impl Order {
             directory: CString::new(directory).unwrap_or_default(),
             rlimits: self.rlimits,
             filter: self.filter,
+            has_listener: self.answers.is_some(),
         };
         (program, self.answers)
     }

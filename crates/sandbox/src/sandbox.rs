@@ -292,6 +292,7 @@ fn start_backend(
     Ok(match isolation {
         Isolation::Native => Box::new(NativeBackend::start(native)?),
         Isolation::Runc => Box::new(OciBackend::runc()?),
+        Isolation::Gvisor => Box::new(OciBackend::gvisor()?),
         other => {
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));
         }

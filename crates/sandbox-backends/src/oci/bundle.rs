@@ -25,6 +25,8 @@ pub(super) struct Description<'a> {
     pub(super) network: Option<&'a Path>,
     /// The runtime's name for its cgroup.
     pub(super) cgroup: &'a str,
+    /// Resource limits that the agent cannot set.
+    pub(super) rlimits: &'a [Value],
 }
 
 impl Description<'_> {
@@ -54,6 +56,7 @@ impl Description<'_> {
                 "env": ["PATH=/usr/bin:/bin"],
                 "cwd": "/",
                 "noNewPrivileges": true,
+                "rlimits": self.rlimits,
                 "capabilities": {
                     "bounding": [], "effective": [], "inheritable": [], "permitted": [], "ambient": [],
                 },
@@ -79,11 +82,10 @@ impl Description<'_> {
     fn mounts(&self) -> Vec<Value> {
         let limits = &self.plan.limits;
         let (bytes, inodes) = (limits.disk().as_u64(), limits.inodes() + OWN_INODES);
-        let tmpfs = |place: &str, more: String| {
-            json!({
-                "destination": place, "type": "tmpfs", "source": "tmpfs",
-                "options": ["nosuid", "nodev", format!("size={bytes}"), format!("nr_inodes={inodes}"), more],
-            })
+        let (size, files) = (format!("size={bytes}"), format!("nr_inodes={inodes}"));
+        let tmpfs = |place: &str, more: &[&str]| {
+            let options = [&["nosuid", "nodev", &*size, &*files], more].concat();
+            json!({"destination": place, "type": "tmpfs", "source": "tmpfs", "options": options})
         };
         let shown = |host: &Path, inside: &Path| {
             json!({
@@ -104,14 +106,14 @@ impl Description<'_> {
                 "destination": "/dev/pts", "type": "devpts", "source": "devpts",
                 "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "max=16"],
             }),
-            tmpfs("/dev/shm", "mode=1777".to_owned()),
-            tmpfs("/tmp", "mode=1777".to_owned()),
+            tmpfs("/dev/shm", &["mode=1777"]),
+            tmpfs("/tmp", &["mode=1777"]),
         ];
         mounts.extend(self.shown.iter().map(|path| shown(path, path)));
         mounts.extend(self.plan.trees.iter().map(|tree| shown(&tree.host, &tree.inside)));
         mounts.push(shown(self.agent, Path::new(AGENT_INSIDE)));
-        let owner = format!("mode=755,uid={USER},gid={USER}");
-        mounts.push(tmpfs("/work", owner));
+        let (user, group) = (format!("uid={USER}"), format!("gid={USER}"));
+        mounts.push(tmpfs("/work", &["mode=755", &user, &group]));
         mounts
     }
 }

@@ -14,6 +14,7 @@ use sandbox_linux::guest::frame::to_supervisor;
 
 use super::bundle::Description;
 use super::ids::{Ids, Range};
+use super::kind::Kind;
 use super::runtime::Runtime;
 use super::state::State;
 use crate::failed;
@@ -27,11 +28,21 @@ const END_TIME: Duration = Duration::from_secs(10);
 /// see the second name.
 const OF_RUNTIME: &str = "start";
 const OURS: &str = "program";
-/// The agent is counted too.
-const OWN_PROCESSES: u64 = 1;
+
+/// What containers are built with.
+#[derive(Clone, Copy)]
+pub(super) struct Parts<'a> {
+    pub(super) runtime: &'a Runtime,
+    /// In which of the runtime's ways.
+    pub(super) way: &'static str,
+    pub(super) hierarchy: &'a Hierarchy,
+    pub(super) state: &'a State,
+    pub(super) ids: &'a Arc<Ids>,
+}
 
 pub(super) struct OciContainer<'a> {
     runtime: &'a Runtime,
+    way: &'static str,
     state: &'a State,
     bundle: PathBuf,
     name: String,
@@ -39,6 +50,8 @@ pub(super) struct OciContainer<'a> {
     around: Option<Box<dyn Cgroup>>,
     cgroup: Option<Box<dyn Cgroup>>,
     limits: CgroupLimits,
+    /// Memory that the runtime takes in our cgroup.
+    own_memory: u64,
     child: Option<Child>,
     channel: Option<Channel>,
     complaints: Option<ChildStderr>,
@@ -50,32 +63,25 @@ pub(super) struct OciContainer<'a> {
 
 impl<'a> OciContainer<'a> {
     /// Has the runtime start it.
-    pub(super) fn start(
-        runtime: &'a Runtime,
-        hierarchy: &Hierarchy,
-        state: &'a State,
-        ids: &Arc<Ids>,
-        plan: &StagePlan,
-    ) -> Result<Self, BackendError> {
+    pub(super) fn start(parts: Parts<'a>, plan: &StagePlan) -> Result<Self, BackendError> {
+        let Parts { runtime, way, hierarchy, state, ids } = parts;
         let ids =
             ids.take().ok_or_else(|| failed("start a container", "there are too many of them"))?;
         let around = hierarchy.create().map_err(|error| failed("make a cgroup", error))?;
         let cgroup = around.make_child(OURS).map_err(|error| failed("make a cgroup", error))?;
-        let limits = CgroupLimits {
-            memory_bytes: Some(plan.limits.memory().as_u64()),
-            pids: Some(u64::from(plan.limits.pids()) + OWN_PROCESSES),
-            cpu_millis: Some(plan.limits.cpu_millis()),
-        };
+        let limits = runtime.kind.limits(&plan.limits);
         let (bundle, name) = state.new_bundle().map_err(|error| failed("make a bundle", error))?;
         let first_id = ids.first;
         let mut container = Self {
             runtime,
+            way,
             state,
             bundle,
             name,
             around: Some(around),
             cgroup: Some(cgroup),
             limits,
+            own_memory: 0,
             child: None,
             channel: None,
             complaints: None,
@@ -95,8 +101,9 @@ impl<'a> OciContainer<'a> {
         let cgroup = self.around.as_ref().and_then(|around| around.path_for_runtimes());
         let cgroup = cgroup.ok_or_else(|| failed("find the cgroup", "it has no path"))?;
         let cgroup = format!("{cgroup}/{OF_RUNTIME}");
-        let network = match plan.network {
-            NetworkPolicy::None => Some(empty_network()),
+        let network = match (plan.network, self.runtime.kind) {
+            (NetworkPolicy::None, Kind::Runc) => Some(empty_network()),
+            // gVisor has a network of its own making.
             _ => None,
         };
         let network =
@@ -109,14 +116,18 @@ impl<'a> OciContainer<'a> {
             first_id,
             network: network.as_ref().map(|(_, path)| path.as_path()),
             cgroup: &cgroup,
+            rlimits: &self.runtime.kind.early_rlimits(),
         };
         let config = description.write().to_string();
         fs::write(self.bundle.join("config.json"), config)
             .map_err(|error| failed("write the bundle", error))?;
         self.network = network.map(|(namespace, _)| namespace);
-        let set = self.cgroup().set_limits(&self.limits);
-        set.map_err(|error| failed("set the limits of the container", error))?;
-        let mut call = self.runtime.call(&self.state.runtime_root());
+        let mut call = self.runtime.call_in_a_way(&self.state.runtime_root(), self.way);
+        if self.runtime.kind.starts_inside() {
+            let entry = self.cgroup().entry();
+            let entry = entry.map_err(|error| failed("enter a cgroup", error))?;
+            entry.admit_at_start(&mut call).map_err(|error| failed("enter a cgroup", error))?;
+        }
         call.arg("run").arg("--bundle").arg(&self.bundle);
         call.arg("--pid-file").arg(self.agent_file()).arg(&self.name);
         call.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -149,9 +160,17 @@ impl<'a> OciContainer<'a> {
         Ok(channel)
     }
 
-    /// Puts the agent, which is the only process there, where we limit and count. The runtime has threads and memory of
-    /// its own in a container that it is starting, and removes a cgroup before we could read it.
+    /// Limits the container, of which so far only what we trust has run.
     fn admit(&mut self) -> io::Result<()> {
+        if self.runtime.kind.starts_inside() {
+            let usage = self.cgroup().usage().map_err(io::Error::other)?;
+            self.own_memory = usage.memory_current;
+            self.limits = self.limits.with_more_memory(self.own_memory);
+            return self.cgroup().set_limits(&self.limits).map_err(io::Error::other);
+        }
+        // The agent is the only process there. The runtime has threads and memory of its own in a container that it is
+        // starting, and removes a cgroup before we could read it.
+        self.cgroup().set_limits(&self.limits).map_err(io::Error::other)?;
         let agent = self.wait_for_agent()?;
         self.agent = Some(agent);
         let entry = self.cgroup().entry().map_err(io::Error::other)?;
@@ -228,7 +247,11 @@ impl Container for OciContainer<'_> {
     }
 
     fn own_processes(&self) -> Option<u64> {
-        Some(OWN_PROCESSES)
+        self.runtime.kind.own_processes()
+    }
+
+    fn own_memory(&self) -> u64 {
+        self.own_memory
     }
 }
 

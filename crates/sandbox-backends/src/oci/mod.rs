@@ -1,4 +1,4 @@
-//! Containers that a runtime of the OCI kind builds: runc.
+//! Containers that a runtime of the OCI kind builds: runc, or gVisor's runsc.
 //!
 //! The runtime gets a bundle: a description of the walls, and a root made of the host's own toolchains, as the native
 //! backend has it. In it our agent is process 1, and takes the order. The cgroup is made, limited and read by us; the
@@ -7,15 +7,17 @@
 mod bundle;
 mod container;
 mod ids;
+mod kind;
 mod runtime;
 mod state;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
-    Protection, StageOutcome, StagePlan, Start,
+    Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, Protection,
+    StageOutcome, StagePlan, Start,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::guest::{AGENT, order};
@@ -25,39 +27,12 @@ use sandbox_linux::seccomp::{
 };
 
 use crate::failed;
-use crate::guest::{Around, carry_out};
-use container::OciContainer;
+use crate::guest::{Around, Channel, carry_out};
+use container::{OciContainer, Parts};
 use ids::Ids;
+use kind::Kind;
 use runtime::Runtime;
 use state::State;
-
-/// What stands around a program in a container of runc.
-const WALLS: &[Protection] = &[
-    Protection::UserNamespace,
-    Protection::MountNamespace,
-    Protection::PidNamespace,
-    Protection::NetNamespace,
-    Protection::IpcNamespace,
-    Protection::UtsNamespace,
-    Protection::CgroupNamespace,
-    Protection::FreshRoot,
-    Protection::PrivateProc,
-    Protection::Session,
-    Protection::Keyring,
-    Protection::Capabilities,
-    Protection::NoNewPrivs,
-    Protection::Seccomp,
-    Protection::Rlimits,
-    Protection::ClosedDescriptors,
-    Protection::Memory,
-    Protection::Pids,
-    Protection::Cpu,
-    Protection::CpuTime,
-    Protection::WallTime,
-    Protection::Disk,
-    Protection::Output,
-    Protection::OpenFiles,
-];
 
 /// A backend that has its walls built by a container runtime.
 pub struct OciBackend {
@@ -70,15 +45,24 @@ pub struct OciBackend {
     answers: Vec<u8>,
     state: State,
     ids: Arc<Ids>,
+    /// Which of the runtime's ways is the first that may work here.
+    way: AtomicUsize,
 }
 
 impl OciBackend {
     /// Looks for runc, and clears what an earlier crash left. The reason why it cannot be used is for people.
     pub fn runc() -> Result<Self, BackendError> {
-        Self::start(Runtime::find_runc()?)
+        Self::start(Kind::Runc)
     }
 
-    fn start(runtime: Runtime) -> Result<Self, BackendError> {
+    /// The same with gVisor's runtime.
+    pub fn gvisor() -> Result<Self, BackendError> {
+        Self::start(Kind::Gvisor)
+    }
+
+    fn start(kind: Kind) -> Result<Self, BackendError> {
+        let runtime = Runtime::find(kind)?;
+        let name = kind.isolation();
         let refused = |reason: &str| Err(BackendError::Refused(reason.to_owned()));
         if AGENT.is_empty() {
             return refused(
@@ -87,15 +71,18 @@ impl OciBackend {
             );
         }
         if !rustix::process::geteuid().is_root() || !sandbox_linux::ids::are_available() {
-            return refused("runc needs root here: run as root, or use --isolation native");
+            let reason = format!("{name} needs root here: run as root, or use --isolation native");
+            return refused(&reason);
         }
         let hierarchy = Hierarchy::detect();
         let enforces = hierarchy.enforces();
         if !(enforces.memory && enforces.pids && enforces.cpu_quota && enforces.cpu_accounting) {
-            return refused("runc needs cgroups with memory, pids and cpu: use --isolation native");
+            let reason =
+                format!("{name} needs cgroups with memory, pids and cpu: use --isolation native");
+            return refused(&reason);
         }
         let options = FilterOptions {
-            denied: DeniedAction::Notify,
+            denied: kind.denied(),
             affinity: Affinity::Free,
             network: NetworkKind::None,
         };
@@ -103,12 +90,16 @@ impl OciBackend {
         let filter = profile
             .compile(Arch::NATIVE, &options)
             .map_err(|error| failed("compile the system-call filter", error))?;
-        let state = State::open(&runtime)?;
+        let state = State::open(kind)?;
         sweep_everywhere();
         hierarchy.sweep();
-        let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
+        let capabilities = Capabilities { enforceable: kind.walls(), missing: kind.missing() };
         let ids = state.claim_ids().map_err(|error| failed("claim ids for containers", error))?;
-        let answers = profile.answers(Arch::NATIVE);
+        let answers = match options.denied {
+            DeniedAction::Notify => profile.answers(Arch::NATIVE),
+            // The filter has them.
+            DeniedAction::Errno => Vec::new(),
+        };
         let ids = Arc::new(ids);
         Ok(Self {
             runtime,
@@ -120,12 +111,14 @@ impl OciBackend {
             answers,
             state,
             ids,
+            way: AtomicUsize::new(0),
         })
     }
 
-    fn check(plan: &StagePlan) -> Result<(), BackendError> {
+    fn check(&self, plan: &StagePlan) -> Result<(), BackendError> {
         let lacks = |what: &str| {
-            let reason = format!("containers of runc have no {what} yet: use --isolation native");
+            let name = self.isolation();
+            let reason = format!("containers of {name} have no {what} yet: use --isolation native");
             Err(BackendError::Refused(reason))
         };
         if plan.workspace.is_some() {
@@ -152,16 +145,50 @@ impl OciBackend {
     }
 
     fn order(&self, plan: &StagePlan) -> Vec<u8> {
-        let none = Fallback { memory: false, pids: false };
-        let rlimits = rlimits::encode(&plan.limits, plan.limits.disk(), none, true);
+        // Where the cgroup counts more than the program's own.
+        let pids = self.runtime.kind.own_processes().is_none();
+        let fallback = Fallback { memory: false, pids };
+        let rlimits = rlimits::encode(&plan.limits, plan.limits.disk(), fallback, true);
         let rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
         order(plan, &rlimits, self.filter.as_bytes(), &self.answers)
     }
 }
 
+impl OciBackend {
+    /// Starts a container, in the first of the runtime's ways that works here.
+    fn start_container(
+        &self,
+        plan: &StagePlan,
+    ) -> Result<(OciContainer<'_>, Channel), BackendError> {
+        let ways = self.runtime.kind.ways();
+        let known = self.way.load(Ordering::Relaxed);
+        let mut first_error = None;
+        for (number, way) in ways.iter().enumerate().skip(known) {
+            let parts = Parts {
+                runtime: &self.runtime,
+                way,
+                hierarchy: &self.hierarchy,
+                state: &self.state,
+                ids: &self.ids,
+            };
+            let started = OciContainer::start(parts, plan).and_then(|mut container| {
+                container.wait_until_ready().map(|channel| (container, channel))
+            });
+            match started {
+                Ok(started) => {
+                    self.way.store(number, Ordering::Relaxed);
+                    return Ok(started);
+                }
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        Err(first_error.unwrap_or_else(|| failed("start a container", "there is no way to")))
+    }
+}
+
 impl Backend for OciBackend {
     fn isolation(&self) -> Isolation {
-        Isolation::Runc
+        self.runtime.kind.isolation()
     }
 
     fn capabilities(&self) -> &Capabilities {
@@ -175,12 +202,10 @@ impl Backend for OciBackend {
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
-        Self::check(plan)?;
-        let mut container =
-            OciContainer::start(&self.runtime, &self.hierarchy, &self.state, &self.ids, plan)?;
-        let channel = container.wait_until_ready()?;
+        self.check(plan)?;
+        let (container, channel) = self.start_container(plan)?;
         let has_cpu_limit = plan.limits.cpu_time().is_some();
-        let enforced = WALLS.iter().copied();
+        let enforced = self.capabilities.enforceable.iter().copied();
         let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
         let around = Around {
             container: &container,
@@ -191,16 +216,4 @@ impl Backend for OciBackend {
         };
         carry_out(around, channel, plan, &self.order(plan), observer, cancel)
     }
-}
-
-fn missing() -> Vec<MissingProtection> {
-    let lacks = |protection, reason: &str| MissingProtection {
-        protection,
-        reason: reason.to_owned(),
-        remedy: "use --isolation native".to_owned(),
-    };
-    vec![
-        lacks(Protection::TimeNamespace, "this runc makes no time namespaces"),
-        lacks(Protection::Landlock, "the agent sets no rules of Landlock"),
-    ]
 }

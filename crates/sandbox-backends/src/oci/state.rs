@@ -15,6 +15,7 @@ use sandbox_linux::guest::AGENT;
 use sandbox_linux::skeleton;
 
 use super::ids::Ids;
+use super::kind::Kind;
 use super::runtime::Runtime;
 use crate::failed;
 
@@ -31,25 +32,26 @@ const IDS: &str = "ids";
 /// The directory of this process.
 pub(super) struct State {
     directory: PathBuf,
+    kind: Kind,
     /// Host paths that every container shows.
     pub(super) shown: Vec<PathBuf>,
     number: AtomicU64,
 }
 
 impl State {
-    pub(super) fn open(runtime: &Runtime) -> Result<Self, BackendError> {
+    pub(super) fn open(kind: Kind) -> Result<Self, BackendError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        sweep(runtime);
+        sweep();
         let prefix = Hierarchy::own_prefix();
         let prefix = prefix.map_err(|error| crate::failed("name a directory", error))?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = Path::new(PLACE).join(format!("{prefix}{number}"));
         let shown = again_if_gone(|| {
             open_directory(Path::new(PLACE))?;
-            fill(&directory)
+            fill(&directory, kind)
         });
         let shown = shown.map_err(|error| failed("make a directory for containers", error))?;
-        Ok(Self { directory, shown, number: AtomicU64::new(0) })
+        Ok(Self { directory, kind, shown, number: AtomicU64::new(0) })
     }
 
     /// Ids for the containers of this process.
@@ -65,9 +67,9 @@ impl State {
         self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Where the runtime keeps what it knows.
+    /// Where the runtime keeps what it knows: its name tells a later start whom to ask.
     pub(super) fn runtime_root(&self) -> PathBuf {
-        self.directory.join("runtime")
+        self.directory.join(self.kind.program())
     }
 
     /// The agent's program.
@@ -125,11 +127,11 @@ fn open_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
+fn fill(directory: &Path, kind: Kind) -> io::Result<Vec<PathBuf>> {
     for path in [directory.to_owned(), directory.join("bundles")] {
         make_directory(&path)?;
     }
-    DirBuilder::new().mode(0o700).create(directory.join("runtime"))?;
+    DirBuilder::new().mode(0o700).create(directory.join(kind.program()))?;
     let agent = directory.join("agent");
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent)?;
     file.write_all(AGENT)?;
@@ -174,7 +176,7 @@ fn let_all_read(directory: &Path) -> io::Result<()> {
 }
 
 /// Removes what processes left that are gone: their containers first, which their agents end when they notice.
-fn sweep(runtime: &Runtime) {
+fn sweep() {
     let Ok(entries) = fs::read_dir(PLACE) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -182,9 +184,15 @@ fn sweep(runtime: &Runtime) {
         if !is_left {
             continue;
         }
-        let root = entry.path().join("runtime");
-        for container in runtime.containers(&root).unwrap_or_default() {
-            runtime.delete(&root, &container);
+        for kind in Kind::ALL {
+            let root = entry.path().join(kind.program());
+            if !root.exists() {
+                continue;
+            }
+            let Ok(runtime) = Runtime::find(*kind) else { continue };
+            for container in runtime.containers(&root).unwrap_or_default() {
+                runtime.delete(&root, &container);
+            }
         }
         let _ = fs::remove_dir_all(entry.path());
     }

@@ -38,13 +38,13 @@ pub(super) fn parse_pair(text: &str) -> Result<Pair, String> {
 pub(super) fn parse_isolation(text: &str) -> Result<IsolationChoice, String> {
     match text {
         "auto" => Ok(IsolationChoice::Auto),
-        "docker" | "gvisor" | "firecracker" => {
-            Err("not available in this build: use native, runc or auto".to_owned())
+        "docker" | "firecracker" => {
+            Err("not available in this build: use native, runc, gvisor or auto".to_owned())
         }
         _ => text
             .parse()
             .map(IsolationChoice::This)
-            .map_err(|_| "it is native, runc or auto".to_owned()),
+            .map_err(|_| "it is native, runc, gvisor or auto".to_owned()),
     }
 }
 
@@ -65,6 +65,7 @@ mod tests {
     fn walls_of_others_are_known_by_name_and_refused() {
         assert_eq!(parse_isolation("native"), Ok(IsolationChoice::This(Isolation::Native)));
         assert_eq!(parse_isolation("runc"), Ok(IsolationChoice::This(Isolation::Runc)));
+        assert_eq!(parse_isolation("gvisor"), Ok(IsolationChoice::This(Isolation::Gvisor)));
         let refusal = parse_isolation("docker").unwrap_err();
         assert!(refusal.contains("not available in this build"), "{refusal}");
         assert!(!parse_isolation("magic").unwrap_err().contains("build"));

@@ -1,0 +1,192 @@
+//! Which runtime builds the containers, and what that changes.
+
+use sandbox_core::{Isolation, Limits, MissingProtection, Protection};
+use sandbox_linux::cgroup::CgroupLimits;
+use sandbox_linux::seccomp::DeniedAction;
+use serde_json::{Value, json};
+
+/// A runtime that we know how to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Namespaces of the host's kernel.
+    Runc,
+    /// A kernel of its own, in user space.
+    Gvisor,
+}
+
+/// Whom a program reaches that breaks out of gVisor's kernel, in the order in which they are tried: the first is faster,
+/// the second asks less of a host. There is a third, for hosts with virtual machines, which hangs on some of them.
+const PLATFORMS: &[&str] = &["systrap", "ptrace"];
+
+/// What gVisor's kernel may need for itself while the program runs, beside what it has taken before: for every process
+/// and open file of the program it keeps what else the host's kernel would.
+const GVISOR_MEMORY: u64 = 64 << 20;
+/// Threads of the host that it has for each of the program's, and for itself. The program's own number is bounded inside.
+const GVISOR_THREADS_EACH: u64 = 4;
+const GVISOR_THREADS: u64 = 300;
+
+/// What both have.
+const WALLS: &[Protection] = &[
+    Protection::UserNamespace,
+    Protection::MountNamespace,
+    Protection::PidNamespace,
+    Protection::NetNamespace,
+    Protection::IpcNamespace,
+    Protection::UtsNamespace,
+    Protection::CgroupNamespace,
+    Protection::FreshRoot,
+    Protection::PrivateProc,
+    Protection::Session,
+    Protection::Keyring,
+    Protection::Capabilities,
+    Protection::NoNewPrivs,
+    Protection::Seccomp,
+    Protection::Rlimits,
+    Protection::ClosedDescriptors,
+    Protection::Memory,
+    Protection::Pids,
+    Protection::Cpu,
+    Protection::CpuTime,
+    Protection::WallTime,
+    Protection::Disk,
+    Protection::Output,
+    Protection::OpenFiles,
+];
+
+impl Kind {
+    pub(super) const ALL: &[Self] = &[Self::Runc, Self::Gvisor];
+
+    pub(super) fn isolation(self) -> Isolation {
+        match self {
+            Self::Runc => Isolation::Runc,
+            Self::Gvisor => Isolation::Gvisor,
+        }
+    }
+
+    /// The name of its program.
+    pub(super) fn program(self) -> &'static str {
+        match self {
+            Self::Runc => "runc",
+            Self::Gvisor => "runsc",
+        }
+    }
+
+    /// How a person gets it.
+    pub(super) fn how_to_install(self) -> &'static str {
+        match self {
+            Self::Runc => "'apt-get install runc' on Debian",
+            Self::Gvisor => {
+                "'apt-get install runsc' on Debian, from backports before Debian 13, or \
+                 https://gvisor.dev/docs/user_guide/install"
+            }
+        }
+    }
+
+    /// What every call of it begins with.
+    pub(super) fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Runc => &[],
+            Self::Gvisor => &[
+                // It is started in a cgroup of ours.
+                "--ignore-cgroups",
+                "--network=none",
+                // The root is read-only, and nothing is to be written beside it.
+                "--overlay2=none",
+                // Nobody changes the toolchains while they are shown.
+                "--file-access-mounts=exclusive",
+            ],
+        }
+    }
+
+    /// Ways in which it can run a container, best first; each adds an option to a call.
+    pub(super) fn ways(self) -> &'static [&'static str] {
+        match self {
+            Self::Runc => &[""],
+            Self::Gvisor => PLATFORMS,
+        }
+    }
+
+    /// Whether it is started in our cgroup and stays there with its container. Otherwise the container is moved when it has
+    /// started.
+    pub(super) fn starts_inside(self) -> bool {
+        match self {
+            Self::Runc => false,
+            // A container is many processes of the host, which come and go.
+            Self::Gvisor => true,
+        }
+    }
+
+    /// How many of those that the cgroup counts are not the program's, if that can be said.
+    pub(super) fn own_processes(self) -> Option<u64> {
+        match self {
+            // The agent.
+            Self::Runc => Some(1),
+            Self::Gvisor => None,
+        }
+    }
+
+    /// What a cgroup has to limit, so that a program in it has as much as it may have.
+    pub(super) fn limits(self, limits: &Limits) -> CgroupLimits {
+        let (memory, pids) = (limits.memory().as_u64(), u64::from(limits.pids()));
+        let (memory, pids) = match self {
+            // The agent is one.
+            Self::Runc => (memory, pids + 1),
+            Self::Gvisor => (memory + GVISOR_MEMORY, pids * GVISOR_THREADS_EACH + GVISOR_THREADS),
+        };
+        CgroupLimits {
+            memory_bytes: Some(memory),
+            pids: Some(pids),
+            cpu_millis: Some(limits.cpu_millis()),
+        }
+    }
+
+    /// Resource limits that have to stand before the agent starts, in the words of the runtime description.
+    pub(super) fn early_rlimits(self) -> Vec<Value> {
+        let none = |name: &str| json!({"type": name, "soft": 0, "hard": 0});
+        match self {
+            Self::Runc => Vec::new(),
+            // Its kernel lets no process change this one.
+            Self::Gvisor => vec![none("RLIMIT_MSGQUEUE")],
+        }
+    }
+
+    /// Who answers a call that the filter denies.
+    pub(super) fn denied(self) -> DeniedAction {
+        match self {
+            Self::Runc => DeniedAction::Notify,
+            // Its kernel has no listeners.
+            Self::Gvisor => DeniedAction::Errno,
+        }
+    }
+
+    /// What stands around a program.
+    pub(super) fn walls(self) -> Vec<Protection> {
+        let lacks = self.missing();
+        let is_there = |wall: &Protection| lacks.iter().all(|missing| missing.protection != *wall);
+        let own = match self {
+            Self::Runc => &[][..],
+            // Its clocks start with it.
+            Self::Gvisor => &[Protection::TimeNamespace],
+        };
+        let mut walls: Vec<Protection> = WALLS.iter().chain(own).copied().filter(is_there).collect();
+        walls.sort_unstable();
+        walls
+    }
+
+    pub(super) fn missing(self) -> Vec<MissingProtection> {
+        let lacks = |protection, reason: &str| MissingProtection {
+            protection,
+            reason: reason.to_owned(),
+            remedy: "use --isolation native".to_owned(),
+        };
+        match self {
+            Self::Runc => vec![
+                lacks(Protection::TimeNamespace, "this runc makes no time namespaces"),
+                lacks(Protection::Landlock, "the agent sets no rules of Landlock"),
+            ],
+            Self::Gvisor => {
+                vec![lacks(Protection::Landlock, "gVisor's kernel has no Landlock")]
+            }
+        }
+    }
+}

@@ -3,16 +3,25 @@
 
 use sandbox::attack::{self, Arena, Outcome};
 use sandbox::{Isolation, Sandbox};
-use sandbox_tests::backend::EXPLAINED_ATTACKS;
+use sandbox_tests::backend::explained_attacks;
 use sandbox_tests::skip::skip;
 
 macro_rules! classes {
-    ($($name:ident: $class:literal;)+) => {$(
-        #[test]
-        fn $name() {
-            each_is_contained($class);
+    ($($name:ident: $class:literal;)+) => {
+        mod runc {
+            $(#[test]
+            fn $name() {
+                super::each_is_contained(sandbox::Isolation::Runc, $class);
+            })+
         }
-    )+};
+
+        mod gvisor {
+            $(#[test]
+            fn $name() {
+                super::each_is_contained(sandbox::Isolation::Gvisor, $class);
+            })+
+        }
+    };
 }
 
 classes! {
@@ -35,9 +44,10 @@ fn no_class_is_left_out() {
     }
 }
 
-fn each_is_contained(class: &str) {
-    let arena =
-        Arena::with(Sandbox::builder().isolation(Isolation::Runc)).expect("an arena can be set up");
+fn each_is_contained(isolation: Isolation, class: &str) {
+    let arena = Arena::with(Sandbox::builder().isolation(isolation));
+    let arena = arena.expect("an arena can be set up");
+    let explained = explained_attacks(isolation);
     let mut failed = Vec::new();
     for attack in attack::all().expect("the attacks can be read") {
         if attack.class() != class {
@@ -47,9 +57,9 @@ fn each_is_contained(class: &str) {
         match result.outcome {
             Outcome::Contained => {}
             Outcome::Skipped => {
-                skip(&format!("runc attack {class}/{}", attack.name()), &result.detail);
+                skip(&format!("{isolation} attack {class}/{}", attack.name()), &result.detail);
             }
-            _ if EXPLAINED_ATTACKS.iter().any(|(name, _)| *name == attack.name()) => {}
+            _ if explained.iter().any(|(name, _)| *name == attack.name()) => {}
             outcome => failed.push(format!("{}: {outcome}: {}", attack.name(), result.detail)),
         }
     }

@@ -122,20 +122,29 @@ fn cleanup_after_supervisors_killed_at_random_moments() {
 /// agent notices, and the next start removes the rest.
 #[test]
 fn cleanup_after_supervisors_of_containers_killed_at_random_moments() {
+    kill_supervisors_behind(Isolation::Runc);
+}
+
+#[test]
+fn cleanup_after_supervisors_of_gvisor_killed_at_random_moments() {
+    kill_supervisors_behind(Isolation::Gvisor);
+}
+
+fn kill_supervisors_behind(isolation: Isolation) {
     adopt_orphans();
     let before = Residue::count();
     for round in 0..CONTAINER_ROUNDS {
         let kind = KINDS[round % KINDS.len()];
-        let mut doomed = Doomed::start_behind("runc", kind, 1 + round % 3);
+        let mut doomed = Doomed::start_behind(&isolation.to_string(), kind, 1 + round % 3);
         if round % 3 > 0 {
             doomed.wait_until_ready();
         }
         let pause = random_pause() * 3;
-        let story = format!("round {round}, {} with runc, killed after {pause:?}", doomed.story);
+        let story = format!("round {round}, {} with {isolation}, killed after {pause:?}", doomed.story);
         std::thread::sleep(pause);
         let id = doomed.kill();
         assert_no_process_left(&story);
-        let next = Sandbox::builder().isolation(Isolation::Runc).build();
+        let next = Sandbox::builder().isolation(isolation).build();
         drop(next.expect("a sandbox can be started"));
         let left = wait_until_gone(id);
         assert!(left.is_empty(), "{story}: {left:#?}");

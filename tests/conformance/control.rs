@@ -8,7 +8,7 @@ use sandbox::{
     CancelToken, Event, EventKind, ExecuteError, ExecutionId, Hooks, Protection, Refusal, Report,
     Request, Sandbox, Stage, StagePlan, StageReport, Status,
 };
-use sandbox_tests::backend::{show, with_each_backend};
+use sandbox_tests::backend::{Feature, show, with_each_backend, with_each_backend_that_has};
 use sandbox_tests::process::descendants;
 
 use crate::table::{assert_consistent, bash, c, millis, python};
@@ -103,7 +103,7 @@ fn a_token_can_be_used_from_another_thread_and_after_the_end() {
 fn dropping_the_handle_ends_the_program_and_waits_for_that() {
     // A name that no other test's processes have.
     const NAME: &str = "dropped-program";
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::HostProcesses], |sandbox| {
         let script = format!(
             "cp /usr/bin/bash /tmp/{NAME}; \
              /tmp/{NAME} -c \"trap '' TERM; echo up; while :; do :; done\""

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use sandbox_tests::backend::{BACKENDS, EXPLAINED_ATTACKS};
+use sandbox_tests::backend::{BACKENDS, explained_attacks};
 
 const BEGIN: &str = "<!-- differences -->\n";
 const END: &str = "<!-- end of differences -->";
@@ -18,8 +18,11 @@ fn table() -> String {
             let _ = writeln!(table, "| `{}` | {what} | {why} |", backend.name);
         }
     }
-    for (attack, why) in EXPLAINED_ATTACKS {
-        let _ = writeln!(table, "| `runc` | attack `{attack}` | {why} |");
+    for backend in BACKENDS {
+        let isolation = backend.name.parse().expect("it is named as in reports");
+        for (attack, why) in explained_attacks(isolation) {
+            let _ = writeln!(table, "| `{isolation}` | attack `{attack}` | {why} |");
+        }
     }
     table
 }

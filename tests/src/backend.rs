@@ -28,6 +28,26 @@ pub enum Feature {
     Workspaces,
     /// Toolchains that write into a directory of the host's, as a copy of their own.
     CopiedTrees,
+    /// What was written to both streams is told in the order in which it was written.
+    OutputOrder,
+    /// System calls that the filter denied are counted by name.
+    NamedDenials,
+    /// How many processes there were at most.
+    ProcessFigures,
+    /// How many bytes were read and written.
+    MovedBytes,
+    /// A program's own figures of CPU time are those of the host.
+    CpuClock,
+    /// A number of files that may be made.
+    FileCount,
+    /// Without a network there is no loopback interface either.
+    NoLoopback,
+    /// Terminals are bounded, and a program can open its own by name.
+    Terminals,
+    /// The root, `/dev` and `/proc` hold what they hold behind the native walls.
+    LinuxWorld,
+    /// Processes of a program are processes of the host, with the same names.
+    HostProcesses,
 }
 
 impl Feature {
@@ -37,6 +57,16 @@ impl Feature {
             Self::Volumes => "volumes",
             Self::Workspaces => "workspaces",
             Self::CopiedTrees => "Go (a toolchain that writes into a prepared cache)",
+            Self::OutputOrder => "order of `stdout` and `stderr` in `output` and events",
+            Self::NamedDenials => "denied calls in `violations`",
+            Self::ProcessFigures => "`processes_peak` (it is 1)",
+            Self::MovedBytes => "bytes read and written (they are 0)",
+            Self::CpuClock => "CPU time as the program itself measures it",
+            Self::FileCount => "bound on the number of files",
+            Self::NoLoopback => "way to be without a loopback interface",
+            Self::Terminals => "bound on terminals, and no `/dev/tty` to open",
+            Self::LinuxWorld => "`/dev` and `/proc` as small as behind the native walls, nor a root without `/sys`",
+            Self::HostProcesses => "processes of the program on the host",
         }
     }
 }
@@ -51,10 +81,26 @@ pub fn needs_of(language: &str) -> &'static [Feature] {
 pub const BACKENDS: &[BackendUnderTest] = &[
     BackendUnderTest { name: "native", lacks: &[], differs: &[], start: native },
     BackendUnderTest { name: "runc", lacks: RUNC_LACKS, differs: RUNC_DIFFERS, start: runc },
+    BackendUnderTest {
+        name: "gvisor",
+        lacks: GVISOR_LACKS,
+        differs: GVISOR_DIFFERS,
+        start: gvisor,
+    },
 ];
 
-/// Attacks that end otherwise in containers of runc, and why that is no hole.
-pub const EXPLAINED_ATTACKS: &[(&str, &str)] = &[
+/// Attacks that end otherwise behind some walls, and why that is no hole.
+pub fn explained_attacks(isolation: Isolation) -> &'static [(&'static str, &'static str)] {
+    match isolation {
+        Isolation::Runc => RUNC_ATTACKS,
+        Isolation::Gvisor => GVISOR_ATTACKS,
+        _ => &[],
+    }
+}
+
+const GVISOR_ATTACKS: &[(&str, &str)] = &[];
+
+const RUNC_ATTACKS: &[(&str, &str)] = &[
     (
         "keep-capabilities",
         "the runtime description has no secure bits; there are no capabilities to keep, and no way to new ones",
@@ -86,6 +132,39 @@ const RUNC_LACKS: &[(Feature, &str)] = &[
     (Feature::CopiedTrees, "not built yet: the runtime cannot map their owners"),
 ];
 
+const GVISOR_LACKS: &[(Feature, &str)] = &[
+    (Feature::Volumes, "not built yet"),
+    (Feature::Workspaces, "not built yet"),
+    (Feature::CopiedTrees, "not built yet"),
+    (Feature::OutputOrder, "its pipes do not keep writes apart; each stream is in order"),
+    (Feature::NamedDenials, "its kernel has no listeners of filters; the calls are denied all the same"),
+    (Feature::ProcessFigures, "the host sees threads of its kernel instead; their limit holds inside"),
+    (Feature::MovedBytes, "its kernel does not tell what children have moved"),
+    (Feature::CpuClock, "its kernel counts waiting for a processor; the report has what the host counted"),
+    (Feature::FileCount, "its file systems have none; the memory limit bounds them"),
+    (Feature::NoLoopback, "its kernel always has one, of the program's own"),
+    (Feature::Terminals, "its kernel has neither; the limit of open files bounds them"),
+    (Feature::LinuxWorld, "they are its kernel's; of the host they tell the processor and the size of the memory"),
+    (Feature::HostProcesses, "they are processes of its kernel"),
+];
+
+const GVISOR_DIFFERS: &[(&str, &str)] = &[
+    (
+        "16 MiB more than the memory limit, and 3 MiB of it for each process",
+        "its kernel's own memory is counted with the program's",
+    ),
+    ("no rules of Landlock", "its kernel has none"),
+    (
+        "three disks instead of one",
+        "`/work`, `/tmp` and `/dev/shm` are of the size of the disk limit each",
+    ),
+    ("always cold", "no containers are started ahead yet"),
+];
+
+fn gvisor(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
+    builder.isolation(Isolation::Gvisor).without_compile_cache().build()
+}
+
 fn runc(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
     builder.isolation(Isolation::Runc).without_compile_cache().build()
 }
@@ -93,6 +172,13 @@ fn runc(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
 /// What is tested must happen, also where it happened before.
 fn native(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
     builder.without_compile_cache().build()
+}
+
+/// Whether the backend that made a report has something.
+pub fn has(report: &Report, feature: Feature) -> bool {
+    let name = report.isolation.to_string();
+    let backend = BACKENDS.iter().find(|backend| backend.name == name);
+    backend.is_some_and(|backend| backend.lacks.iter().all(|(lacked, _)| *lacked != feature))
 }
 
 /// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.

@@ -407,7 +407,10 @@ impl Watch<'_> {
         };
         let cpu_user = total.mul_f64(share.clamp(0.0, 1.0));
         let container = self.around.container;
+        // A container's kernel may have had more, which is not the program's.
+        let most = self.plan.limits.memory().as_u64();
         let memory_peak = after.memory_peak.map(|peak| peak.saturating_sub(container.own_memory()));
+        let memory_peak = memory_peak.map(|peak| peak.min(most));
         let own = container.own_processes();
         let processes = own.zip(after.pids_peak).map(|(own, peak)| peak.saturating_sub(own));
         StageFigures {

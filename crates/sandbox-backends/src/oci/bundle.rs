@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox_core::StagePlan;
+use sandbox_core::{StagePlan, Tree};
 use serde_json::{Value, json};
 
 /// Where the agent is inside.
@@ -15,6 +15,8 @@ const OWN_INODES: u64 = 9;
 /// What a container is made of.
 pub(super) struct Description<'a> {
     pub(super) plan: &'a StagePlan,
+    /// The plan's trees, at paths where the runtime finds them.
+    pub(super) trees: &'a [Tree],
     pub(super) root: &'a Path,
     pub(super) agent: &'a Path,
     /// Host paths shown at the same place.
@@ -110,7 +112,7 @@ impl Description<'_> {
             tmpfs("/tmp", &["mode=1777"]),
         ];
         mounts.extend(self.shown.iter().map(|path| shown(path, path)));
-        mounts.extend(self.plan.trees.iter().map(|tree| shown(&tree.host, &tree.inside)));
+        mounts.extend(self.trees.iter().map(|tree| shown(&tree.host, &tree.inside)));
         mounts.push(shown(self.agent, Path::new(AGENT_INSIDE)));
         let (user, group) = (format!("uid={USER}"), format!("gid={USER}"));
         mounts.push(tmpfs("/work", &["mode=755", &user, &group]));

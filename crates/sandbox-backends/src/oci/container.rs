@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use sandbox_core::{BackendError, NetworkPolicy, StagePlan};
 use sandbox_linux::cgroup::{Cgroup, CgroupLimits, Hierarchy, remove_everywhere};
 use sandbox_linux::guest::frame::to_supervisor;
+use sandbox_linux::private_mounts;
 
 use super::bundle::Description;
 use super::ids::{Ids, Range};
 use super::kind::Kind;
 use super::runtime::Runtime;
-use super::state::State;
+use super::state::{State, places_for};
 use crate::failed;
 use crate::guest::{Channel, Container, Heard};
 
@@ -108,8 +109,18 @@ impl<'a> OciContainer<'a> {
         };
         let network =
             network.transpose().map_err(|error| failed("make a network namespace", error))?;
+        let mut trees = plan.trees.clone();
+        let mut places = Vec::new();
+        if self.runtime.kind.looks_as_container() {
+            let made = places_for(&plan.trees, &self.bundle);
+            places = made.map_err(|error| failed("make places for toolchains", error))?;
+            for (tree, (_, place)) in trees.iter_mut().zip(&places) {
+                tree.host.clone_from(place);
+            }
+        }
         let description = Description {
             plan,
+            trees: &trees,
             root: &root,
             agent: &agent,
             shown: &self.state.shown,
@@ -122,11 +133,15 @@ impl<'a> OciContainer<'a> {
         fs::write(self.bundle.join("config.json"), config)
             .map_err(|error| failed("write the bundle", error))?;
         self.network = network.map(|(namespace, _)| namespace);
-        let mut call = self.runtime.call_in_a_way(&self.state.runtime_root(), self.way);
+        let mut call = self.runtime.call_in_a_way(&self.state.runtime_root(&self.bundle), self.way);
         if self.runtime.kind.starts_inside() {
             let entry = self.cgroup().entry();
             let entry = entry.map_err(|error| failed("enter a cgroup", error))?;
             entry.admit_at_start(&mut call).map_err(|error| failed("enter a cgroup", error))?;
+        }
+        if !places.is_empty() {
+            private_mounts::give(&mut call, &places)
+                .map_err(|error| failed("show toolchains to the runtime", error))?;
         }
         call.arg("run").arg("--bundle").arg(&self.bundle);
         call.arg("--pid-file").arg(self.agent_file()).arg(&self.name);
@@ -259,8 +274,11 @@ impl Drop for OciContainer<'_> {
     /// Nothing of it is left, whatever it was at.
     fn drop(&mut self) {
         drop(self.channel.take());
-        let _ = self.end();
-        self.runtime.delete(&self.state.runtime_root(), &self.name);
+        let has_ended = self.end().is_ok();
+        // A runtime that was ended with its container has nothing more to end, and takes long to see that.
+        if !(has_ended && self.runtime.kind.starts_inside()) {
+            self.runtime.delete(&self.state.runtime_root(&self.bundle), &self.name);
+        }
         let _ = fs::remove_dir_all(&self.bundle);
         let name = self.around.as_ref().and_then(|around| around.path_for_runtimes());
         for cgroup in [self.cgroup.take(), self.around.take()].into_iter().flatten() {

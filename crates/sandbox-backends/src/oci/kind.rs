@@ -14,14 +14,15 @@ pub(super) enum Kind {
     Gvisor,
 }
 
-/// Whom a program reaches that breaks out of gVisor's kernel, in the order in which they are tried: the first is faster,
-/// the second asks less of a host. There is a third, for hosts with virtual machines, which hangs on some of them.
+/// How gVisor's kernel gets hold of system calls, in the order in which it is tried: the first is faster, the second asks
+/// less of a host. There is a third, with virtual machines, which hangs on some hosts.
 const PLATFORMS: &[&str] = &["systrap", "ptrace"];
 
-/// What gVisor's kernel may need for itself while the program runs, beside what it has taken before: for every process
-/// and open file of the program it keeps what else the host's kernel would.
-const GVISOR_MEMORY: u64 = 64 << 20;
-/// Threads of the host that it has for each of the program's, and for itself. The program's own number is bounded inside.
+/// What gVisor's kernel may need beside what it has taken before the program comes. What it needs for each of the
+/// program's processes, some three MiB, counts as the program's.
+const GVISOR_MEMORY: u64 = 16 << 20;
+/// Threads of the host that it may have for each of the program's (two were seen) and for itself (forty). They keep it from
+/// harming the host; the program's own are bounded by its kernel.
 const GVISOR_THREADS_EACH: u64 = 4;
 const GVISOR_THREADS: u64 = 300;
 
@@ -116,12 +117,30 @@ impl Kind {
         }
     }
 
+    /// Whether it looks for what it shows inside with the rights of the container, so that it finds nothing in a directory
+    /// that is closed to others.
+    pub(super) fn looks_as_container(self) -> bool {
+        match self {
+            Self::Runc => false,
+            Self::Gvisor => true,
+        }
+    }
+
     /// How many of those that the cgroup counts are not the program's, if that can be said.
     pub(super) fn own_processes(self) -> Option<u64> {
         match self {
             // The agent.
             Self::Runc => Some(1),
             Self::Gvisor => None,
+        }
+    }
+
+    /// Whether the kernel inside knows what CPU time a process has used.
+    pub(super) fn counts_cpu_time(self) -> bool {
+        match self {
+            Self::Runc => true,
+            // It counts time in which a process waits for a processor too, and would end one early.
+            Self::Gvisor => false,
         }
     }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use rustix::process::Resource;
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, Protection,
     StageOutcome, StagePlan, Start,
@@ -149,7 +150,10 @@ impl OciBackend {
         let pids = self.runtime.kind.own_processes().is_none();
         let fallback = Fallback { memory: false, pids };
         let rlimits = rlimits::encode(&plan.limits, plan.limits.disk(), fallback, true);
-        let rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
+        let mut rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
+        if !self.runtime.kind.counts_cpu_time() {
+            rlimits.retain(|(kind, _)| *kind != Resource::Cpu as u64);
+        }
         order(plan, &rlimits, self.filter.as_bytes(), &self.answers)
     }
 }

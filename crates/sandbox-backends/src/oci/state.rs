@@ -26,6 +26,7 @@ const PLACE: &str = "/run/sandbox-run-oci";
 const MOST_TRIES: usize = 20;
 
 const ROOT: &str = "root";
+const BUNDLES: &str = "bundles";
 /// Whose ids are whose.
 const IDS: &str = "ids";
 
@@ -48,7 +49,7 @@ impl State {
         let directory = Path::new(PLACE).join(format!("{prefix}{number}"));
         let shown = again_if_gone(|| {
             open_directory(Path::new(PLACE))?;
-            fill(&directory, kind)
+            fill(&directory)
         });
         let shown = shown.map_err(|error| failed("make a directory for containers", error))?;
         Ok(Self { directory, kind, shown, number: AtomicU64::new(0) })
@@ -67,11 +68,6 @@ impl State {
         self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Where the runtime keeps what it knows: its name tells a later start whom to ask.
-    pub(super) fn runtime_root(&self) -> PathBuf {
-        self.directory.join(self.kind.program())
-    }
-
     /// The agent's program.
     pub(super) fn agent(&self) -> PathBuf {
         self.directory.join("agent")
@@ -81,9 +77,15 @@ impl State {
     pub(super) fn new_bundle(&self) -> io::Result<(PathBuf, String)> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", self.name());
-        let bundle = self.directory.join("bundles").join(number.to_string());
+        let bundle = self.directory.join(BUNDLES).join(number.to_string());
         make_directory(&bundle)?;
+        DirBuilder::new().mode(0o700).create(self.runtime_root(&bundle))?;
         Ok((bundle, name))
+    }
+
+    /// Where the runtime keeps what it knows of a container. The name tells a later start whom to ask.
+    pub(super) fn runtime_root(&self, bundle: &Path) -> PathBuf {
+        bundle.join(self.kind.program())
     }
 
     /// The root of a container that shows these: of its own, so that nobody learns from it what others use.
@@ -95,6 +97,18 @@ impl State {
         build_root(&root, trees)?;
         Ok(root)
     }
+}
+
+/// Places in a bundle where trees can be shown that are hidden from the runtime. Each comes with where it is on the host.
+pub(super) fn places_for(trees: &[Tree], bundle: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
+    let directory = bundle.join("trees");
+    make_directory(&directory)?;
+    let place = |(number, tree): (usize, &Tree)| {
+        let name = Path::new("/").join(number.to_string());
+        skeleton::make_place_at(&directory, &tree.host, &name)?;
+        Ok((tree.host.clone(), directory.join(number.to_string())))
+    };
+    trees.iter().enumerate().map(place).collect()
 }
 
 impl Drop for State {
@@ -127,11 +141,10 @@ fn open_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-fn fill(directory: &Path, kind: Kind) -> io::Result<Vec<PathBuf>> {
-    for path in [directory.to_owned(), directory.join("bundles")] {
+fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
+    for path in [directory.to_owned(), directory.join(BUNDLES)] {
         make_directory(&path)?;
     }
-    DirBuilder::new().mode(0o700).create(directory.join(kind.program()))?;
     let agent = directory.join("agent");
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent)?;
     file.write_all(AGENT)?;
@@ -184,18 +197,25 @@ fn sweep() {
         if !is_left {
             continue;
         }
-        for kind in Kind::ALL {
-            let root = entry.path().join(kind.program());
-            if !root.exists() {
-                continue;
-            }
-            let Ok(runtime) = Runtime::find(*kind) else { continue };
-            for container in runtime.containers(&root).unwrap_or_default() {
-                runtime.delete(&root, &container);
-            }
-        }
+        let bundles = fs::read_dir(entry.path().join(BUNDLES)).into_iter().flatten().flatten();
+        bundles.for_each(|bundle| end_container(&bundle.path()));
         let _ = fs::remove_dir_all(entry.path());
     }
     // Now that nobody has them.
     Ids::sweep(&Path::new(PLACE).join(IDS));
+}
+
+/// Ends the container of a bundle, if there is one.
+fn end_container(bundle: &Path) {
+    for kind in Kind::ALL {
+        let root = bundle.join(kind.program());
+        if !root.exists() {
+            continue;
+        }
+        // If the runtime is gone, nobody knows of its containers.
+        let Ok(runtime) = Runtime::find(*kind) else { continue };
+        for container in runtime.containers(&root).unwrap_or_default() {
+            runtime.delete(&root, &container);
+        }
+    }
 }

@@ -68,6 +68,10 @@ table! {
         python("import os\npids = sorted(int(name) for name in os.listdir('/proc') if name.isdigit())\n\
                 print(os.getpid() in pids, all(pid < 10 for pid in pids), len(pids) <= 2)")
         => Completed, |report: &Report| assert_eq!(report.stdout, "True True True\n");
+    process_one_is_out_of_its_reach:
+        python("import os, signal\nfor number in (signal.SIGKILL, signal.SIGSTOP):\n    try: os.kill(1, number)\n    except PermissionError: pass\n\
+                for number in range(3):\n    try: os.open(f'/proc/1/fd/{number}', os.O_RDWR)\n    except OSError: print('closed')")
+        => Completed, |report: &Report| assert_eq!(report.stdout, "closed\n".repeat(3));
     it_sees_its_children_too:
         bash("sleep 60 & ls -d /proc/[0-9]* | wc -l; cat /proc/$!/comm; kill $!")
         => Completed, |report: &Report| assert!(report.stdout.ends_with("\nsleep\n"), "{}", report.stdout);

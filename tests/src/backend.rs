@@ -98,7 +98,27 @@ pub fn explained_attacks(isolation: Isolation) -> &'static [(&'static str, &'sta
     }
 }
 
-const GVISOR_ATTACKS: &[(&str, &str)] = &[];
+const GVISOR_ATTACKS: &[(&str, &str)] = &[
+    ("keep-capabilities", "as with runc: there are no capabilities to keep, and no way to new ones"),
+    ("fill-three-places", "as with runc: the memory limit bounds their sum"),
+    ("fill-inodes", "files without content are its kernel's memory, which the memory limit bounds"),
+    ("parked-descriptors", "they are open in its kernel only, whose memory is bounded"),
+    ("devices", "`/dev/fuse` is its kernel's, and mounting is denied"),
+    ("home-directories", "`/sys` is its kernel's, and has nothing of the host"),
+    ("kernel-facts", "they are its kernel's; the size of the memory is the host's"),
+    ("uptime", "its kernel started with the container: it is the container's"),
+    (
+        "same-ids",
+        "the map is its kernel's; on the host all of it is one user that nothing else belongs to",
+    ),
+    (
+        "init-secrets",
+        "its kernel shows the agent's environment and addresses to everybody; the first is empty, its memory and \
+         descriptors stay closed",
+    ),
+    ("cpu-share", "the program believes its kernel's clock of CPU time; the host's cgroup has the quota"),
+    ("spin-many", "the same clock: the host counted less than the limit"),
+];
 
 const RUNC_ATTACKS: &[(&str, &str)] = &[
     (
@@ -174,11 +194,16 @@ fn native(builder: SandboxBuilder) -> Result<Sandbox, StartError> {
     builder.without_compile_cache().build()
 }
 
+/// Whether a backend does not have something.
+pub fn lacks(isolation: Isolation, feature: Feature) -> bool {
+    let name = isolation.to_string();
+    let backend = BACKENDS.iter().find(|backend| backend.name == name);
+    backend.is_some_and(|backend| backend.lacks.iter().any(|(lacked, _)| *lacked == feature))
+}
+
 /// Whether the backend that made a report has something.
 pub fn has(report: &Report, feature: Feature) -> bool {
-    let name = report.isolation.to_string();
-    let backend = BACKENDS.iter().find(|backend| backend.name == name);
-    backend.is_some_and(|backend| backend.lacks.iter().all(|(lacked, _)| *lacked != feature))
+    !lacks(report.isolation, feature)
 }
 
 /// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.

@@ -5,6 +5,7 @@ use std::ffi::CString;
 use crate::denied::Answers;
 use crate::frame::Unpacker;
 use crate::system::Program;
+use crate::user::User;
 use crate::work::WORK;
 
 /// A program and everything it needs.
@@ -17,6 +18,8 @@ pub(crate) struct Order {
     filter: Vec<u8>,
     /// None if the filter itself answers.
     answers: Option<Answers>,
+    /// Whose the program is.
+    pub(crate) user: User,
 }
 
 /// A file that is there at the start.
@@ -47,6 +50,7 @@ impl Order {
                 [] => None,
                 answers => Some(Answers::read(answers)?),
             },
+            user: User(Some(u32::try_from(unpacker.number()?).ok()?).filter(|id| *id != 0)),
         })
     }
 
@@ -66,6 +70,7 @@ impl Order {
             rlimits: self.rlimits,
             filter: self.filter,
             has_listener: self.answers.is_some(),
+            user: self.user,
         };
         (program, self.answers)
     }

@@ -4,6 +4,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_short, c_ulong, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::user::User;
+
 const PR_SET_DUMPABLE: c_int = 4;
 const PR_SET_NO_NEW_PRIVS: c_int = 38;
 const SYS_SECCOMP: c_long = if cfg!(target_arch = "aarch64") { 277 } else { 317 };
@@ -167,6 +169,7 @@ pub struct Program {
     pub filter: Vec<u8>,
     /// Whether somebody is to be asked how denied calls are answered.
     pub has_listener: bool,
+    pub user: User,
 }
 
 /// Two ends of a socket that keeps messages apart, both of which close on exec.
@@ -242,7 +245,7 @@ pub fn refuse(listener: &OwnedFd, call: &DeniedCall, errno: i32) {
     let _ = unsafe { ioctl(listener.as_raw_fd(), SEND, &raw const response) };
 }
 
-fn check(result: c_int) -> io::Result<c_int> {
+pub fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -475,6 +478,7 @@ fn become_program(
             // All others close on exec; a kernel without this call keeps to that.
             syscall(SYS_CLOSE_RANGE, 3_u32, u32::MAX, 4_u32);
         }
+        program.user.become_program().map_err(|_| "become the program's user")?;
         enter(&program.directory).map_err(|_| "enter the directory")?;
         for (kind, value) in &program.rlimits {
             let mut limit = RLimit { soft: 0, hard: 0 };

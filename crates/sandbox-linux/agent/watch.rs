@@ -59,8 +59,11 @@ pub(crate) fn run(
     output: &mut File,
 ) -> Result<bool, Failure> {
     let bell = listen_to_children().at("listen to the program's end")?;
+    // They are the program's, which may open them again by name.
+    program.user.act_as_program().at("become the program's user")?;
     let (stdin, to_stdin) = system::pipe().at("make a pipe")?;
     let ((stdout, to_stdout), (stderr, to_stderr), order) = output_streams()?;
+    program.user.act_as_agent().at("become the agent's user")?;
     let (ours, theirs) = system::socket_pair().at("make a socket")?;
     send(output, to_supervisor::STARTED, &[]).at("say that the program starts")?;
     let begun = Instant::now();

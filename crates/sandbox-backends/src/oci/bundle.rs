@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use sandbox_core::{StagePlan, Tree};
+use super::kind::Kind;
 use serde_json::{Value, json};
 
 /// Where the agent is inside.
 pub(super) const AGENT_INSIDE: &str = "/etc/sandbox-agent";
 /// The program's user inside.
-const USER: u32 = 1000;
+pub(super) const USER: u32 = 1000;
 /// As in the native walls: our own directories must not count against the program.
 const OWN_INODES: u64 = 9;
 
@@ -27,8 +28,7 @@ pub(super) struct Description<'a> {
     pub(super) network: Option<&'a Path>,
     /// The runtime's name for its cgroup.
     pub(super) cgroup: &'a str,
-    /// Resource limits that the agent cannot set.
-    pub(super) rlimits: &'a [Value],
+    pub(super) kind: Kind,
 }
 
 impl Description<'_> {
@@ -40,6 +40,8 @@ impl Description<'_> {
             ids(USER, self.first_id + 1),
             ids(65_534, self.first_id + 2),
         ]);
+        let user = if self.kind.agent_is_root() { 0 } else { USER };
+        let rights = self.kind.rights_of_agent();
         let kinds = ["user", "mount", "pid", "ipc", "uts", "cgroup"];
         let mut namespaces: Vec<Value> = kinds.iter().map(|kind| json!({"type": kind})).collect();
         // In one of its own making the runtime brings the loopback interface up.
@@ -53,14 +55,15 @@ impl Description<'_> {
             "root": {"path": self.root, "readonly": true},
             "process": {
                 "terminal": false,
-                "user": {"uid": USER, "gid": USER},
+                "user": {"uid": user, "gid": user},
                 "args": [AGENT_INSIDE],
-                "env": ["PATH=/usr/bin:/bin"],
+                "env": [],
                 "cwd": "/",
                 "noNewPrivileges": true,
-                "rlimits": self.rlimits,
+                "rlimits": self.kind.early_rlimits(),
                 "capabilities": {
-                    "bounding": [], "effective": [], "inheritable": [], "permitted": [], "ambient": [],
+                    "bounding": rights, "effective": rights, "permitted": rights,
+                    "inheritable": [], "ambient": [],
                 },
             },
             "mounts": self.mounts(),

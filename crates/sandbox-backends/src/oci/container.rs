@@ -127,7 +127,7 @@ impl<'a> OciContainer<'a> {
             first_id,
             network: network.as_ref().map(|(_, path)| path.as_path()),
             cgroup: &cgroup,
-            rlimits: &self.runtime.kind.early_rlimits(),
+            kind: self.runtime.kind,
         };
         let config = description.write().to_string();
         fs::write(self.bundle.join("config.json"), config)

@@ -159,6 +159,25 @@ impl Kind {
         }
     }
 
+    /// Whether the agent is another user than the program.
+    pub(super) fn agent_is_root(self) -> bool {
+        match self {
+            // The kernel protects process 1 from signals, and the agent hides the rest.
+            Self::Runc => false,
+            // Its kernel lets everybody of the same user kill process 1, and open what it has open.
+            Self::Gvisor => true,
+        }
+    }
+
+    /// Capabilities that the agent needs for that, and that no program gets.
+    pub(super) fn rights_of_agent(self) -> &'static [&'static str] {
+        if self.agent_is_root() {
+            &["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"]
+        } else {
+            &[]
+        }
+    }
+
     /// Resource limits that have to stand before the agent starts, in the words of the runtime description.
     pub(super) fn early_rlimits(self) -> Vec<Value> {
         let none = |name: &str| json!({"type": name, "soft": 0, "hard": 0});

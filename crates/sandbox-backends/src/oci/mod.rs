@@ -21,7 +21,7 @@ use sandbox_core::{
     StageOutcome, StagePlan, Start,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
-use sandbox_linux::guest::{AGENT, order};
+use sandbox_linux::guest::{AGENT, Inside, order};
 use sandbox_linux::rlimits::{self, Fallback};
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program, Verdict,
@@ -146,15 +146,24 @@ impl OciBackend {
     }
 
     fn order(&self, plan: &StagePlan) -> Vec<u8> {
-        // Where the cgroup counts more than the program's own.
-        let pids = self.runtime.kind.own_processes().is_none();
-        let fallback = Fallback { memory: false, pids };
-        let rlimits = rlimits::encode(&plan.limits, plan.limits.disk(), fallback, true);
+        let kind = self.runtime.kind;
+        let none = Fallback { memory: false, pids: false };
+        let rlimits = rlimits::encode(&plan.limits, plan.limits.disk(), none, true);
         let mut rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
-        if !self.runtime.kind.counts_cpu_time() {
+        if !kind.counts_cpu_time() {
             rlimits.retain(|(kind, _)| *kind != Resource::Cpu as u64);
         }
-        order(plan, &rlimits, self.filter.as_bytes(), &self.answers)
+        if kind.own_processes().is_none() {
+            // The cgroup counts others too.
+            rlimits.push((Resource::Nproc as u64, plan.limits.pids().into()));
+        }
+        let inside = Inside {
+            rlimits: &rlimits,
+            filter: self.filter.as_bytes(),
+            answers: &self.answers,
+            user: kind.agent_is_root().then_some(bundle::USER),
+        };
+        order(plan, inside)
     }
 }
 

@@ -122,15 +122,16 @@ fn cleanup_after_supervisors_killed_at_random_moments() {
 /// agent notices, and the next start removes the rest.
 #[test]
 fn cleanup_after_supervisors_of_containers_killed_at_random_moments() {
-    kill_supervisors_behind(Isolation::Runc);
+    kill_supervisors_behind(Isolation::Runc, 3);
 }
 
 #[test]
 fn cleanup_after_supervisors_of_gvisor_killed_at_random_moments() {
-    kill_supervisors_behind(Isolation::Gvisor);
+    kill_supervisors_behind(Isolation::Gvisor, 10);
 }
 
-fn kill_supervisors_behind(isolation: Isolation) {
+/// `patience` is how much longer than a native sandbox it takes to start.
+fn kill_supervisors_behind(isolation: Isolation, patience: u32) {
     adopt_orphans();
     let before = Residue::count();
     for round in 0..CONTAINER_ROUNDS {
@@ -139,8 +140,9 @@ fn kill_supervisors_behind(isolation: Isolation) {
         if round % 3 > 0 {
             doomed.wait_until_ready();
         }
-        let pause = random_pause() * 3;
-        let story = format!("round {round}, {} with {isolation}, killed after {pause:?}", doomed.story);
+        let pause = random_pause() * patience;
+        let story =
+            format!("round {round}, {} with {isolation}, killed after {pause:?}", doomed.story);
         std::thread::sleep(pause);
         let id = doomed.kill();
         assert_no_process_left(&story);

@@ -65,7 +65,9 @@ impl Feature {
             Self::FileCount => "bound on the number of files",
             Self::NoLoopback => "way to be without a loopback interface",
             Self::Terminals => "bound on terminals, and no `/dev/tty` to open",
-            Self::LinuxWorld => "`/dev` and `/proc` as small as behind the native walls, nor a root without `/sys`",
+            Self::LinuxWorld => {
+                "`/dev` and `/proc` as small as behind the native walls, nor a root without `/sys`"
+            }
             Self::HostProcesses => "processes of the program on the host",
         }
     }
@@ -99,7 +101,10 @@ pub fn explained_attacks(isolation: Isolation) -> &'static [(&'static str, &'sta
 }
 
 const GVISOR_ATTACKS: &[(&str, &str)] = &[
-    ("keep-capabilities", "as with runc: there are no capabilities to keep, and no way to new ones"),
+    (
+        "keep-capabilities",
+        "as with runc: there are no capabilities to keep, and no way to new ones",
+    ),
     ("fill-three-places", "as with runc: the memory limit bounds their sum"),
     ("fill-inodes", "files without content are its kernel's memory, which the memory limit bounds"),
     ("parked-descriptors", "they are open in its kernel only, whose memory is bounded"),
@@ -116,7 +121,10 @@ const GVISOR_ATTACKS: &[(&str, &str)] = &[
         "its kernel shows the agent's environment and addresses to everybody; the first is empty, its memory and \
          descriptors stay closed",
     ),
-    ("cpu-share", "the program believes its kernel's clock of CPU time; the host's cgroup has the quota"),
+    (
+        "cpu-share",
+        "the program believes its kernel's clock of CPU time; the host's cgroup has the quota",
+    ),
     ("spin-many", "the same clock: the host counted less than the limit"),
 ];
 
@@ -157,14 +165,26 @@ const GVISOR_LACKS: &[(Feature, &str)] = &[
     (Feature::Workspaces, "not built yet"),
     (Feature::CopiedTrees, "not built yet"),
     (Feature::OutputOrder, "its pipes do not keep writes apart; each stream is in order"),
-    (Feature::NamedDenials, "its kernel has no listeners of filters; the calls are denied all the same"),
-    (Feature::ProcessFigures, "the host sees threads of its kernel instead; their limit holds inside"),
+    (
+        Feature::NamedDenials,
+        "its kernel has no listeners of filters; the calls are denied all the same",
+    ),
+    (
+        Feature::ProcessFigures,
+        "the host sees threads of its kernel instead; their limit holds inside",
+    ),
     (Feature::MovedBytes, "its kernel does not tell what children have moved"),
-    (Feature::CpuClock, "its kernel counts waiting for a processor; the report has what the host counted"),
+    (
+        Feature::CpuClock,
+        "its kernel counts waiting for a processor; the report has what the host counted",
+    ),
     (Feature::FileCount, "its file systems have none; the memory limit bounds them"),
     (Feature::NoLoopback, "its kernel always has one, of the program's own"),
     (Feature::Terminals, "its kernel has neither; the limit of open files bounds them"),
-    (Feature::LinuxWorld, "they are its kernel's; of the host they tell the processor and the size of the memory"),
+    (
+        Feature::LinuxWorld,
+        "they are its kernel's; of the host they tell the processor and the size of the memory",
+    ),
     (Feature::HostProcesses, "they are processes of its kernel"),
 ];
 

@@ -88,6 +88,11 @@ impl Sandbox {
         self.engine.workspaces()
     }
 
+    /// What builds the walls.
+    pub fn isolation(&self) -> Isolation {
+        self.engine.backend.isolation()
+    }
+
     /// What can be enforced on this host.
     pub fn capabilities(&self) -> &Capabilities {
         self.engine.backend.capabilities()

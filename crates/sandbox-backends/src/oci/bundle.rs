@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox_core::{StagePlan, Tree};
 use super::kind::Kind;
+use sandbox_core::{StagePlan, Tree};
 use serde_json::{Value, json};
 
 /// Where the agent is inside.

@@ -206,7 +206,8 @@ impl Kind {
             // Its clocks start with it.
             Self::Gvisor => &[Protection::TimeNamespace],
         };
-        let mut walls: Vec<Protection> = WALLS.iter().chain(own).copied().filter(is_there).collect();
+        let mut walls: Vec<Protection> =
+            WALLS.iter().chain(own).copied().filter(is_there).collect();
         walls.sort_unstable();
         walls
     }

@@ -25,6 +25,8 @@ use crate::native::verdict::ending;
 
 /// How long an agent that was killed may take to be gone.
 const END_TIME: Duration = Duration::from_secs(10);
+/// So many messages are heeded before the clocks are looked at again.
+const MOST_MESSAGES: usize = 64;
 /// The signals that ask a program to end, and that end it.
 const SIGTERM: u8 = 15;
 const SIGKILL: u8 = 9;
@@ -90,6 +92,8 @@ struct Watch<'a> {
     /// What was last told that it read and wrote.
     moved: (u64, u64),
     failure: Option<String>,
+    /// There may be messages that were read and not heeded.
+    is_behind: bool,
     is_over: bool,
 }
 
@@ -132,6 +136,7 @@ pub(crate) fn carry_out(
         next_sample: None,
         moved: (0, 0),
         failure: None,
+        is_behind: false,
         is_over: false,
         around,
     };
@@ -145,6 +150,8 @@ impl Watch<'_> {
     fn turn(&mut self) -> Result<(), BackendError> {
         let now = Instant::now();
         let left = self.next_alarm().saturating_duration_since(now);
+        // What has been read already is nothing to wait for.
+        let left = if self.is_behind { Duration::ZERO } else { left };
         let left =
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         let mut fds = vec![PollFd::from_borrowed_fd(self.channel.fd(), PollFlags::IN)];
@@ -175,7 +182,8 @@ impl Watch<'_> {
 
     fn hear(&mut self) -> Result<(), BackendError> {
         // Not for ever: a program may write as fast as we read, and the clocks go on.
-        for _ in 0..64 {
+        self.is_behind = false;
+        for _ in 0..MOST_MESSAGES {
             match self.channel.hear() {
                 Ok(Heard::Nothing) => return Ok(()),
                 Ok(Heard::End) => {
@@ -189,6 +197,7 @@ impl Watch<'_> {
                 return Ok(());
             }
         }
+        self.is_behind = true;
         Ok(())
     }
 

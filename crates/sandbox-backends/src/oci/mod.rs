@@ -154,8 +154,8 @@ impl OciBackend {
             rlimits.retain(|(kind, _)| *kind != Resource::Cpu as u64);
         }
         if kind.own_processes().is_none() {
-            // The cgroup counts others too.
-            rlimits.push((Resource::Nproc as u64, plan.limits.pids().into()));
+            // The cgroup counts others too. The program's first process counts as the agent's, who made it.
+            rlimits.push((Resource::Nproc as u64, u64::from(plan.limits.pids()) - 1));
         }
         let inside = Inside {
             rlimits: &rlimits,

@@ -31,3 +31,16 @@ install_packages() {
     update_package_lists_once
     apt_as_root install -y --no-install-recommends "$@" >/dev/null
 }
+
+# describe_backports FOLDER: options for apt-get, in `backports`, that make it know this release's backports and nothing
+# else. What it knows of them lies in FOLDER; no source is added to the host.
+describe_backports() {
+    local folder=$1 release mirror
+    release=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+    # The mirror that this host uses; backports lie beside the release.
+    mirror=$(apt-get indextargets --format '$(REPO_URI)' "Codename: $release" 2>/dev/null | head -n 1)
+    mkdir -p "$folder/lists/partial"
+    printf 'deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] %s %s-backports main\n' \
+        "${mirror:-http://deb.debian.org/debian}" "$release" >"$folder/sources.list"
+    backports=(-o "Dir::Etc::SourceList=$folder/sources.list" -o Dir::Etc::SourceParts=- -o "Dir::State::Lists=$folder/lists")
+}

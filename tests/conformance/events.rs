@@ -1,7 +1,7 @@
 //! What is told while a program runs.
 
 use sandbox::{CancelToken, Event, EventKind, Report, Request, Sandbox, Stage, StreamKind};
-use sandbox_tests::backend::{show, with_each_backend};
+use sandbox_tests::backend::{Feature, show, with_each_backend, with_each_backend_that_has};
 
 use crate::table::{bash, c, lines, millis, python};
 
@@ -58,7 +58,7 @@ fn events_are_numbered_without_gaps_and_carry_every_byte() {
 
 #[test]
 fn events_follow_the_order_of_the_output() {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::OutputOrder], |sandbox| {
         let code = "import os\nfor n in range(50):\n    os.write(1, b'o%d\\n' % n)\n    os.write(2, b'e%d\\n' % n)";
         let (events, report) = execute_and_listen(sandbox, python(code).build().unwrap());
         assert_eq!(bytes(&events, None), report.output.as_bytes());
@@ -136,7 +136,7 @@ fn events_beyond_the_output_limit_are_not_told() {
 
 #[test]
 fn usage_is_sampled_if_asked_for() {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::MovedBytes], |sandbox| {
         let code = "import os, time\nkept = bytearray(32 << 20)\nos.write(1, b'x' * 1000)\n\
                     end = time.monotonic() + 1\nwhile time.monotonic() < end: pass";
         let request = python(code).usage_interval(millis(50)).build().unwrap();

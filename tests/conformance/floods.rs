@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sandbox::{CancelToken, Event, EventKind, Limits, Sandbox, Status};
-use sandbox_tests::backend::{execute, with_each_backend};
+use sandbox_tests::backend::{Feature, execute, with_each_backend, with_each_backend_that_has};
 
 use crate::table::{bash, c, python};
 
@@ -28,7 +28,7 @@ fn a_second() -> Limits {
 
 #[test]
 fn denied_calls_without_end_are_answered_ever_more_slowly() {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(&[Feature::NamedDenials], |sandbox| {
         let request = c(DENIED_FLOOD).limits(a_second());
         let Some(report) = execute("denied_flood", sandbox, request) else { return };
         assert_eq!(report.status, Status::Timeout, "{:?}", report.error);

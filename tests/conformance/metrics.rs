@@ -9,7 +9,7 @@ use sandbox::{Report, StageFigures};
 use crate::table::{bash, c, mib, millis, python};
 
 table! {
-    cpu_time_is_what_the_program_measured_children_included:
+    cpu_time_is_what_the_program_measured_children_included [CpuClock]:
         python("import os, resource, time\n\
                 def burn(seconds):\n    while time.process_time() < seconds: pass\n\
                 if os.fork() == 0:\n    burn(0.3)\n    os._exit(0)\n\
@@ -26,14 +26,14 @@ table! {
             assert_between("user and system time together", parts, report.cpu_time_ms - 0.1, report.cpu_time_ms + 0.1);
         };
     /// Nobody waited for it, so no parent's counters hold its time.
-    cpu_time_of_a_child_nobody_waits_for_counts:
+    cpu_time_of_a_child_nobody_waits_for_counts [CpuClock]:
         python("import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n\
                 ended, told = os.pipe()\n\
                 if os.fork() == 0:\n    while time.process_time() < 0.4: pass\n    os._exit(0)\n\
                 os.close(told)\nos.read(ended, 1)")
             .limits(limits!(with_wall_time(millis(60_000))))
         => Completed, |report: &Report| assert_between("cpu_time_ms", report.cpu_time_ms, 385.0, 900.0);
-    time_in_user_mode_is_told_apart:
+    time_in_user_mode_is_told_apart [CpuClock]:
         c("#include <time.h>\nint main(void) { while (clock() < CLOCKS_PER_SEC / 2) for (volatile int i = 0; i < 1000000; i++); }")
             .limits(limits!(with_wall_time(millis(60_000))))
         => Completed, |report: &Report| {
@@ -41,7 +41,7 @@ table! {
             assert!(figures.cpu_user >= 4 * figures.cpu_system, "{figures:?}");
             assert_between("cpu_time_ms", report.cpu_time_ms, 490.0, 1100.0);
         };
-    time_in_the_kernel_is_told_apart:
+    time_in_the_kernel_is_told_apart [CpuClock]:
         c("#include <fcntl.h>\n#include <time.h>\n#include <unistd.h>\nstatic char b[1 << 20];\n\
            int main(void) { int f = open(\"/dev/zero\", O_RDONLY); while (clock() < CLOCKS_PER_SEC / 2) read(f, b, sizeof b); }")
             .limits(limits!(with_wall_time(millis(60_000))))
@@ -82,10 +82,10 @@ table! {
         assert!((1..8 << 10).contains(&peak), "{peak} KiB");
     };
 
-    processes_are_counted_at_their_most: python(&sleepers("os.fork() == 0", 5)) => Completed, |report: &Report| {
+    processes_are_counted_at_their_most [ProcessFigures]: python(&sleepers("os.fork() == 0", 5)) => Completed, |report: &Report| {
         assert_eq!(figures(report).processes_peak, 6);
     };
-    threads_are_counted_like_processes:
+    threads_are_counted_like_processes [ProcessFigures]:
         python("import threading\nall_here = threading.Barrier(6)\n\
                 threads = [threading.Thread(target=all_here.wait) for _ in range(5)]\n\
                 for thread in threads: thread.start()\nall_here.wait()\nfor thread in threads: thread.join()")
@@ -93,27 +93,27 @@ table! {
     one_process_is_one: c("int main(void) { return 0; }") => Completed, |report: &Report| {
         assert_eq!(figures(report).processes_peak, 1);
     };
-    processes_one_after_the_other_do_not_add_up: bash("for i in 1 2 3 4 5 6 7 8; do /bin/true; done")
+    processes_one_after_the_other_do_not_add_up [ProcessFigures]: bash("for i in 1 2 3 4 5 6 7 8; do /bin/true; done")
         => Completed, |report: &Report| assert_eq!(figures(report).processes_peak, 2);
 
-    bytes_written_and_read_are_counted: c(WRITE_THEN_READ) => Completed, |report: &Report| {
+    bytes_written_and_read_are_counted [MovedBytes]: c(WRITE_THEN_READ) => Completed, |report: &Report| {
         let figures = figures(report);
         let (written, read) = (figures.io_write_bytes, figures.io_read_bytes);
         assert!((4 << 20..(4 << 20) + (64 << 10)).contains(&written), "{written} bytes written");
         assert!((4 << 20..(4 << 20) + (64 << 10)).contains(&read), "{read} bytes read");
     };
-    bytes_of_children_are_counted: bash("head -c 3M /dev/zero | cat > file") => Completed, |report: &Report| {
+    bytes_of_children_are_counted [MovedBytes]: bash("head -c 3M /dev/zero | cat > file") => Completed, |report: &Report| {
         let figures = figures(report);
         // Through the pipe and into the file; from the device and out of the pipe.
         assert!((6 << 20..7 << 20).contains(&figures.io_write_bytes), "{figures:?}");
         assert!((6 << 20..7 << 20).contains(&figures.io_read_bytes), "{figures:?}");
     };
-    bytes_printed_are_bytes_written: bash("head -c 100000 /dev/zero") => Completed, |report: &Report| {
+    bytes_printed_are_bytes_written [MovedBytes]: bash("head -c 100000 /dev/zero") => Completed, |report: &Report| {
         assert_eq!(report.stdout.len(), 100_000);
         let written = figures(report).io_write_bytes;
         assert!((100_000..110_000).contains(&written), "{written} bytes written");
     };
-    bytes_of_standard_input_are_bytes_read: bash("cat > /dev/null").stdin(vec![b'x'; 2 << 20])
+    bytes_of_standard_input_are_bytes_read [MovedBytes]: bash("cat > /dev/null").stdin(vec![b'x'; 2 << 20])
         => Completed, |report: &Report| {
             let read = figures(report).io_read_bytes;
             assert!((2 << 20..(2 << 20) + (256 << 10)).contains(&read), "{read} bytes read");

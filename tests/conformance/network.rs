@@ -8,11 +8,11 @@ use sandbox_tests::backend::{execute, with_each_backend};
 use crate::table::python;
 
 table! {
-    without_a_network_there_is_no_address_to_use: python(USE_LOOPBACK) => RuntimeError, |report: &Report| {
+    without_a_network_there_is_no_address_to_use [NoLoopback]: python(USE_LOOPBACK) => RuntimeError, |report: &Report| {
         assert!(report.stderr.contains("Error"), "{}", report.stderr);
         assert!(!report.stdout.contains("pong"));
     };
-    without_a_network_no_interface_is_up: python(INTERFACES) => Completed, |report: &Report| {
+    without_a_network_no_interface_is_up [NoLoopback]: python(INTERFACES) => Completed, |report: &Report| {
         assert_eq!(report.stdout, "up: []\n");
     };
     with_localhost_a_program_reaches_itself:

@@ -73,7 +73,7 @@ table! {
             assert_eq!((report.stdout.as_str(), report.stderr.as_str()), ("no newline", "none here"));
         };
     /// No pause between the writes: what is read in one go has to be put in order all the same.
-    output_is_in_the_order_in_which_it_was_written:
+    output_is_in_the_order_in_which_it_was_written [OutputOrder]:
         python("import os\nfor n in range(50):\n    os.write(1, b'o%d\\n' % n)\n    os.write(2, b'e%d\\n' % n)")
         => Completed, |report: &Report| {
             let expected = lines(0..50, |n| format!("o{n}\ne{n}\n"));

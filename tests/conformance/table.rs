@@ -1,27 +1,34 @@
 //! How a row of the table is written and checked.
 
 use sandbox::{ByteSize, Limits, Report, Request, RequestBuilder, Stage, Status};
-use sandbox_tests::backend::{execute, with_each_backend};
+use sandbox_tests::backend::{Feature, execute, with_each_backend_that_has};
 
-/// Rows: `name: request => Status, check;`. The check is a function of the report.
+/// Rows: `name: request => Status, check;`. The check is a function of the report. A row `name [Feature]: …` is for backends
+/// that have the feature.
 macro_rules! table {
-    ($($(#[doc = $doc:literal])* $name:ident: $request:expr => $status:ident, $check:expr;)+) => {$(
+    ($(
+        $(#[doc = $doc:literal])*
+        $name:ident $([$($needed:ident),+])?: $request:expr => $status:ident, $check:expr;
+    )+) => {$(
         $(#[doc = $doc])*
         #[test]
         fn $name() {
-            $crate::table::check(stringify!($name), || $request, sandbox::Status::$status, $check);
+            let needed = &[$($(sandbox_tests::backend::Feature::$needed),+)?];
+            let status = sandbox::Status::$status;
+            $crate::table::check(stringify!($name), needed, || $request, status, $check);
         }
     )+};
 }
 
-/// Carries out one row under every backend.
+/// Carries out one row under every backend that has what it needs.
 pub(crate) fn check(
     name: &str,
+    needed: &[Feature],
     request: impl Fn() -> RequestBuilder,
     status: Status,
     check: impl Fn(&Report),
 ) {
-    with_each_backend(|sandbox| {
+    with_each_backend_that_has(needed, |sandbox| {
         if let Some(report) = execute(name, sandbox, request()) {
             assert_eq!(report.status, status, "{:?}", report.error);
             assert_consistent(&report);

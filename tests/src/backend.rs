@@ -31,6 +31,26 @@ pub enum Feature {
     Workspaces,
     /// Toolchains that write into a directory of the host's, as a copy of their own.
     CopiedTrees,
+    /// What was written to both streams is told in the order in which it was written.
+    OutputOrder,
+    /// System calls that the filter denied are counted by name.
+    NamedDenials,
+    /// How many processes there were at most.
+    ProcessFigures,
+    /// How many bytes were read and written.
+    MovedBytes,
+    /// A program's own figures of CPU time are those of the host.
+    CpuClock,
+    /// A number of files that may be made.
+    FileCount,
+    /// Without a network there is no loopback interface either.
+    NoLoopback,
+    /// Terminals are bounded, and a program can open its own by name.
+    Terminals,
+    /// The root, `/dev` and `/proc` hold what they hold behind the native walls.
+    LinuxWorld,
+    /// Processes of a program are processes of the host, with the same names.
+    HostProcesses,
 }
 
 impl Feature {
@@ -40,6 +60,18 @@ impl Feature {
             Self::Volumes => "volumes",
             Self::Workspaces => "workspaces",
             Self::CopiedTrees => "Go (a toolchain that writes into a prepared cache)",
+            Self::OutputOrder => "order of `stdout` and `stderr` in `output` and events",
+            Self::NamedDenials => "denied calls in `violations`",
+            Self::ProcessFigures => "`processes_peak` (it is 1)",
+            Self::MovedBytes => "bytes read and written (they are 0)",
+            Self::CpuClock => "CPU time as the program itself measures it",
+            Self::FileCount => "bound on the number of files",
+            Self::NoLoopback => "way to be without a loopback interface",
+            Self::Terminals => "bound on terminals, and no `/dev/tty` to open",
+            Self::LinuxWorld => {
+                "`/dev` and `/proc` as small as behind the native walls, nor a root without `/sys`"
+            }
+            Self::HostProcesses => "processes of the program on the host",
         }
     }
 }
@@ -76,6 +108,14 @@ pub const BACKENDS: &[BackendUnderTest] = &[
         absent: || None,
         choose: |builder| builder.isolation(Isolation::Runc),
     },
+    BackendUnderTest {
+        name: "gvisor",
+        lacks: GVISOR_LACKS,
+        differs: GVISOR_DIFFERS,
+        explained: GVISOR_ATTACKS,
+        absent: || None,
+        choose: |builder| builder.isolation(Isolation::Gvisor),
+    },
 ];
 
 /// The backend of this name.
@@ -84,6 +124,11 @@ pub fn named(name: &str) -> &'static BackendUnderTest {
 }
 
 impl BackendUnderTest {
+    /// Whether it does not have this.
+    pub fn lacks(&self, feature: Feature) -> bool {
+        self.lacks.iter().any(|(lacking, _)| *lacking == feature)
+    }
+
     /// Whether it can be tested here. If not, that is counted.
     pub fn is_here(&self) -> bool {
         let absent = (self.absent)();
@@ -133,7 +178,7 @@ const RUNC_DIFFERS: &[(&str, &str)] = &[
         "`/work`, `/tmp` and `/dev/shm` are of the size of the disk limit each",
     ),
     ("`/proc/self/mountinfo` tells where the root is on the host", "it is a directory there"),
-    ("always cold", "no containers are started ahead yet"),
+    ("prepared, never warm", "containers are started ahead, runtimes in them are not"),
 ];
 
 const RUNC_LACKS: &[(Feature, &str)] = &[
@@ -170,6 +215,75 @@ const DOCKER_DIFFERS: &[(&str, &str)] = &[
     ("prepared, never warm", "containers are started ahead, runtimes in them are not"),
 ];
 
+const GVISOR_LACKS: &[(Feature, &str)] = &[
+    (Feature::Volumes, "not built yet"),
+    (Feature::Workspaces, "not built yet"),
+    (Feature::CopiedTrees, "not built yet"),
+    (Feature::OutputOrder, "its pipes do not keep writes apart; each stream is in order"),
+    (
+        Feature::NamedDenials,
+        "its kernel has no listeners of filters; the calls are denied all the same",
+    ),
+    (
+        Feature::ProcessFigures,
+        "the host sees threads of its kernel instead; their limit holds inside",
+    ),
+    (Feature::MovedBytes, "its kernel does not tell what children have moved"),
+    (
+        Feature::CpuClock,
+        "its kernel counts waiting for a processor; the report has what the host counted",
+    ),
+    (Feature::FileCount, "its file systems have none; the memory limit bounds them"),
+    (Feature::NoLoopback, "its kernel always has one, of the program's own"),
+    (Feature::Terminals, "its kernel has neither; the limit of open files bounds them"),
+    (
+        Feature::LinuxWorld,
+        "they are its kernel's; of the host they tell the processor and the size of the memory",
+    ),
+    (Feature::HostProcesses, "they are processes of its kernel"),
+];
+
+const GVISOR_DIFFERS: &[(&str, &str)] = &[
+    (
+        "16 MiB more than the memory limit, and 3 MiB of it for each process",
+        "its kernel's own memory is counted with the program's",
+    ),
+    ("no rules of Landlock", "its kernel has none"),
+    (
+        "three disks instead of one",
+        "`/work`, `/tmp` and `/dev/shm` are of the size of the disk limit each",
+    ),
+    ("prepared, never warm", "containers are started ahead, runtimes in them are not"),
+];
+
+const GVISOR_ATTACKS: &[(&str, &str)] = &[
+    (
+        "keep-capabilities",
+        "as with runc: there are no capabilities to keep, and no way to new ones",
+    ),
+    ("fill-three-places", "as with runc: the memory limit bounds their sum"),
+    ("fill-inodes", "files without content are its kernel's memory, which the memory limit bounds"),
+    ("parked-descriptors", "they are open in its kernel only, whose memory is bounded"),
+    ("devices", "`/dev/fuse` is its kernel's, and mounting is denied"),
+    ("home-directories", "`/sys` is its kernel's, and has nothing of the host"),
+    ("kernel-facts", "they are its kernel's; the size of the memory is the host's"),
+    ("uptime", "its kernel started with the container: it is the container's"),
+    (
+        "same-ids",
+        "the map is its kernel's; on the host all of it is one user that nothing else belongs to",
+    ),
+    (
+        "init-secrets",
+        "its kernel shows the agent's environment and addresses to everybody; the first is empty, its memory and \
+         descriptors stay closed",
+    ),
+    (
+        "cpu-share",
+        "the program believes its kernel's clock of CPU time; the host's cgroup has the quota",
+    ),
+    ("spin-many", "the same clock: the host counted less than the limit"),
+];
+
 fn docker(builder: SandboxBuilder) -> SandboxBuilder {
     let host = engine().expect("tests of docker are left out where there is none");
     builder.isolation(Isolation::Docker).docker_host(host)
@@ -185,6 +299,18 @@ pub fn engine() -> Option<String> {
 pub fn engine_absent() -> Option<&'static str> {
     let reason = "DOCKER_HOST is not set: eval it from 'scripts/engine start DIRECTORY'";
     engine().is_none().then_some(reason)
+}
+
+/// Whether a backend does not have something.
+pub fn lacks(isolation: Isolation, feature: Feature) -> bool {
+    let name = isolation.to_string();
+    let backend = BACKENDS.iter().find(|backend| backend.name == name);
+    backend.is_some_and(|backend| backend.lacks.iter().any(|(lacked, _)| *lacked == feature))
+}
+
+/// Whether the backend that made a report has something.
+pub fn has(report: &Report, feature: Feature) -> bool {
+    !lacks(report.isolation, feature)
 }
 
 /// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.

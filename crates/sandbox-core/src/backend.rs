@@ -16,11 +16,13 @@ pub enum Isolation {
     Docker,
     /// The container runtime runc.
     Runc,
+    /// gVisor, a kernel of its own in user space.
+    Gvisor,
 }
 
 impl Isolation {
     /// All of them, in the order in which they are preferred unless somebody says otherwise.
-    pub const ALL: &'static [Self] = &[Self::Native, Self::Docker, Self::Runc];
+    pub const ALL: &'static [Self] = &[Self::Native, Self::Docker, Self::Runc, Self::Gvisor];
 
     /// The name in requests, reports and on the command line.
     pub const fn name(self) -> &'static str {
@@ -28,6 +30,7 @@ impl Isolation {
             Self::Native => "native",
             Self::Docker => "docker",
             Self::Runc => "runc",
+            Self::Gvisor => "gvisor",
         }
     }
 

@@ -11,6 +11,7 @@ mod frame;
 mod moved;
 mod order;
 mod system;
+mod user;
 mod watch;
 mod work;
 
@@ -67,13 +68,17 @@ fn serve(input: &mut File, output: &mut File) -> Result<(), Failure> {
     }
     let order = order::Order::read(&order).ok_or(io::ErrorKind::InvalidData.into());
     let order = order.at("understand the order")?;
+    let user = order.user;
+    user.act_as_program().at("become the program's user")?;
     work::place(&order)?;
+    user.act_as_agent().at("become the agent's user")?;
     let (program, answers) = order.into_program();
     let has_ended = watch::run(&program, answers, moved, input, output)?;
     if !has_ended {
         // Nobody is there to hear more.
         return Ok(());
     }
+    user.act_as_program().at("become the program's user")?;
     work::list(output).at("list what the program left")?;
     while let Some((kind, path)) = receive(input).at("receive what is wanted")? {
         if kind == to_agent::FETCH {

@@ -5,6 +5,7 @@ use std::ffi::CString;
 use crate::denied::Answers;
 use crate::frame::Unpacker;
 use crate::system::Program;
+use crate::user::User;
 use crate::work::WORK;
 
 /// A program and everything it needs.
@@ -15,7 +16,10 @@ pub(crate) struct Order {
     pub(crate) files: Vec<PlacedFile>,
     rlimits: Vec<(u64, u64)>,
     filter: Vec<u8>,
-    answers: Answers,
+    /// None if the filter itself answers.
+    answers: Option<Answers>,
+    /// Whose the program is.
+    pub(crate) user: User,
 }
 
 /// A file that is there at the start.
@@ -42,12 +46,16 @@ impl Order {
             })?,
             rlimits: unpacker.list(|unpacker| Some((unpacker.number()?, unpacker.number()?)))?,
             filter: unpacker.bytes()?.to_vec(),
-            answers: Answers::read(unpacker.bytes()?)?,
+            answers: match unpacker.bytes()? {
+                [] => None,
+                answers => Some(Answers::read(answers)?),
+            },
+            user: User(Some(u32::try_from(unpacker.number()?).ok()?).filter(|id| *id != 0)),
         })
     }
 
-    /// The program, and how its denied calls are answered.
-    pub(crate) fn into_program(self) -> (Program, Answers) {
+    /// The program, and how its denied calls are answered, unless its filter does that.
+    pub(crate) fn into_program(self) -> (Program, Option<Answers>) {
         let path = self.argv.first().cloned().unwrap_or_default();
         let directory = match self.directory.as_str() {
             "" => WORK.to_owned(),
@@ -61,6 +69,8 @@ impl Order {
             directory: CString::new(directory).unwrap_or_default(),
             rlimits: self.rlimits,
             filter: self.filter,
+            has_listener: self.answers.is_some(),
+            user: self.user,
         };
         (program, self.answers)
     }

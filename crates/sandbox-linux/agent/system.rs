@@ -4,6 +4,8 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_short, c_ulong, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::user::User;
+
 const PR_SET_DUMPABLE: c_int = 4;
 const PR_SET_NO_NEW_PRIVS: c_int = 38;
 const SYS_SECCOMP: c_long = if cfg!(target_arch = "aarch64") { 277 } else { 317 };
@@ -131,6 +133,7 @@ unsafe extern "C" {
     fn wait4(process: c_int, status: *mut c_int, options: c_int, usage: *mut RUsage) -> c_int;
     fn waitid(kind: c_int, id: c_int, information: *mut c_void, options: c_int) -> c_int;
     fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int;
+    fn getrlimit(resource: c_int, limit: *mut RLimit) -> c_int;
     fn setrlimit(resource: c_int, limit: *const RLimit) -> c_int;
     #[link_name = "poll"]
     fn poll_of_c(fds: *mut PollFd, count: c_ulong, timeout: c_int) -> c_int;
@@ -164,6 +167,9 @@ pub struct Program {
     pub rlimits: Vec<(u64, u64)>,
     /// The system-call filter, as the kernel takes it; empty for none.
     pub filter: Vec<u8>,
+    /// Whether somebody is to be asked how denied calls are answered.
+    pub has_listener: bool,
+    pub user: User,
 }
 
 /// Two ends of a socket that keeps messages apart, both of which close on exec.
@@ -239,7 +245,7 @@ pub fn refuse(listener: &OwnedFd, call: &DeniedCall, errno: i32) {
     let _ = unsafe { ioctl(listener.as_raw_fd(), SEND, &raw const response) };
 }
 
-fn check(result: c_int) -> io::Result<c_int> {
+pub fn check(result: c_int) -> io::Result<c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
@@ -472,15 +478,25 @@ fn become_program(
             // All others close on exec; a kernel without this call keeps to that.
             syscall(SYS_CLOSE_RANGE, 3_u32, u32::MAX, 4_u32);
         }
+        program.user.become_program().map_err(|_| "become the program's user")?;
         enter(&program.directory).map_err(|_| "enter the directory")?;
         for (kind, value) in &program.rlimits {
-            let limit = RLimit { soft: *value, hard: *value };
+            let mut limit = RLimit { soft: 0, hard: 0 };
+            // SAFETY: getrlimit(2) writes a limit to where this points.
+            ok(unsafe { getrlimit(*kind as c_int, &raw mut limit) }, "ask for a resource limit")?;
+            // A container may have less already, and nothing is raised. Not every kernel takes a limit that it has.
+            let value = limit.hard.min(*value);
+            if limit.soft == value && limit.hard == value {
+                continue;
+            }
+            let limit = RLimit { soft: value, hard: value };
             // SAFETY: setrlimit(2) reads a limit from where this points.
             ok(unsafe { setrlimit(*kind as c_int, &raw const limit) }, "set a resource limit")?;
         }
         // SAFETY: this option takes numbers.
         ok(unsafe { prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, "give up new privileges")?;
-        filter(&program.filter, supervisor).map_err(|_| "install the system-call filter")
+        let listens = program.has_listener.then_some(supervisor);
+        filter(&program.filter, listens).map_err(|_| "install the system-call filter")
     };
     if let Err(step) = done() {
         return (step, io::Error::last_os_error());
@@ -495,21 +511,24 @@ fn enter(directory: &CStr) -> io::Result<()> {
     std::env::set_current_dir(std::ffi::OsStr::from_bytes(directory.to_bytes()))
 }
 
-/// Installs the filter, and gives its listener away.
-fn filter(instructions: &[u8], supervisor: &OwnedFd) -> io::Result<()> {
+/// Installs the filter, and gives its listener away, if it has one.
+fn filter(instructions: &[u8], supervisor: Option<&OwnedFd>) -> io::Result<()> {
     const NEW_LISTENER: u32 = 1 << 3;
     if instructions.is_empty() {
         return Ok(());
     }
+    let flags = if supervisor.is_some() { NEW_LISTENER } else { 0 };
     let length = u16::try_from(instructions.len() / 8).map_err(io::Error::other)?;
     let program = FilterProgram { length, instructions: instructions.as_ptr().cast() };
     // SAFETY: seccomp(2) reads a program of so many instructions of eight bytes, and this is one.
     let listener =
-        unsafe { syscall(SYS_SECCOMP, SECCOMP_SET_MODE_FILTER, NEW_LISTENER, &raw const program) };
-    let listener = c_int::try_from(listener).map_err(io::Error::other)?;
+        unsafe { syscall(SYS_SECCOMP, SECCOMP_SET_MODE_FILTER, flags, &raw const program) };
+    let listener = check(c_int::try_from(listener).map_err(io::Error::other)?)?;
     // It closes on exec, as the kernel makes it.
-    if check(listener).is_ok() && send_descriptor(supervisor.as_raw_fd(), listener) {
-        return Ok(());
+    match supervisor {
+        Some(supervisor) if !send_descriptor(supervisor.as_raw_fd(), listener) => {
+            Err(io::Error::last_os_error())
+        }
+        _ => Ok(()),
     }
-    Err(io::Error::last_os_error())
 }

@@ -53,17 +53,17 @@ struct End {
 /// Runs the program to its end and says how that was; false if the supervisor went away.
 pub(crate) fn run(
     program: &Program,
-    answers: Answers,
+    answers: Option<Answers>,
     moved: Moved,
     input: &mut File,
     output: &mut File,
 ) -> Result<bool, Failure> {
     let bell = listen_to_children().at("listen to the program's end")?;
-    let packets = || system::packet_pipe().at("make a pipe");
+    // They are the program's, which may open them again by name.
+    program.user.act_as_program().at("become the program's user")?;
     let (stdin, to_stdin) = system::pipe().at("make a pipe")?;
-    let ((stdout, to_stdout), (stderr, to_stderr)) = (packets()?, packets()?);
-    let order =
-        system::listen_to_writes([&stdout, &stderr]).at("listen to the program's output")?;
+    let ((stdout, to_stdout), (stderr, to_stderr), order) = output_streams()?;
+    program.user.act_as_agent().at("become the agent's user")?;
     let (ours, theirs) = system::socket_pair().at("make a socket")?;
     send(output, to_supervisor::STARTED, &[]).at("say that the program starts")?;
     let begun = Instant::now();
@@ -80,12 +80,12 @@ pub(crate) fn run(
         begun,
         stdin: Some(to_stdin.into()),
         streams: [Some(stdout.into()), Some(stderr.into())],
-        order: Some(order),
+        order,
         announced: 0,
         waiting: VecDeque::new(),
         partial: Vec::new(),
         input_is_over: false,
-        denied: listener.map(|listener| Denied::new(listener, answers)),
+        denied: listener.zip(answers).map(|(listener, answers)| Denied::new(listener, answers)),
         input,
         output,
         end: None,
@@ -97,6 +97,25 @@ pub(crate) fn run(
         }
     }
     watch.finish().at("tell the program's end").map(|()| true)
+}
+
+type Pipe = (OwnedFd, OwnedFd);
+
+/// Pipes for what the program writes, and what tells in which order it wrote to them. Not every kernel keeps apart what
+/// was written to a pipe; then there is nothing to put in order.
+fn output_streams() -> Result<(Pipe, Pipe, Option<OwnedFd>), Failure> {
+    let pipes = system::packet_pipe().and_then(|stdout| Ok((stdout, system::packet_pipe()?)));
+    match pipes {
+        Ok((stdout, stderr)) => {
+            let order = system::listen_to_writes([&stdout.0, &stderr.0]);
+            Ok((stdout, stderr, Some(order.at("listen to the program's output")?)))
+        }
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            let pipe = || system::pipe().at("make a pipe");
+            Ok((pipe()?, pipe()?, None))
+        }
+        Err(error) => Err(error).at("make a pipe"),
+    }
 }
 
 /// Hears what happens before the process is the program: the listener of its filter, and what went wrong.

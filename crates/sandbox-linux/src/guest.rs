@@ -22,8 +22,22 @@ pub struct GuestFile {
     pub path: Vec<u8>,
 }
 
-/// The order for a plan, behind these limits and this filter, whose denials are answered so.
-pub fn order(plan: &StagePlan, rlimits: &[(u64, u64)], filter: &[u8], answers: &[u8]) -> Vec<u8> {
+/// What the agent puts around a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Inside<'a> {
+    /// Resource limits, by the kernel's numbers.
+    pub rlimits: &'a [(u64, u64)],
+    /// The system-call filter.
+    pub filter: &'a [u8],
+    /// How the agent answers calls that the filter asks it about; empty if it asks about none.
+    pub answers: &'a [u8],
+    /// The program's user, if the agent is another.
+    pub user: Option<u32>,
+}
+
+/// The order for a plan.
+pub fn order(plan: &StagePlan, inside: Inside<'_>) -> Vec<u8> {
+    let Inside { rlimits, filter, answers, user } = inside;
     let mut order = Packer::default();
     order.number(plan.command.len() as u64);
     for word in &plan.command {
@@ -44,7 +58,7 @@ pub fn order(plan: &StagePlan, rlimits: &[(u64, u64)], filter: &[u8], answers: &
     for (kind, value) in rlimits {
         order.number(*kind).number(*value);
     }
-    order.bytes(filter).bytes(answers);
+    order.bytes(filter).bytes(answers).number(user.unwrap_or(0).into());
     order.0
 }
 

@@ -36,6 +36,7 @@ mod capabilities;
 mod clock;
 pub mod empty_network;
 mod loopback;
+pub mod private_mounts;
 mod program;
 pub mod restrict;
 pub mod rlimits;

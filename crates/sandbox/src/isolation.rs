@@ -132,6 +132,7 @@ fn probe(isolation: Isolation, docker: &DockerOptions) -> Result<Vec<Protection>
     match isolation {
         Isolation::Docker => DockerBackend::probe(docker).map(|()| Vec::new()),
         Isolation::Runc => OciBackend::probe_runc().map(|()| Vec::new()),
+        Isolation::Gvisor => OciBackend::probe_gvisor().map(|()| Vec::new()),
         // Whether the kernel lets somebody build walls is known when they stand.
         other => {
             let little =

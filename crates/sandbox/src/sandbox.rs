@@ -358,11 +358,12 @@ pub(crate) fn start_backend(
     native: &NativeOptions,
     docker: &DockerOptions,
 ) -> Result<Box<dyn Backend>, BackendError> {
-    let waits = native.waits;
+    let (waits, spare) = (native.waits, docker.spare);
     Ok(match isolation {
         Isolation::Native => Box::new(NativeBackend::start(native)?),
         Isolation::Docker => Box::new(Waiting { backend: DockerBackend::start(docker)?, waits }),
-        Isolation::Runc => Box::new(Waiting { backend: OciBackend::runc()?, waits }),
+        Isolation::Runc => Box::new(Waiting { backend: OciBackend::runc(spare)?, waits }),
+        Isolation::Gvisor => Box::new(Waiting { backend: OciBackend::gvisor(spare)?, waits }),
         other => {
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));
         }

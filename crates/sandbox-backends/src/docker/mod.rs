@@ -20,10 +20,12 @@ use sandbox_core::{
     PoolFigures, Protection, StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
-use sandbox_linux::seccomp::{ContainerFilter, DeniedAction, Profile};
+use sandbox_linux::seccomp::{ContainerFilter, Profile};
 
 use crate::failed;
-use crate::guest::{Around, ContainerPool, Orders, Purpose, Workshop, carry_out, look_at_host};
+use crate::guest::{
+    Around, ContainerPool, InContainer, Orders, Purpose, Workshop, carry_out, look_at_host,
+};
 use container::DockerContainer;
 use description::OWNER_LABEL;
 use engine::Engine;
@@ -122,32 +124,12 @@ impl DockerBackend {
         hierarchy.sweep();
         let state = State::open()?;
         let image = BaseImage::import(&engine, &state.directory)?;
-        let orders = Orders::new(DeniedAction::Notify)?;
+        let orders = Orders::new(InContainer::default())?;
         let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
         let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
         let docker = Arc::new(Docker { engine, hierarchy, image, state, filter });
         let pool = ContainerPool::start(docker, options.spare)?;
         Ok(Self { pool, capabilities, orders })
-    }
-
-    fn check(plan: &StagePlan) -> Result<(), BackendError> {
-        let lacks = |what: &str| {
-            let reason = format!("containers of docker have no {what} yet: use --isolation native");
-            Err(BackendError::Refused(reason))
-        };
-        if plan.workspace.is_some() {
-            return lacks("workspaces");
-        }
-        if !plan.volumes.is_empty() {
-            return lacks("volumes");
-        }
-        if plan.gate.is_some() {
-            return lacks("way to fetch packages");
-        }
-        if plan.trees.iter().any(|tree| tree.copy_on_write) {
-            return lacks("directories that are copied when they are written to");
-        }
-        Ok(())
     }
 }
 
@@ -171,8 +153,7 @@ impl Backend for DockerBackend {
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
-        Self::check(plan)?;
-        let mut lease = self.pool.claim(&Purpose::of(plan))?;
+        let mut lease = self.pool.claim(&Purpose::of(plan, Isolation::Docker)?)?;
         let start = lease.start;
         let container = lease.container();
         let channel = container.take_channel()?;

@@ -1,7 +1,8 @@
 //! What an agent is told to do: the order, with the system-call filter that it installs.
 
+use rustix::process::Resource;
 use sandbox_core::{BackendError, StagePlan};
-use sandbox_linux::guest::order;
+use sandbox_linux::guest::{Inside, order};
 use sandbox_linux::rlimits::{self, Fallback};
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program, Verdict,
@@ -9,8 +10,30 @@ use sandbox_linux::seccomp::{
 
 use crate::failed;
 
+/// What an agent finds in a container of some kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InContainer {
+    /// Who answers a call that the filter denies.
+    pub(crate) denied: DeniedAction,
+    /// Whether the kernel inside knows what CPU time a process has used.
+    pub(crate) counts_cpu_time: bool,
+    /// Whether the cgroup counts the program's processes, and perhaps a known number of others.
+    pub(crate) counts_processes: bool,
+    /// The program's user, if the agent is another.
+    pub(crate) user: Option<u32>,
+}
+
+impl Default for InContainer {
+    /// In one of this host's kernel.
+    fn default() -> Self {
+        let denied = DeniedAction::Notify;
+        Self { denied, counts_cpu_time: true, counts_processes: true, user: None }
+    }
+}
+
 /// The filter of one kind of containers, and what is said about it.
 pub(crate) struct Orders {
+    inside: InContainer,
     profile: Profile,
     options: FilterOptions,
     filter: Program,
@@ -18,16 +41,20 @@ pub(crate) struct Orders {
 }
 
 impl Orders {
-    /// `denied` says what becomes of a call that the profile does not allow.
-    pub(crate) fn new(denied: DeniedAction) -> Result<Self, BackendError> {
+    pub(crate) fn new(inside: InContainer) -> Result<Self, BackendError> {
+        let denied = inside.denied;
         let options =
             FilterOptions { denied, affinity: Affinity::Free, network: NetworkKind::None };
         let profile = Profile::builtin();
         let filter = profile
             .compile(Arch::NATIVE, &options)
             .map_err(|error| failed("compile the system-call filter", error))?;
-        let answers = profile.answers(Arch::NATIVE);
-        Ok(Self { profile, options, filter, answers })
+        let answers = match denied {
+            DeniedAction::Notify => profile.answers(Arch::NATIVE),
+            // The filter has them.
+            DeniedAction::Errno => Vec::new(),
+        };
+        Ok(Self { inside, profile, options, filter, answers })
     }
 
     /// The name of a call that was denied.
@@ -42,7 +69,20 @@ impl Orders {
     pub(crate) fn write(&self, plan: &StagePlan) -> Vec<u8> {
         let none = Fallback { memory: false, pids: false };
         let rlimits = rlimits::encode(&plan.limits, plan.limits.disk(), none, true);
-        let rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
-        order(plan, &rlimits, self.filter.as_bytes(), &self.answers)
+        let mut rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
+        if !self.inside.counts_cpu_time {
+            rlimits.retain(|(kind, _)| *kind != Resource::Cpu as u64);
+        }
+        if !self.inside.counts_processes {
+            // The program's first process counts as the agent's, who made it.
+            rlimits.push((Resource::Nproc as u64, u64::from(plan.limits.pids()) - 1));
+        }
+        let inside = Inside {
+            rlimits: &rlimits,
+            filter: self.filter.as_bytes(),
+            answers: &self.answers,
+            user: self.inside.user,
+        };
+        order(plan, inside)
     }
 }

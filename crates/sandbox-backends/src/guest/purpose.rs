@@ -1,6 +1,6 @@
 //! What a container is made for, as far as it cannot be changed once it is there.
 
-use sandbox_core::{NetworkPolicy, StagePlan, Tree};
+use sandbox_core::{BackendError, Isolation, NetworkPolicy, StagePlan, Tree};
 use sandbox_linux::cgroup::CgroupLimits;
 
 /// Containers of the same purpose can stand in for each other.
@@ -16,9 +16,24 @@ pub(crate) struct Purpose {
 }
 
 impl Purpose {
-    pub(crate) fn of(plan: &StagePlan) -> Self {
+    /// What a plan needs; or what it needs that such containers do not have.
+    pub(crate) fn of(plan: &StagePlan, isolation: Isolation) -> Result<Self, BackendError> {
+        let lacking = [
+            (plan.workspace.is_some(), "workspaces"),
+            (!plan.volumes.is_empty(), "volumes"),
+            (plan.gate.is_some(), "way to fetch packages"),
+            (
+                plan.trees.iter().any(|tree| tree.copy_on_write),
+                "directories that are copied when they are written to",
+            ),
+        ];
+        if let Some((_, what)) = lacking.iter().find(|(is_needed, _)| *is_needed) {
+            return Err(BackendError::Refused(format!(
+                "containers of {isolation} have no {what} yet: use --isolation native"
+            )));
+        }
         let limits = &plan.limits;
-        Self {
+        Ok(Self {
             memory_bytes: limits.memory().as_u64(),
             pids: limits.pids(),
             cpu_millis: limits.cpu_millis(),
@@ -26,7 +41,7 @@ impl Purpose {
             inodes: limits.inodes(),
             network: plan.network,
             trees: plan.trees.clone(),
-        }
+        })
     }
 
     /// What its cgroup allows, with so many processes that are not the program's.

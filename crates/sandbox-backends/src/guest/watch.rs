@@ -25,6 +25,8 @@ use crate::native::verdict::ending;
 
 /// How long an agent that was killed may take to be gone.
 const END_TIME: Duration = Duration::from_secs(10);
+/// So many messages are heeded before the clocks are looked at again.
+const MOST_MESSAGES: usize = 64;
 /// The signals that ask a program to end, and that end it.
 const SIGTERM: u8 = 15;
 const SIGKILL: u8 = 9;
@@ -42,6 +44,11 @@ pub(crate) trait Container {
 
     /// How many processes of the runtime are counted with the program's; none if they cannot be told from them.
     fn own_processes(&self) -> Option<u64>;
+
+    /// Memory that was in use before the program came, and is not the program's.
+    fn own_memory(&self) -> u64 {
+        0
+    }
 }
 
 /// What stands around the program, and how it came to be.
@@ -85,6 +92,8 @@ struct Watch<'a> {
     /// What was last told that it read and wrote.
     moved: (u64, u64),
     failure: Option<String>,
+    /// There may be messages that were read and not heeded.
+    is_behind: bool,
     is_over: bool,
 }
 
@@ -127,6 +136,7 @@ pub(crate) fn carry_out(
         next_sample: None,
         moved: (0, 0),
         failure: None,
+        is_behind: false,
         is_over: false,
         around,
     };
@@ -140,6 +150,8 @@ impl Watch<'_> {
     fn turn(&mut self) -> Result<(), BackendError> {
         let now = Instant::now();
         let left = self.next_alarm().saturating_duration_since(now);
+        // What has been read already is nothing to wait for.
+        let left = if self.is_behind { Duration::ZERO } else { left };
         let left =
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         let mut fds = vec![PollFd::from_borrowed_fd(self.channel.fd(), PollFlags::IN)];
@@ -170,7 +182,8 @@ impl Watch<'_> {
 
     fn hear(&mut self) -> Result<(), BackendError> {
         // Not for ever: a program may write as fast as we read, and the clocks go on.
-        for _ in 0..64 {
+        self.is_behind = false;
+        for _ in 0..MOST_MESSAGES {
             match self.channel.hear() {
                 Ok(Heard::Nothing) => return Ok(()),
                 Ok(Heard::End) => {
@@ -184,6 +197,7 @@ impl Watch<'_> {
                 return Ok(());
             }
         }
+        self.is_behind = true;
         Ok(())
     }
 
@@ -294,14 +308,16 @@ impl Watch<'_> {
     fn sample(&mut self) {
         let container = self.around.container;
         let Ok(usage) = container.cgroup().usage() else { return };
-        let own = container.own_processes().unwrap_or(usage.pids_current.saturating_sub(1));
+        let own = container.own_processes();
         let processes = container.cgroup().processes().unwrap_or_default().into_iter();
-        let program: Vec<u32> =
-            processes.filter(|process| Some(*process) != container.agent()).collect();
-        if program.is_empty() {
+        let program: Vec<u32> = processes
+            .filter(|process| own.is_some() && Some(*process) != container.agent())
+            .collect();
+        if program.is_empty() && own.is_some() {
             // It has ended, and the agent is about to say so.
             return;
         }
+        let own = own.unwrap_or(usage.pids_current.saturating_sub(1));
         // Of the living; what the dead have moved is known at the end, and nothing is taken back.
         let moved = program.into_iter().filter_map(bytes_moved_by);
         let sum = moved.fold((0, 0), |sum: (u64, u64), moved| (sum.0 + moved.0, sum.1 + moved.1));
@@ -309,7 +325,7 @@ impl Watch<'_> {
         let (read, written) = self.moved;
         self.observer.usage(UsageSample {
             cpu_ms: u64::try_from(self.cpu_time().as_millis()).unwrap_or(u64::MAX),
-            memory_kb: usage.memory_current / 1024,
+            memory_kb: usage.memory_current.saturating_sub(container.own_memory()) / 1024,
             processes: usage.pids_current.saturating_sub(own),
             io_read_bytes: read,
             io_write_bytes: written,
@@ -399,7 +415,12 @@ impl Watch<'_> {
             both => user.as_secs_f64() / both,
         };
         let cpu_user = total.mul_f64(share.clamp(0.0, 1.0));
-        let own = self.around.container.own_processes();
+        let container = self.around.container;
+        // A container's kernel may have had more, which is not the program's.
+        let most = self.plan.limits.memory().as_u64();
+        let memory_peak = after.memory_peak.map(|peak| peak.saturating_sub(container.own_memory()));
+        let memory_peak = memory_peak.map(|peak| peak.min(most));
+        let own = container.own_processes();
         let processes = own.zip(after.pids_peak).map(|(own, peak)| peak.saturating_sub(own));
         StageFigures {
             wall_time: self
@@ -408,7 +429,7 @@ impl Watch<'_> {
                 .map_or(run_time, |exit| Duration::from_nanos(exit.wall_nanos)),
             cpu_user,
             cpu_system: total.saturating_sub(cpu_user),
-            memory_peak_kb: after.memory_peak.map_or(told.largest_kib, |peak| peak / 1024),
+            memory_peak_kb: memory_peak.map_or(told.largest_kib, |peak| peak / 1024),
             processes_peak: processes.unwrap_or(1).max(1),
             io_read_bytes: told.read_bytes,
             io_write_bytes: told.written_bytes,

@@ -2,19 +2,24 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox_core::StagePlan;
+use sandbox_core::Tree;
 use serde_json::{Value, json};
+
+use super::kind::Kind;
+use crate::guest::Purpose;
 
 /// Where the agent is inside.
 pub(super) const AGENT_INSIDE: &str = "/etc/sandbox-agent";
 /// The program's user inside.
-const USER: u32 = 1000;
+pub(super) const USER: u32 = 1000;
 /// As in the native walls: our own directories must not count against the program.
 const OWN_INODES: u64 = 9;
 
 /// What a container is made of.
 pub(super) struct Description<'a> {
-    pub(super) plan: &'a StagePlan,
+    pub(super) purpose: &'a Purpose,
+    /// Its trees, at paths where the runtime finds them.
+    pub(super) trees: &'a [Tree],
     pub(super) root: &'a Path,
     pub(super) agent: &'a Path,
     /// Host paths shown at the same place.
@@ -27,6 +32,7 @@ pub(super) struct Description<'a> {
     pub(super) cgroup: &'a str,
     /// What may be asked of the kernel, by the agent too.
     pub(super) seccomp: &'a Value,
+    pub(super) kind: Kind,
 }
 
 impl Description<'_> {
@@ -38,6 +44,8 @@ impl Description<'_> {
             ids(USER, self.first_id + 1),
             ids(65_534, self.first_id + 2),
         ]);
+        let user = if self.kind.agent_is_root() { 0 } else { USER };
+        let rights = self.kind.rights_of_agent();
         let kinds = ["user", "mount", "pid", "ipc", "uts", "cgroup"];
         let mut namespaces: Vec<Value> = kinds.iter().map(|kind| json!({"type": kind})).collect();
         // In one of its own making the runtime brings the loopback interface up.
@@ -51,13 +59,15 @@ impl Description<'_> {
             "root": {"path": self.root, "readonly": true},
             "process": {
                 "terminal": false,
-                "user": {"uid": USER, "gid": USER},
+                "user": {"uid": user, "gid": user},
                 "args": [AGENT_INSIDE],
-                "env": ["PATH=/usr/bin:/bin"],
+                "env": [],
                 "cwd": "/",
                 "noNewPrivileges": true,
+                "rlimits": self.kind.early_rlimits(),
                 "capabilities": {
-                    "bounding": [], "effective": [], "inheritable": [], "permitted": [], "ambient": [],
+                    "bounding": rights, "effective": rights, "permitted": rights,
+                    "inheritable": [], "ambient": [],
                 },
             },
             "mounts": self.mounts(),
@@ -80,13 +90,11 @@ impl Description<'_> {
     }
 
     fn mounts(&self) -> Vec<Value> {
-        let limits = &self.plan.limits;
-        let (bytes, inodes) = (limits.disk().as_u64(), limits.inodes() + OWN_INODES);
-        let tmpfs = |place: &str, more: String| {
-            json!({
-                "destination": place, "type": "tmpfs", "source": "tmpfs",
-                "options": ["nosuid", "nodev", format!("size={bytes}"), format!("nr_inodes={inodes}"), more],
-            })
+        let (bytes, inodes) = (self.purpose.disk_bytes, self.purpose.inodes + OWN_INODES);
+        let (size, files) = (format!("size={bytes}"), format!("nr_inodes={inodes}"));
+        let tmpfs = |place: &str, more: &[&str]| {
+            let options = [&["nosuid", "nodev", &*size, &*files], more].concat();
+            json!({"destination": place, "type": "tmpfs", "source": "tmpfs", "options": options})
         };
         let shown = |host: &Path, inside: &Path| {
             json!({
@@ -107,14 +115,14 @@ impl Description<'_> {
                 "destination": "/dev/pts", "type": "devpts", "source": "devpts",
                 "options": ["nosuid", "noexec", "newinstance", "ptmxmode=0666", "mode=0620", "max=16"],
             }),
-            tmpfs("/dev/shm", "mode=1777".to_owned()),
-            tmpfs("/tmp", "mode=1777".to_owned()),
+            tmpfs("/dev/shm", &["mode=1777"]),
+            tmpfs("/tmp", &["mode=1777"]),
         ];
         mounts.extend(self.shown.iter().map(|path| shown(path, path)));
-        mounts.extend(self.plan.trees.iter().map(|tree| shown(&tree.host, &tree.inside)));
+        mounts.extend(self.trees.iter().map(|tree| shown(&tree.host, &tree.inside)));
         mounts.push(shown(self.agent, Path::new(AGENT_INSIDE)));
-        let owner = format!("mode=755,uid={USER},gid={USER}");
-        mounts.push(tmpfs("/work", owner));
+        let (user, group) = (format!("uid={USER}"), format!("gid={USER}"));
+        mounts.push(tmpfs("/work", &["mode=755", &user, &group]));
         mounts
     }
 }

@@ -8,17 +8,18 @@ use std::process::{Child, ChildStderr, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sandbox_core::{BackendError, NetworkPolicy, StagePlan};
-use sandbox_linux::cgroup::{Cgroup, CgroupLimits, Hierarchy, remove_everywhere};
+use sandbox_core::{BackendError, NetworkPolicy};
+use sandbox_linux::cgroup::{Cgroup, CgroupLimits, remove_everywhere};
 use sandbox_linux::guest::frame::to_supervisor;
-use serde_json::Value;
+use sandbox_linux::private_mounts;
 
+use super::Oci;
 use super::bundle::Description;
-use super::ids::{Ids, Range};
-use super::runtime::Runtime;
-use super::state::State;
+use super::ids::Range;
+use super::kind::Kind;
+use super::state::places_for;
 use crate::failed;
-use crate::guest::{Channel, Container, Heard};
+use crate::guest::{Channel, Container, Heard, Purpose};
 
 /// A container that has not begun by then never will.
 const START_TIME: Duration = Duration::from_secs(30);
@@ -28,18 +29,19 @@ const END_TIME: Duration = Duration::from_secs(10);
 /// see the second name.
 const OF_RUNTIME: &str = "start";
 const OURS: &str = "program";
-/// The agent is counted too.
-const OWN_PROCESSES: u64 = 1;
 
-pub(super) struct OciContainer<'a> {
-    runtime: &'a Runtime,
-    state: &'a State,
+/// A container in which an agent waits for its order.
+pub(super) struct OciContainer {
+    oci: Arc<Oci>,
+    way: &'static str,
     bundle: PathBuf,
     name: String,
     /// Holds the two below it: the runtime's, and ours.
     around: Option<Box<dyn Cgroup>>,
     cgroup: Option<Box<dyn Cgroup>>,
     limits: CgroupLimits,
+    /// Memory that the runtime takes in our cgroup.
+    own_memory: u64,
     child: Option<Child>,
     channel: Option<Channel>,
     complaints: Option<ChildStderr>,
@@ -49,35 +51,30 @@ pub(super) struct OciContainer<'a> {
     _ids: Range,
 }
 
-impl<'a> OciContainer<'a> {
-    /// Has the runtime start it.
+impl OciContainer {
+    /// Has the runtime start it, and waits until its agent is ready.
     pub(super) fn start(
-        runtime: &'a Runtime,
-        hierarchy: &Hierarchy,
-        state: &'a State,
-        ids: &Arc<Ids>,
-        seccomp: &Value,
-        plan: &StagePlan,
+        oci: &Arc<Oci>,
+        way: &'static str,
+        purpose: &Purpose,
     ) -> Result<Self, BackendError> {
+        let Oci { runtime, hierarchy, state, ids, .. } = &**oci;
         let ids =
             ids.take().ok_or_else(|| failed("start a container", "there are too many of them"))?;
         let around = hierarchy.create().map_err(|error| failed("make a cgroup", error))?;
         let cgroup = around.make_child(OURS).map_err(|error| failed("make a cgroup", error))?;
-        let limits = CgroupLimits {
-            memory_bytes: Some(plan.limits.memory().as_u64()),
-            pids: Some(u64::from(plan.limits.pids()) + OWN_PROCESSES),
-            cpu_millis: Some(plan.limits.cpu_millis()),
-        };
+        let limits = runtime.kind.limits(purpose);
         let (bundle, name) = state.new_bundle().map_err(|error| failed("make a bundle", error))?;
         let first_id = ids.first;
         let mut container = Self {
-            runtime,
-            state,
+            oci: Arc::clone(oci),
+            way,
             bundle,
             name,
             around: Some(around),
             cgroup: Some(cgroup),
             limits,
+            own_memory: 0,
             child: None,
             channel: None,
             complaints: None,
@@ -86,45 +83,61 @@ impl<'a> OciContainer<'a> {
             _ids: ids,
         };
         // From here on dropping it cleans up.
-        container.launch(plan, first_id, seccomp)?;
+        container.launch(purpose, first_id)?;
+        container.wait_until_ready()?;
         Ok(container)
     }
 
-    fn launch(
-        &mut self,
-        plan: &StagePlan,
-        first_id: u32,
-        seccomp: &Value,
-    ) -> Result<(), BackendError> {
-        let root = self.state.root_for(&plan.trees, &self.bundle);
+    fn launch(&mut self, purpose: &Purpose, first_id: u32) -> Result<(), BackendError> {
+        let oci = Arc::clone(&self.oci);
+        let root = oci.state.root_for(&purpose.trees, &self.bundle);
         let root = root.map_err(|error| failed("make a root for the container", error))?;
-        let agent = self.state.agent();
+        let agent = oci.state.agent();
         let cgroup = self.around.as_ref().and_then(|around| around.path_for_runtimes());
         let cgroup = cgroup.ok_or_else(|| failed("find the cgroup", "it has no path"))?;
         let cgroup = format!("{cgroup}/{OF_RUNTIME}");
-        let network = match plan.network {
-            NetworkPolicy::None => Some(empty_network()),
+        let network = match (purpose.network, oci.runtime.kind) {
+            (NetworkPolicy::None, Kind::Runc) => Some(empty_network()),
+            // gVisor has a network of its own making.
             _ => None,
         };
         let network =
             network.transpose().map_err(|error| failed("make a network namespace", error))?;
+        let mut trees = purpose.trees.clone();
+        let mut places = Vec::new();
+        if oci.runtime.kind.looks_as_container() {
+            let made = places_for(&purpose.trees, &self.bundle);
+            places = made.map_err(|error| failed("make places for toolchains", error))?;
+            for (tree, (_, place)) in trees.iter_mut().zip(&places) {
+                tree.host.clone_from(place);
+            }
+        }
         let description = Description {
-            plan,
+            purpose,
+            trees: &trees,
             root: &root,
             agent: &agent,
-            shown: &self.state.shown,
+            shown: &oci.state.shown,
             first_id,
             network: network.as_ref().map(|(_, path)| path.as_path()),
             cgroup: &cgroup,
-            seccomp,
+            seccomp: &oci.seccomp,
+            kind: oci.runtime.kind,
         };
         let config = description.write().to_string();
         fs::write(self.bundle.join("config.json"), config)
             .map_err(|error| failed("write the bundle", error))?;
         self.network = network.map(|(namespace, _)| namespace);
-        let set = self.cgroup().set_limits(&self.limits);
-        set.map_err(|error| failed("set the limits of the container", error))?;
-        let mut call = self.runtime.call(&self.state.runtime_root());
+        let mut call = oci.runtime.call_in_a_way(&oci.state.runtime_root(&self.bundle), self.way);
+        if oci.runtime.kind.starts_inside() {
+            let entry = self.cgroup().entry();
+            let entry = entry.map_err(|error| failed("enter a cgroup", error))?;
+            entry.admit_at_start(&mut call).map_err(|error| failed("enter a cgroup", error))?;
+        }
+        if !places.is_empty() {
+            private_mounts::give(&mut call, &places)
+                .map_err(|error| failed("show toolchains to the runtime", error))?;
+        }
         call.arg("run").arg("--bundle").arg(&self.bundle);
         call.arg("--pid-file").arg(self.agent_file()).arg(&self.name);
         call.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -140,8 +153,8 @@ impl<'a> OciContainer<'a> {
         Ok(())
     }
 
-    /// Waits until the agent can take an order, and gives the way to it.
-    pub(super) fn wait_until_ready(&mut self) -> Result<Channel, BackendError> {
+    /// Waits until the agent can take an order.
+    fn wait_until_ready(&mut self) -> Result<(), BackendError> {
         let mut channel =
             self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))?;
         match channel.wait(START_TIME) {
@@ -154,12 +167,33 @@ impl<'a> OciContainer<'a> {
         }
         self.network = None;
         self.admit().map_err(|error| failed("put the container into its cgroup", error))?;
-        Ok(channel)
+        self.channel = Some(channel);
+        Ok(())
     }
 
-    /// Puts the agent, which is the only process there, where we limit and count. The runtime has threads and memory of
-    /// its own in a container that it is starting, and removes a cgroup before we could read it.
+    /// The way to the agent. It is given once.
+    pub(super) fn take_channel(&mut self) -> Result<Channel, BackendError> {
+        self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))
+    }
+
+    /// Whether its agent still waits.
+    pub(super) fn is_waiting(&mut self) -> bool {
+        let runs = self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)));
+        let says_nothing = |channel: &mut Channel| matches!(channel.hear(), Ok(Heard::Nothing));
+        runs && self.channel.as_mut().is_some_and(says_nothing)
+    }
+
+    /// Limits the container, of which so far only what we trust has run.
     fn admit(&mut self) -> io::Result<()> {
+        if self.oci.runtime.kind.starts_inside() {
+            let usage = self.cgroup().usage().map_err(io::Error::other)?;
+            self.own_memory = usage.memory_current;
+            self.limits = self.limits.with_more_memory(self.own_memory);
+            return self.cgroup().set_limits(&self.limits).map_err(io::Error::other);
+        }
+        // The agent is the only process there. The runtime has threads and memory of its own in a container that it is
+        // starting, and removes a cgroup before we could read it.
+        self.cgroup().set_limits(&self.limits).map_err(io::Error::other)?;
         let agent = self.wait_for_agent()?;
         self.agent = Some(agent);
         let entry = self.cgroup().entry().map_err(io::Error::other)?;
@@ -221,7 +255,7 @@ fn empty_network() -> io::Result<(OwnedFd, PathBuf)> {
     Ok((namespace, path.into()))
 }
 
-impl Container for OciContainer<'_> {
+impl Container for OciContainer {
     fn cgroup(&self) -> &dyn Cgroup {
         self.cgroup.as_deref().expect("it is there until the container is dropped")
     }
@@ -236,16 +270,23 @@ impl Container for OciContainer<'_> {
     }
 
     fn own_processes(&self) -> Option<u64> {
-        Some(OWN_PROCESSES)
+        self.oci.runtime.kind.own_processes()
+    }
+
+    fn own_memory(&self) -> u64 {
+        self.own_memory
     }
 }
 
-impl Drop for OciContainer<'_> {
+impl Drop for OciContainer {
     /// Nothing of it is left, whatever it was at.
     fn drop(&mut self) {
         drop(self.channel.take());
-        let _ = self.end();
-        self.runtime.delete(&self.state.runtime_root(), &self.name);
+        let has_ended = self.end().is_ok();
+        // A runtime that was ended with its container has nothing more to end, and takes long to see that.
+        if !(has_ended && self.oci.runtime.kind.starts_inside()) {
+            self.oci.runtime.delete(&self.oci.state.runtime_root(&self.bundle), &self.name);
+        }
         let _ = fs::remove_dir_all(&self.bundle);
         let name = self.around.as_ref().and_then(|around| around.path_for_runtimes());
         for cgroup in [self.cgroup.take(), self.around.take()].into_iter().flatten() {

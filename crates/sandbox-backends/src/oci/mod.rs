@@ -1,4 +1,4 @@
-//! Containers that a runtime of the OCI kind builds: runc.
+//! Containers that a runtime of the OCI kind builds: runc, or gVisor's runsc.
 //!
 //! The runtime gets a bundle: a description of the walls, and a root made of the host's own toolchains, as the native
 //! backend has it. In it our agent is process 1, and takes the order. The cgroup is made, limited and read by us; the
@@ -7,123 +7,132 @@
 mod bundle;
 mod container;
 pub(crate) mod ids;
+mod kind;
 mod runtime;
 mod state;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
-    Protection, StageOutcome, StagePlan, Start,
+    Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, PoolFigures, Protection,
+    StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
-use sandbox_linux::seccomp::{Arch, ContainerFilter, DeniedAction, Profile};
+use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
 use serde_json::Value;
 
 use crate::failed;
-use crate::guest::{Around, Orders, carry_out, look_at_host};
+use crate::guest::{Around, ContainerPool, Orders, Purpose, Workshop, carry_out, look_at_host};
 use container::OciContainer;
 use ids::Ids;
+use kind::Kind;
 use runtime::Runtime;
 use state::State;
 
 pub(crate) use state::claim_ids;
 
-/// What stands around a program in a container of runc.
-const WALLS: &[Protection] = &[
-    Protection::UserNamespace,
-    Protection::MountNamespace,
-    Protection::PidNamespace,
-    Protection::NetNamespace,
-    Protection::IpcNamespace,
-    Protection::UtsNamespace,
-    Protection::CgroupNamespace,
-    Protection::FreshRoot,
-    Protection::PrivateProc,
-    Protection::Session,
-    Protection::Keyring,
-    Protection::Capabilities,
-    Protection::NoNewPrivs,
-    Protection::Seccomp,
-    Protection::Rlimits,
-    Protection::ClosedDescriptors,
-    Protection::Memory,
-    Protection::Pids,
-    Protection::Cpu,
-    Protection::CpuTime,
-    Protection::WallTime,
-    Protection::Disk,
-    Protection::Output,
-    Protection::OpenFiles,
-];
-
 /// A backend that has its walls built by a container runtime.
 pub struct OciBackend {
-    runtime: Runtime,
-    hierarchy: Hierarchy,
+    isolation: Isolation,
+    pool: ContainerPool<Arc<Oci>>,
     capabilities: Capabilities,
     orders: Orders,
-    /// The runtime's own filter, around the agent and the program.
-    seccomp: Value,
+}
+
+/// What containers are made with.
+struct Oci {
+    runtime: Runtime,
+    hierarchy: Hierarchy,
     state: State,
     ids: Arc<Ids>,
+    /// The runtime's own filter, around the agent and the program.
+    seccomp: Value,
+    /// Which of the runtime's ways is the first that may work here.
+    way: AtomicUsize,
 }
 
 impl OciBackend {
-    /// Looks for runc, and clears what an earlier crash left. The reason why it cannot be used is for people.
-    pub fn runc() -> Result<Self, BackendError> {
-        Self::start(Runtime::find_runc()?)
+    /// Looks for runc, and clears what an earlier crash left. Keeps so many containers ready of each kind that is in
+    /// demand. The reason why it cannot be used is for people.
+    pub fn runc(spare: usize) -> Result<Self, BackendError> {
+        Self::start(Kind::Runc, spare)
+    }
+
+    /// The same with gVisor's runtime.
+    pub fn gvisor(spare: usize) -> Result<Self, BackendError> {
+        Self::start(Kind::Gvisor, spare)
     }
 
     /// Whether runc can be used here, without starting anything.
     pub fn probe_runc() -> Result<(), BackendError> {
-        Runtime::find_runc()?;
-        look_at_host("runc").map(drop)
+        Self::probe(Kind::Runc).map(drop)
     }
 
-    fn start(runtime: Runtime) -> Result<Self, BackendError> {
-        let hierarchy = look_at_host("runc")?;
-        let orders = Orders::new(DeniedAction::Notify)?;
-        let state = State::open(&runtime)?;
+    /// The same with gVisor's runtime.
+    pub fn probe_gvisor() -> Result<(), BackendError> {
+        Self::probe(Kind::Gvisor).map(drop)
+    }
+
+    fn probe(kind: Kind) -> Result<(Runtime, Hierarchy), BackendError> {
+        let runtime = Runtime::find(kind)?;
+        Ok((runtime, look_at_host(kind.isolation().name())?))
+    }
+
+    fn start(kind: Kind, spare: usize) -> Result<Self, BackendError> {
+        let (runtime, hierarchy) = Self::probe(kind)?;
+        let orders = Orders::new(kind.inside())?;
+        let state = State::open(kind)?;
         sweep_everywhere();
         hierarchy.sweep();
-        let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
-        let ids =
-            claim_ids(&state.name()).map_err(|error| failed("claim ids for containers", error))?;
+        let capabilities = Capabilities { enforceable: kind.walls(), missing: kind.missing() };
+        let ids = claim_ids(&state.name());
+        let ids = Arc::new(ids.map_err(|error| failed("claim ids for containers", error))?);
         let seccomp = Profile::builtin().oci_json(ContainerFilter::AroundAgent, Arch::NATIVE);
-        let ids = Arc::new(ids);
-        Ok(Self { runtime, hierarchy, capabilities, orders, seccomp, state, ids })
+        let way = AtomicUsize::new(0);
+        let oci = Arc::new(Oci { runtime, hierarchy, state, ids, seccomp, way });
+        let pool = ContainerPool::start(oci, spare)?;
+        Ok(Self { isolation: kind.isolation(), pool, capabilities, orders })
+    }
+}
+
+impl Workshop for Arc<Oci> {
+    type Container = OciContainer;
+
+    /// In the first of the runtime's ways that works here.
+    fn build(&self, purpose: &Purpose) -> Result<OciContainer, BackendError> {
+        let ways = self.runtime.kind.ways();
+        let known = self.way.load(Ordering::Relaxed);
+        let mut first_error = None;
+        for (number, way) in ways.iter().enumerate().skip(known) {
+            match OciContainer::start(self, way, purpose) {
+                Ok(container) => {
+                    self.way.store(number, Ordering::Relaxed);
+                    return Ok(container);
+                }
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        Err(first_error.unwrap_or_else(|| failed("start a container", "there is no way to")))
     }
 
-    fn check(plan: &StagePlan) -> Result<(), BackendError> {
-        let lacks = |what: &str| {
-            let reason = format!("containers of runc have no {what} yet: use --isolation native");
-            Err(BackendError::Refused(reason))
-        };
-        if plan.workspace.is_some() {
-            return lacks("workspaces");
-        }
-        if !plan.volumes.is_empty() {
-            return lacks("volumes");
-        }
-        if plan.gate.is_some() {
-            return lacks("way to fetch packages");
-        }
-        if plan.trees.iter().any(|tree| tree.copy_on_write) {
-            return lacks("directories that are copied when they are written to");
-        }
-        Ok(())
+    fn is_waiting(&self, container: &mut OciContainer) -> bool {
+        container.is_waiting()
     }
 }
 
 impl Backend for OciBackend {
     fn isolation(&self) -> Isolation {
-        Isolation::Runc
+        self.isolation
     }
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn pool(&self) -> Option<PoolFigures> {
+        Some(self.pool.figures())
     }
 
     fn run(
@@ -133,38 +142,21 @@ impl Backend for OciBackend {
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
-        Self::check(plan)?;
-        let mut container = OciContainer::start(
-            &self.runtime,
-            &self.hierarchy,
-            &self.state,
-            &self.ids,
-            &self.seccomp,
-            plan,
-        )?;
-        let channel = container.wait_until_ready()?;
+        let purpose = Purpose::of(plan, self.isolation)?;
+        let mut lease = self.pool.claim(&purpose)?;
+        let start = lease.start;
+        let container = lease.container();
+        let channel = container.take_channel()?;
         let has_cpu_limit = plan.limits.cpu_time().is_some();
-        let enforced = WALLS.iter().copied();
+        let enforced = self.capabilities.enforceable.iter().copied();
         let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
         let around = Around {
-            container: &container,
+            container,
             enforced: enforced.collect(),
-            start: Start::Cold,
+            start,
             name_of: &|number, arguments| self.orders.name_of(number, arguments),
             begun,
         };
         carry_out(around, channel, plan, &self.orders.write(plan), observer, cancel)
     }
-}
-
-fn missing() -> Vec<MissingProtection> {
-    let lacks = |protection, reason: &str| MissingProtection {
-        protection,
-        reason: reason.to_owned(),
-        remedy: "use --isolation native".to_owned(),
-    };
-    vec![
-        lacks(Protection::TimeNamespace, "this runc makes no time namespaces"),
-        lacks(Protection::Landlock, "the agent sets no rules of Landlock"),
-    ]
 }

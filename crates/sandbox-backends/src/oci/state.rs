@@ -15,6 +15,7 @@ use sandbox_linux::guest::AGENT;
 use sandbox_linux::skeleton;
 
 use super::ids::Ids;
+use super::kind::Kind;
 use super::runtime::Runtime;
 use crate::failed;
 
@@ -25,21 +26,23 @@ const PLACE: &str = "/run/sandbox-run-oci";
 const MOST_TRIES: usize = 20;
 
 const ROOT: &str = "root";
+const BUNDLES: &str = "bundles";
 /// Whose ids are whose.
 const IDS: &str = "ids";
 
 /// The directory of this process.
 pub(super) struct State {
     directory: PathBuf,
+    kind: Kind,
     /// Host paths that every container shows.
     pub(super) shown: Vec<PathBuf>,
     number: AtomicU64,
 }
 
 impl State {
-    pub(super) fn open(runtime: &Runtime) -> Result<Self, BackendError> {
+    pub(super) fn open(kind: Kind) -> Result<Self, BackendError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
-        sweep(runtime);
+        sweep();
         let prefix = Hierarchy::own_prefix();
         let prefix = prefix.map_err(|error| crate::failed("name a directory", error))?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
@@ -49,17 +52,12 @@ impl State {
             fill(&directory)
         });
         let shown = shown.map_err(|error| failed("make a directory for containers", error))?;
-        Ok(Self { directory, shown, number: AtomicU64::new(0) })
+        Ok(Self { directory, kind, shown, number: AtomicU64::new(0) })
     }
 
     /// What everything of this process is called that holds containers.
     pub(super) fn name(&self) -> String {
         self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
-    }
-
-    /// Where the runtime keeps what it knows.
-    pub(super) fn runtime_root(&self) -> PathBuf {
-        self.directory.join("runtime")
     }
 
     /// The agent's program.
@@ -71,9 +69,15 @@ impl State {
     pub(super) fn new_bundle(&self) -> io::Result<(PathBuf, String)> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", self.name());
-        let bundle = self.directory.join("bundles").join(number.to_string());
+        let bundle = self.directory.join(BUNDLES).join(number.to_string());
         make_directory(&bundle)?;
+        DirBuilder::new().mode(0o700).create(self.runtime_root(&bundle))?;
         Ok((bundle, name))
+    }
+
+    /// Where the runtime keeps what it knows of a container. The name tells a later start whom to ask.
+    pub(super) fn runtime_root(&self, bundle: &Path) -> PathBuf {
+        bundle.join(self.kind.program())
     }
 
     /// The root of a container that shows these: of its own, so that nobody learns from it what others use.
@@ -85,6 +89,18 @@ impl State {
         build_root(&root, trees)?;
         Ok(root)
     }
+}
+
+/// Places in a bundle where trees can be shown that are hidden from the runtime. Each comes with where it is on the host.
+pub(super) fn places_for(trees: &[Tree], bundle: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
+    let directory = bundle.join("trees");
+    make_directory(&directory)?;
+    let place = |(number, tree): (usize, &Tree)| {
+        let name = Path::new("/").join(number.to_string());
+        skeleton::make_place_at(&directory, &tree.host, &name)?;
+        Ok((tree.host.clone(), directory.join(number.to_string())))
+    };
+    trees.iter().enumerate().map(place).collect()
 }
 
 impl Drop for State {
@@ -129,10 +145,9 @@ fn open_directory(path: &Path) -> io::Result<()> {
 }
 
 fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    for path in [directory.to_owned(), directory.join("bundles")] {
+    for path in [directory.to_owned(), directory.join(BUNDLES)] {
         make_directory(&path)?;
     }
-    DirBuilder::new().mode(0o700).create(directory.join("runtime"))?;
     let agent = directory.join("agent");
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent)?;
     file.write_all(AGENT)?;
@@ -177,7 +192,7 @@ fn let_all_read(directory: &Path) -> io::Result<()> {
 }
 
 /// Removes what processes left that are gone: their containers first, which their agents end when they notice.
-fn sweep(runtime: &Runtime) {
+fn sweep() {
     let Ok(entries) = fs::read_dir(PLACE) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -185,12 +200,25 @@ fn sweep(runtime: &Runtime) {
         if !is_left {
             continue;
         }
-        let root = entry.path().join("runtime");
-        for container in runtime.containers(&root).unwrap_or_default() {
-            runtime.delete(&root, &container);
-        }
+        let bundles = fs::read_dir(entry.path().join(BUNDLES)).into_iter().flatten().flatten();
+        bundles.for_each(|bundle| end_container(&bundle.path()));
         let _ = fs::remove_dir_all(entry.path());
     }
     // Now that nobody has them.
     Ids::sweep(&Path::new(PLACE).join(IDS));
+}
+
+/// Ends the container of a bundle, if there is one.
+fn end_container(bundle: &Path) {
+    for kind in Kind::ALL {
+        let root = bundle.join(kind.program());
+        if !root.exists() {
+            continue;
+        }
+        // If the runtime is gone, nobody knows of its containers.
+        let Ok(runtime) = Runtime::find(*kind) else { continue };
+        for container in runtime.containers(&root).unwrap_or_default() {
+            runtime.delete(&root, &container);
+        }
+    }
 }

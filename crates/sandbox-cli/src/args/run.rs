@@ -163,8 +163,8 @@ pub(crate) struct RunArgs {
           default_value_t = NetworkPolicy::None)]
     pub(crate) network: NetworkPolicy,
 
-    /// What builds the walls: this program itself (native), docker, runc, or auto to leave the choice
-    #[arg(long, value_name = "native|docker|runc|auto", help_heading = WALLS, default_value = "auto",
+    /// What builds the walls: this program itself (native), docker, runc, gvisor, or auto to leave the choice
+    #[arg(long, value_name = "native|docker|runc|gvisor|auto", help_heading = WALLS, default_value = "auto",
           value_parser = parse_isolation)]
     pub(crate) isolation: IsolationChoice,
 

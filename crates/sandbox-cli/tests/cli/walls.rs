@@ -33,7 +33,7 @@ fn python_computes_and_is_reported_as_json() {
 }
 
 #[test]
-fn containers_of_runc_report_the_same() {
+fn containers_report_the_same() {
     let by = |isolation: &str| {
         let code = "import sys\nprint(6*7)\nprint('no', file=sys.stderr)\nopen('f', 'w').write('x')\nsys.exit(3)";
         let answer = call(&[
@@ -50,12 +50,34 @@ fn containers_of_runc_report_the_same() {
         assert_eq!(answer.code, Some(3), "{answer:?}");
         answer.json()
     };
-    let (native, runc) = (by("native"), by("runc"));
-    assert_eq!(runc["isolation"], "runc");
-    for part in
-        ["status", "stage", "exit_code", "stdout", "stderr", "output", "output_files", "version"]
+    let native = by("native");
+    for isolation in ["runc", "gvisor"] {
+        let contained = by(isolation);
+        assert_eq!(contained["isolation"], isolation);
+        for part in ["status", "stage", "exit_code", "stdout", "stderr", "output_files", "version"]
+        {
+            assert_eq!(native[part], contained[part], "{part} of {isolation}");
+        }
+        // In gVisor nobody knows which of the two streams was written to first.
+        assert!(isolation == "gvisor" || native["output"] == contained["output"], "{contained}");
+    }
+}
+
+#[test]
+fn a_runtime_that_is_missing_or_another_program_is_told_in_one_line() {
+    let script =
+        "mount --bind \"$1\" /usr/bin/runsc && exec \"$0\" --isolation gvisor -l python -c 1";
+    for (instead, words) in
+        [("/dev/null", "runsc is not installed"), ("/bin/true", "another program")]
     {
-        assert_eq!(native[part], runc[part], "{part}");
+        let mut command = assert_cmd::Command::new("unshare");
+        command.args(["--mount", "sh", "-c", script, BINARY, instead]);
+        let answer = Answer::from(command.output().unwrap());
+        assert_eq!(answer.code, Some(2), "{answer:?}");
+        for part in [words, "install it", "apt-get install runsc", "--isolation native"] {
+            assert!(answer.stderr.contains(part), "no '{part}': {answer:?}");
+        }
+        assert_eq!(answer.stderr.trim_end().lines().count(), 1, "{answer:?}");
     }
 }
 

@@ -23,6 +23,13 @@ pub struct CgroupLimits {
 }
 
 impl CgroupLimits {
+    /// The same with this much more memory, for what is in the cgroup beside the program.
+    #[must_use]
+    pub fn with_more_memory(self, bytes: u64) -> CgroupLimits {
+        let memory_bytes = self.memory_bytes.map(|limit| limit.saturating_add(bytes));
+        CgroupLimits { memory_bytes, ..self }
+    }
+
     /// The part of these limits that a host with those abilities can enforce. A caller who accepts
     /// to run without the rest says so by calling this.
     #[must_use]

@@ -36,6 +36,8 @@ mod conformance;
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, openat};
@@ -133,6 +135,27 @@ impl Entry {
             }
             Self::Nothing => Ok(()),
         }
+    }
+
+    /// Has a command begin its life in the cgroup, so that everything it starts is there too.
+    pub fn admit_at_start(self, command: &mut Command) -> Result<(), Errno> {
+        let doors = match self {
+            Self::Write(doors) => doors,
+            Self::CloneInto(directory) => {
+                let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+                vec![openat(directory, "cgroup.procs", flags, Mode::empty())?]
+            }
+            Self::Nothing => return Ok(()),
+        };
+        let enter = move || {
+            for door in &doors {
+                rustix::io::write(door, b"0")?;
+            }
+            Ok(())
+        };
+        // SAFETY: between fork and exec the closure only calls write(2): it takes no lock and allocates nothing.
+        unsafe { command.pre_exec(enter) };
+        Ok(())
     }
 }
 

@@ -1,0 +1,34 @@
+//! Mounts that one command sees and nobody else, for container runtimes that look at paths as somebody with few rights.
+
+use std::ffi::CString;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::mount::{MountPropagationFlags, mount_bind_recursive, mount_change};
+
+use crate::syscall::{self, NEW_MOUNT};
+
+/// Has a command start with each of these directories or files shown at its second path too. The mounts are gone with the
+/// last process that the command has started.
+pub fn give(command: &mut Command, shown: &[(PathBuf, PathBuf)]) -> io::Result<()> {
+    let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
+    let shown: io::Result<Vec<(CString, CString)>> =
+        shown.iter().map(|(host, place)| Ok((text(host)?, text(place)?))).collect();
+    let shown = shown?;
+    let mount = move || -> io::Result<()> {
+        syscall::unshare(NEW_MOUNT)?;
+        // Nothing of it comes out; what the host mounts later may come in.
+        mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+        for (host, place) in &shown {
+            mount_bind_recursive(host.as_c_str(), place.as_c_str())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls with texts that were prepared before: it takes no lock
+    // and allocates nothing.
+    unsafe { command.pre_exec(mount) };
+    Ok(())
+}

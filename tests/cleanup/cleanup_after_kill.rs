@@ -136,7 +136,7 @@ fn left_on_host(id: u32) -> Vec<PathBuf> {
     let own = format!("sandbox-run.{id}.");
     let paths = [place.to_owned(), place.join("ids")].into_iter();
     let paths = paths.filter_map(|directory| std::fs::read_dir(directory).ok());
-    let paths = paths.flat_map(|entries| entries.flatten()).map(|entry| entry.path());
+    let paths = paths.flat_map(Iterator::flatten).map(|entry| entry.path());
     let is_own = |path: &Path| path.to_string_lossy().contains(&own);
     paths
         .filter(|path| is_own(path) || std::fs::read_link(path).is_ok_and(|owner| is_own(&owner)))

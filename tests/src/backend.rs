@@ -250,6 +250,10 @@ const GVISOR_DIFFERS: &[(&str, &str)] = &[
     ),
     ("no rules of Landlock", "its kernel has none"),
     (
+        "`ls -l` complains of symbolic links in `/usr`",
+        "its kernel answers a question for their attributes with a wrong error",
+    ),
+    (
         "three disks instead of one",
         "`/work`, `/tmp` and `/dev/shm` are of the size of the disk limit each",
     ),
@@ -264,7 +268,10 @@ const GVISOR_ATTACKS: &[(&str, &str)] = &[
     ("fill-three-places", "as with runc: the memory limit bounds their sum"),
     ("fill-inodes", "files without content are its kernel's memory, which the memory limit bounds"),
     ("parked-descriptors", "they are open in its kernel only, whose memory is bounded"),
-    ("devices", "`/dev/fuse` is its kernel's, and mounting is denied"),
+    (
+        "devices",
+        "`/dev/fuse` and `/dev/net/tun` are its kernel's; using them takes a mount or a capability, and there are none",
+    ),
     ("home-directories", "`/sys` is its kernel's, and has nothing of the host"),
     ("kernel-facts", "they are its kernel's; the size of the memory is the host's"),
     ("uptime", "its kernel started with the container: it is the container's"),
@@ -274,7 +281,7 @@ const GVISOR_ATTACKS: &[(&str, &str)] = &[
     ),
     (
         "init-secrets",
-        "its kernel shows the agent's environment and addresses to everybody; the first is empty, its memory and \
+        "its kernel shows the agent's environment and addresses to everybody, which hold nothing; its memory and \
          descriptors stay closed",
     ),
     (

@@ -32,3 +32,25 @@ pub fn give(command: &mut Command, shown: &[(PathBuf, PathBuf)]) -> io::Result<(
     unsafe { command.pre_exec(mount) };
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_command_sees_them() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (host, place) = (directory.path().join("host"), directory.path().join("place"));
+        std::fs::create_dir(&host).unwrap();
+        std::fs::create_dir(&place).unwrap();
+        std::fs::write(host.join("file"), "text").unwrap();
+        let mut command = Command::new("cat");
+        command.arg(place.join("file"));
+        give(&mut command, &[(host, place.clone())]).unwrap();
+        assert_eq!(command.output().unwrap().stdout, b"text");
+        assert_eq!(std::fs::read_dir(place).unwrap().count(), 0);
+    }
+}

@@ -229,3 +229,26 @@ impl Kind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protection_is_there_or_said_to_be_missing() {
+        for kind in Kind::ALL {
+            let mut all = kind.walls();
+            all.extend(kind.missing().iter().map(|missing| missing.protection));
+            all.sort_unstable();
+            assert_eq!(all, Protection::ALL, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_runtime_needs_is_added_to_the_limits() {
+        let limits = Limits::run();
+        let cgroup = Kind::Gvisor.limits(&limits);
+        assert_eq!(cgroup.memory_bytes, Some(limits.memory().as_u64() + GVISOR_MEMORY));
+        assert!(cgroup.pids > Kind::Runc.limits(&limits).pids);
+    }
+}

@@ -317,6 +317,23 @@ fn killing_ends_even_those_who_keep_multiplying() {
 }
 
 #[test]
+fn a_command_can_begin_its_life_inside_with_all_that_it_starts() {
+    let Some((_, cgroup)) = fresh() else { return };
+    let mut command = Command::new("sh");
+    command.args(["-c", "sleep 60 & echo $!; wait"]).stdout(Stdio::piped());
+    cgroup.entry().unwrap().admit_at_start(&mut command).unwrap();
+    let mut child = Started(command.spawn().unwrap());
+    let mut said = [0; 16];
+    let count = child.0.stdout.take().unwrap().read(&mut said).unwrap();
+    let grandchild: u32 = std::str::from_utf8(&said[..count]).unwrap().trim().parse().unwrap();
+    let mut inside = cgroup.processes().unwrap();
+    inside.sort_unstable();
+    let mut expected = [child.process(), grandchild];
+    expected.sort_unstable();
+    assert_eq!(inside, expected);
+}
+
+#[test]
 fn removing_an_occupied_cgroup_says_who_is_in_it() {
     let Some((_, cgroup)) = fresh() else { return };
     let child = start("park", &*cgroup);

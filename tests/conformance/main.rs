@@ -22,6 +22,7 @@ mod network;
 mod ordinary_user;
 mod output;
 mod pool;
+mod prepared;
 mod processes;
 mod resources;
 mod runtime_filter;

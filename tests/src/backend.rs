@@ -167,7 +167,7 @@ const DOCKER_DIFFERS: &[(&str, &str)] = &[
         "`/proc/self/mountinfo` tells where the Engine keeps its containers",
         "it shows where things are mounted from",
     ),
-    ("always cold", "no containers are started ahead yet"),
+    ("prepared, never warm", "containers are started ahead, runtimes in them are not"),
 ];
 
 fn docker(builder: SandboxBuilder) -> SandboxBuilder {

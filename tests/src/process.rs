@@ -21,7 +21,8 @@ pub struct Process {
 }
 
 impl Process {
-    fn read(id: i32) -> Option<Self> {
+    /// The process of this number, if there is one.
+    pub fn read(id: i32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
         let (before, behind) = stat.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;

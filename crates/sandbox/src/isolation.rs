@@ -32,7 +32,7 @@ pub(crate) type Usable<T> = (T, Vec<Protection>);
 /// Looks at every backend there is, and for the Docker Engine here if it is not at its usual place. Nothing of that stays
 /// on the host.
 pub fn isolations(docker_host: Option<&str>) -> Vec<IsolationStatus> {
-    let docker = DockerOptions { host: docker_host.map(str::to_owned) };
+    let docker = DockerOptions { host: docker_host.map(str::to_owned), ..DockerOptions::default() };
     let look = |isolation: &Isolation| {
         let (unavailable, lacks) = match probe(*isolation, &docker) {
             Ok(lacks) => (None, lacks),

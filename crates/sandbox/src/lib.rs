@@ -24,6 +24,7 @@
 
 mod isolation;
 mod sandbox;
+mod waiting;
 
 mod execution;
 mod hooks;

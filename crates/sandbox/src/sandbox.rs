@@ -16,6 +16,7 @@ use crate::environment;
 use crate::events::{Events, Listener};
 use crate::isolation::{choose, lacks, start_preferred};
 use crate::store::Store;
+use crate::waiting::Waiting;
 use crate::{
     Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
     plan,
@@ -216,6 +217,7 @@ impl SandboxBuilder {
     /// How many prepared sandboxes to keep ready.
     pub fn spare_slots(mut self, slots: usize) -> Self {
         self.native.spare = Spare::Keep(slots);
+        self.docker.spare = slots;
         self
     }
 
@@ -223,6 +225,7 @@ impl SandboxBuilder {
     /// program and end.
     pub fn for_one_execution(mut self) -> Self {
         self.native.spare = Spare::Once(1);
+        self.docker.spare = 0;
         self.native.most_warm = 0;
         self
     }
@@ -355,10 +358,11 @@ pub(crate) fn start_backend(
     native: &NativeOptions,
     docker: &DockerOptions,
 ) -> Result<Box<dyn Backend>, BackendError> {
+    let waits = native.waits;
     Ok(match isolation {
         Isolation::Native => Box::new(NativeBackend::start(native)?),
-        Isolation::Docker => Box::new(DockerBackend::start(docker)?),
-        Isolation::Runc => Box::new(OciBackend::runc()?),
+        Isolation::Docker => Box::new(Waiting { backend: DockerBackend::start(docker)?, waits }),
+        Isolation::Runc => Box::new(Waiting { backend: OciBackend::runc()?, waits }),
         other => {
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));
         }

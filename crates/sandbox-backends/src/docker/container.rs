@@ -1,5 +1,8 @@
 //! One container of the Engine's, from its creation to its removal.
 
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bollard::errors::Error;
@@ -7,8 +10,10 @@ use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
     StartContainerOptions,
 };
-use sandbox_core::{BackendError, Limits, NetworkPolicy, StagePlan, Tree};
-use sandbox_linux::cgroup::{Cgroup, CgroupLimits};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use sandbox_core::{BackendError, NetworkPolicy};
+use sandbox_linux::cgroup::Cgroup;
 use sandbox_linux::empty_network;
 use sandbox_linux::guest::frame::to_supervisor;
 use sandbox_linux::restrict::restrict;
@@ -16,7 +21,7 @@ use sandbox_linux::restrict::restrict;
 use super::description::Description;
 use super::engine::Engine;
 use super::{Docker, failed};
-use crate::guest::{Channel, Container, Heard};
+use crate::guest::{Channel, Container, Heard, Purpose};
 use crate::oci::ids::Range;
 
 /// A container that has not begun by then never will.
@@ -28,25 +33,13 @@ const OURS: &str = "program";
 /// The agent is counted too.
 const OWN_PROCESSES: u64 = 1;
 
-/// What a container is made for: nothing of it can be changed once it is there.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Purpose {
-    pub(super) limits: Limits,
-    pub(super) network: NetworkPolicy,
-    pub(super) trees: Vec<Tree>,
-}
-
-impl Purpose {
-    pub(super) fn of(plan: &StagePlan) -> Self {
-        Self { limits: plan.limits.clone(), network: plan.network, trees: plan.trees.clone() }
-    }
-}
-
 /// A container in which an agent waits for its order.
 pub(super) struct DockerContainer {
-    docker: std::sync::Arc<Docker>,
+    docker: Arc<Docker>,
     id: String,
     agent: u32,
+    /// Readable when the agent has ended.
+    life: Option<OwnedFd>,
     /// Holds the one below it, whose name tells nothing.
     around: Option<Box<dyn Cgroup>>,
     cgroup: Option<Box<dyn Cgroup>>,
@@ -56,17 +49,13 @@ pub(super) struct DockerContainer {
 
 impl DockerContainer {
     /// Has the Engine make and start one, and waits until its agent is ready.
-    pub(super) fn start(
-        docker: &std::sync::Arc<Docker>,
-        purpose: &Purpose,
-    ) -> Result<Self, BackendError> {
+    pub(super) fn start(docker: &Arc<Docker>, purpose: &Purpose) -> Result<Self, BackendError> {
         let ids = docker.state.ids.take();
         let ids = ids.ok_or_else(|| failed("start a container", "there are too many of them"))?;
         let lists = docker.state.lists_with(ids.first);
         let description = Description {
             image: &docker.image.name,
-            limits: &purpose.limits,
-            trees: &purpose.trees,
+            purpose,
             agent: &docker.state.agent(),
             lists: &lists.map_err(|error| failed("list the users of a container", error))?,
             shown: &docker.image.shown,
@@ -80,9 +69,10 @@ impl DockerContainer {
             client.create_container(None::<CreateContainerOptions>, body).await
         })?;
         let mut container = Self {
-            docker: std::sync::Arc::clone(docker),
+            docker: Arc::clone(docker),
             id: made.id,
             agent: 0,
+            life: None,
             around: None,
             cgroup: None,
             channel: None,
@@ -125,26 +115,23 @@ impl DockerContainer {
             let silenced = empty_network::silence(self.agent);
             silenced.map_err(|error| failed("take the network down", error))?;
         }
+        self.life = Some(pidfd_of(self.agent).map_err(|error| failed("watch the agent", error))?);
         let restricted = restrict(self.agent);
         restricted.map_err(|error| failed("restrict what the container shows", error))?;
-        self.admit(&purpose.limits)?;
+        self.admit(purpose)?;
         self.channel = Some(channel);
         Ok(())
     }
 
     /// Puts the agent, which is the only process there, where we limit and count. The Engine removes its own cgroup as
     /// soon as a container ends, before we could read why it did.
-    fn admit(&mut self, limits: &Limits) -> Result<(), BackendError> {
+    fn admit(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
         let around = self.docker.hierarchy.create();
         let around = around.map_err(|error| failed("make a cgroup", error))?;
         let made = around.make_child(OURS);
         self.around = Some(around);
         let cgroup = self.cgroup.insert(made.map_err(|error| failed("make a cgroup", error))?);
-        let limited = cgroup.set_limits(&CgroupLimits {
-            memory_bytes: Some(limits.memory().as_u64()),
-            pids: Some(u64::from(limits.pids()) + OWN_PROCESSES),
-            cpu_millis: Some(limits.cpu_millis()),
-        });
+        let limited = cgroup.set_limits(&purpose.cgroup_limits(OWN_PROCESSES));
         limited.map_err(|error| failed("set the limits of the container", error))?;
         let entry = cgroup.entry().map_err(|error| failed("open the cgroup", error))?;
         let admitted = entry.admit(self.agent);
@@ -155,6 +142,23 @@ impl DockerContainer {
     pub(super) fn take_channel(&mut self) -> Result<Channel, BackendError> {
         self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))
     }
+
+    /// Whether its agent still waits.
+    pub(super) fn is_waiting(&mut self) -> bool {
+        // The Engine takes its time to tell of an end.
+        let has_ended = self.life.as_ref().is_none_or(|life| {
+            let mut fds = [PollFd::new(life, PollFlags::IN)];
+            poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        });
+        let says_nothing = |channel: &mut Channel| matches!(channel.hear(), Ok(Heard::Nothing));
+        !has_ended && self.channel.as_mut().is_some_and(says_nothing)
+    }
+}
+
+fn pidfd_of(process: u32) -> io::Result<OwnedFd> {
+    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
+    let process = process.ok_or_else(|| io::Error::other("it has no process"))?;
+    Ok(pidfd_open(process, PidfdFlags::empty())?)
 }
 
 /// Has the Engine remove a container, and waits until it is gone.

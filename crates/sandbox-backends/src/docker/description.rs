@@ -7,7 +7,8 @@ use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount,
     MountBindOptions, MountBindOptionsPropagationEnum, MountType,
 };
-use sandbox_core::{Limits, Tree};
+
+use crate::guest::Purpose;
 
 /// Where the agent is inside.
 const AGENT_INSIDE: &str = "/etc/sandbox-agent";
@@ -27,8 +28,7 @@ const MASKED: &[&str] = &["/proc/sys", "/sys"];
 /// What a container is made of.
 pub(super) struct Description<'a> {
     pub(super) image: &'a str,
-    pub(super) limits: &'a Limits,
-    pub(super) trees: &'a [Tree],
+    pub(super) purpose: &'a Purpose,
     pub(super) agent: &'a Path,
     /// Holds lists of users, groups and hosts.
     pub(super) lists: &'a Path,
@@ -67,8 +67,8 @@ impl Description<'_> {
     }
 
     fn host_config(&self) -> HostConfig {
-        let limits = self.limits;
-        let memory = i64::try_from(limits.memory().as_u64() + SPARE_MEMORY).unwrap_or(i64::MAX);
+        let purpose = self.purpose;
+        let memory = i64::try_from(purpose.memory_bytes + SPARE_MEMORY).unwrap_or(i64::MAX);
         let list = |items: &[&str]| Some(items.iter().map(|&item| item.to_owned()).collect());
         let filter = format!("seccomp={}", self.filter);
         HostConfig {
@@ -76,8 +76,8 @@ impl Description<'_> {
             memory: Some(memory),
             // The same: no swap besides.
             memory_swap: Some(memory),
-            nano_cpus: Some(i64::from(limits.cpu_millis()) * 1_000_000),
-            pids_limit: Some(i64::from(limits.pids()) + SPARE_PROCESSES),
+            nano_cpus: Some(i64::from(purpose.cpu_millis) * 1_000_000),
+            pids_limit: Some(i64::from(purpose.pids) + SPARE_PROCESSES),
             readonly_rootfs: Some(true),
             tmpfs: Some(self.file_systems()),
             mounts: Some(self.mounts()),
@@ -98,7 +98,7 @@ impl Description<'_> {
     }
 
     fn file_systems(&self) -> HashMap<String, String> {
-        let (bytes, inodes) = (self.limits.disk().as_u64(), self.limits.inodes() + OWN_INODES);
+        let (bytes, inodes) = (self.purpose.disk_bytes, self.purpose.inodes + OWN_INODES);
         let sized = format!("rw,exec,nosuid,nodev,size={bytes},nr_inodes={inodes}");
         let owned = format!("{sized},mode=755,uid={0},gid={0}", self.user);
         let shared = format!("{sized},mode=1777");
@@ -119,7 +119,7 @@ impl Description<'_> {
             ..Mount::default()
         };
         let same = self.shown.iter().map(|path| shown(path, path));
-        let trees = self.trees.iter().map(|tree| shown(&tree.host, &tree.inside));
+        let trees = self.purpose.trees.iter().map(|tree| shown(&tree.host, &tree.inside));
         // What an image has there, or the Engine puts there, is for other users and another network.
         let lists = ["passwd", "group", "hosts"];
         let lists = lists.map(|name| shown(&self.lists.join(name), &Path::new("/etc").join(name)));

@@ -17,14 +17,14 @@ use std::time::Instant;
 use bollard::query_parameters::ListContainersOptionsBuilder;
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
-    Protection, StageOutcome, StagePlan, Start,
+    PoolFigures, Protection, StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{ContainerFilter, DeniedAction, Profile};
 
 use crate::failed;
-use crate::guest::{Around, Orders, carry_out, look_at_host};
-use container::{DockerContainer, Purpose};
+use crate::guest::{Around, ContainerPool, Orders, Purpose, Workshop, carry_out, look_at_host};
+use container::DockerContainer;
 use description::OWNER_LABEL;
 use engine::Engine;
 use image::BaseImage;
@@ -57,16 +57,24 @@ const WALLS: &[Protection] = &[
     Protection::OpenFiles,
 ];
 
-/// How to find the Engine.
-#[derive(Clone, Debug, Default)]
+/// How the Docker backend is set up.
+#[derive(Clone, Debug)]
 pub struct DockerOptions {
+    /// How many containers of a kind that is in demand are kept ready.
+    pub spare: usize,
     /// Where it listens: `unix:///PATH`. Its usual place if nothing is said.
     pub host: Option<String>,
 }
 
+impl Default for DockerOptions {
+    fn default() -> Self {
+        Self { spare: 2, host: None }
+    }
+}
+
 /// A backend that has its walls built by a Docker Engine.
 pub struct DockerBackend {
-    docker: Arc<Docker>,
+    pool: ContainerPool<Arc<Docker>>,
     capabilities: Capabilities,
     orders: Orders,
 }
@@ -78,6 +86,18 @@ struct Docker {
     image: BaseImage,
     state: State,
     filter: String,
+}
+
+impl Workshop for Arc<Docker> {
+    type Container = DockerContainer;
+
+    fn build(&self, purpose: &Purpose) -> Result<DockerContainer, BackendError> {
+        DockerContainer::start(self, purpose)
+    }
+
+    fn is_waiting(&self, container: &mut DockerContainer) -> bool {
+        container.is_waiting()
+    }
 }
 
 impl DockerBackend {
@@ -106,7 +126,8 @@ impl DockerBackend {
         let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
         let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
         let docker = Arc::new(Docker { engine, hierarchy, image, state, filter });
-        Ok(Self { docker, capabilities, orders })
+        let pool = ContainerPool::start(docker, options.spare)?;
+        Ok(Self { pool, capabilities, orders })
     }
 
     fn check(plan: &StagePlan) -> Result<(), BackendError> {
@@ -139,6 +160,10 @@ impl Backend for DockerBackend {
         &self.capabilities
     }
 
+    fn pool(&self) -> Option<PoolFigures> {
+        Some(self.pool.figures())
+    }
+
     fn run(
         &self,
         plan: &StagePlan,
@@ -147,15 +172,17 @@ impl Backend for DockerBackend {
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
         Self::check(plan)?;
-        let mut container = DockerContainer::start(&self.docker, &Purpose::of(plan))?;
+        let mut lease = self.pool.claim(&Purpose::of(plan))?;
+        let start = lease.start;
+        let container = lease.container();
         let channel = container.take_channel()?;
         let has_cpu_limit = plan.limits.cpu_time().is_some();
         let enforced = WALLS.iter().copied();
         let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
         let around = Around {
-            container: &container,
+            container,
             enforced: enforced.collect(),
-            start: Start::Cold,
+            start,
             name_of: &|number, arguments| self.orders.name_of(number, arguments),
             begun,
         };

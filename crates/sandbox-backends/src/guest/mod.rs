@@ -7,9 +7,14 @@ mod channel;
 mod collect;
 mod host;
 mod orders;
+mod pool;
+mod purpose;
+mod stock;
 mod watch;
 
 pub(crate) use channel::{Channel, Heard};
 pub(crate) use host::look_at_host;
 pub(crate) use orders::Orders;
+pub(crate) use pool::{ContainerPool, Workshop};
+pub(crate) use purpose::Purpose;
 pub(crate) use watch::{Around, Container, carry_out};

@@ -68,7 +68,7 @@ pub(crate) struct Config {
     pub(crate) isolations: Vec<Isolation>,
     /// In which order they are preferred where a client leaves the choice to us.
     pub(crate) isolation_order: Vec<Isolation>,
-    /// Where the Docker Engine is, if not at its usual place.
+    /// Where the Docker Engine listens, if not at its usual place.
     pub(crate) docker_host: Option<String>,
     /// Whether packages are fetched for clients.
     pub(crate) packages: Packages,

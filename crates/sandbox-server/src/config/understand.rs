@@ -43,8 +43,8 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         workspace_size: settled.read("workspace_size", size)?,
         workspaces_per_key: settled.read("workspaces_per_key", number)?,
         isolations: settled.read("isolations", Isolation::parse_list)?,
-        isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
         docker_host: settled.read("docker_host", docker_host)?,
+        isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
         packages: settled.read("packages", packages)?,
         environments_per_key: settled.read("environments_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,
@@ -159,12 +159,6 @@ fn origins(text: &str) -> Result<Vec<String>, String> {
     origins.map(check).collect()
 }
 
-/// Where the Docker Engine is, if not at its usual place.
-#[expect(clippy::unnecessary_wraps, reason = "what can be wrong with it, its isolation says")]
-fn docker_host(text: &str) -> Result<Option<String>, String> {
-    Ok((!text.is_empty()).then(|| text.to_owned()))
-}
-
 fn packages(text: &str) -> Result<Packages, String> {
     Ok(if switch(text)? { Packages::On } else { Packages::Off })
 }
@@ -206,6 +200,14 @@ const TRACES: &str = "/v1/traces";
 
 /// The whole address that traces are sent to. Collectors are named by where they listen, as in
 /// `http://localhost:4318`; the path is always the same, and may be there already.
+fn docker_host(text: &str) -> Result<Option<String>, String> {
+    match text {
+        "" => Ok(None),
+        host if host.starts_with("unix:///") => Ok(Some(host.to_owned())),
+        _ => Err("it is the Engine's socket on this host: unix:///PATH".to_owned()),
+    }
+}
+
 fn otlp_endpoint(text: &str) -> Result<Option<String>, String> {
     if text.is_empty() {
         return Ok(None);

@@ -1,17 +1,13 @@
 //! One container of the Engine's, from its creation to its removal.
 
-use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bollard::errors::Error;
 use bollard::query_parameters::{
-    AttachContainerOptionsBuilder, CreateContainerOptions, RemoveContainerOptionsBuilder,
+    AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder,
     StartContainerOptions,
 };
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use sandbox_core::{BackendError, NetworkPolicy};
 use sandbox_linux::cgroup::Cgroup;
 use sandbox_linux::empty_network;
@@ -21,7 +17,7 @@ use sandbox_linux::restrict::restrict;
 use super::description::Description;
 use super::engine::Engine;
 use super::{Docker, failed};
-use crate::guest::{Channel, Container, Heard, Purpose};
+use crate::guest::{Channel, Container, Heard, Purpose, is_populated};
 use crate::oci::ids::Range;
 
 /// A container that has not begun by then never will.
@@ -38,8 +34,6 @@ pub(super) struct DockerContainer {
     docker: Arc<Docker>,
     id: String,
     agent: u32,
-    /// Readable when the agent has ended.
-    life: Option<OwnedFd>,
     /// Holds the one below it, whose name tells nothing.
     around: Option<Box<dyn Cgroup>>,
     cgroup: Option<Box<dyn Cgroup>>,
@@ -65,14 +59,16 @@ impl DockerContainer {
         };
         let body = description.write();
         let client = docker.engine.docker.clone();
+        let pending = docker.state.announce();
+        let pending = pending.map_err(|error| failed("announce a container", error))?;
+        let options = CreateContainerOptionsBuilder::new().name(pending.name()).build();
         let made = docker.engine.wait("make a container", async move {
-            client.create_container(None::<CreateContainerOptions>, body).await
+            client.create_container(Some(options), body).await
         })?;
         let mut container = Self {
             docker: Arc::clone(docker),
             id: made.id,
             agent: 0,
-            life: None,
             around: None,
             cgroup: None,
             channel: None,
@@ -80,6 +76,8 @@ impl DockerContainer {
         };
         // From here on dropping it cleans up.
         container.begin(purpose)?;
+        // And from here on the container ends when we do.
+        drop(pending);
         Ok(container)
     }
 
@@ -115,7 +113,6 @@ impl DockerContainer {
             let silenced = empty_network::silence(self.agent);
             silenced.map_err(|error| failed("take the network down", error))?;
         }
-        self.life = Some(pidfd_of(self.agent).map_err(|error| failed("watch the agent", error))?);
         let restricted = restrict(self.agent);
         restricted.map_err(|error| failed("restrict what the container shows", error))?;
         self.admit(purpose)?;
@@ -145,20 +142,8 @@ impl DockerContainer {
 
     /// Whether its agent still waits.
     pub(super) fn is_waiting(&mut self) -> bool {
-        // The Engine takes its time to tell of an end.
-        let has_ended = self.life.as_ref().is_none_or(|life| {
-            let mut fds = [PollFd::new(life, PollFlags::IN)];
-            poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
-        });
-        let says_nothing = |channel: &mut Channel| matches!(channel.hear(), Ok(Heard::Nothing));
-        !has_ended && self.channel.as_mut().is_some_and(says_nothing)
+        self.channel.as_mut().is_some_and(Channel::is_quiet) && is_populated(self)
     }
-}
-
-fn pidfd_of(process: u32) -> io::Result<OwnedFd> {
-    let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-    let process = process.ok_or_else(|| io::Error::other("it has no process"))?;
-    Ok(pidfd_open(process, PidfdFlags::empty())?)
 }
 
 /// Has the Engine remove a container, and waits until it is gone.

@@ -9,12 +9,11 @@ mod description;
 mod engine;
 mod image;
 mod state;
+mod sweep;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bollard::query_parameters::ListContainersOptionsBuilder;
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
     PoolFigures, Protection, StageOutcome, StagePlan,
@@ -27,7 +26,6 @@ use crate::guest::{
     Around, ContainerPool, InContainer, Orders, Purpose, Workshop, carry_out, look_at_host,
 };
 use container::DockerContainer;
-use description::OWNER_LABEL;
 use engine::Engine;
 use image::BaseImage;
 use state::State;
@@ -118,7 +116,7 @@ impl DockerBackend {
     /// Looks for the Engine, and clears what an earlier crash left.
     pub fn start(options: &DockerOptions) -> Result<Self, BackendError> {
         let (hierarchy, engine) = Self::look_at_host(options)?;
-        sweep(&engine)?;
+        sweep::sweep(&engine)?;
         // Now that nobody is in them.
         sweep_everywhere();
         hierarchy.sweep();
@@ -169,23 +167,6 @@ impl Backend for DockerBackend {
         };
         carry_out(around, channel, plan, &self.orders.write(plan), observer, cancel)
     }
-}
-
-/// Removes the containers of processes that are gone.
-fn sweep(engine: &Engine) -> Result<(), BackendError> {
-    let client = engine.docker.clone();
-    let found = engine.wait("list containers", async move {
-        let ours = HashMap::from([("label", vec![OWNER_LABEL])]);
-        let options = ListContainersOptionsBuilder::new().all(true).filters(&ours).build();
-        client.list_containers(Some(options)).await
-    })?;
-    for container in found {
-        let owner = container.labels.unwrap_or_default().remove(OWNER_LABEL).unwrap_or_default();
-        if let Some(id) = container.id.filter(|_| Hierarchy::is_left_by_the_dead(&owner)) {
-            container::remove(engine, &id).map_err(|error| failed("remove a container", error))?;
-        }
-    }
-    Ok(())
 }
 
 fn missing() -> Vec<MissingProtection> {

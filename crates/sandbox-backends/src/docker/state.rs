@@ -17,9 +17,13 @@ use crate::oci::ids::Ids;
 /// Gone with the next start of the machine, as containers are.
 const PLACE: &str = "/run/sandbox-run-docker";
 
+/// What the names of files begin with that tell of containers to come.
+const PENDING: &str = "pending-";
+
 /// The directory of this process.
 pub(super) struct State {
     pub(super) directory: PathBuf,
+    number: AtomicU64,
     pub(super) ids: Arc<Ids>,
 }
 
@@ -27,7 +31,6 @@ impl State {
     pub(super) fn open() -> Result<Self, BackendError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let opened = || -> io::Result<Self> {
-            sweep();
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let prefix = Hierarchy::own_prefix().map_err(io::Error::other)?;
             let name = format!("{prefix}{number}");
@@ -36,9 +39,18 @@ impl State {
             DirBuilder::new().mode(0o711).create(&directory)?;
             write(&directory.join("agent"), AGENT, 0o755)?;
             let ids = Arc::new(crate::oci::claim_ids(&name)?);
-            Ok(Self { directory, ids })
+            Ok(Self { directory, number: AtomicU64::new(0), ids })
         };
         opened().map_err(|error| failed("make a directory for containers", error))
+    }
+
+    /// Names a container, and says that the Engine is about to be asked for it.
+    pub(super) fn announce(&self) -> io::Result<Pending> {
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}-{number}", self.owner());
+        let path = self.directory.join(format!("{PENDING}{name}"));
+        write(&path, b"", 0o600)?;
+        Ok(Pending { path, name })
     }
 
     /// Whose containers these are.
@@ -71,6 +83,53 @@ impl State {
     }
 }
 
+/// A container that the Engine may or may not have by now, and that does not end when we do.
+pub(super) struct Pending {
+    path: PathBuf,
+    name: String,
+}
+
+impl Pending {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// What a process left that is gone.
+pub(super) struct Leftover {
+    directory: PathBuf,
+    /// Containers that it had asked for, which the Engine may still be making.
+    pub(super) pending: Vec<String>,
+}
+
+impl Leftover {
+    pub(super) fn all() -> Vec<Self> {
+        let entries = fs::read_dir(PLACE).into_iter().flatten().flatten();
+        let is_left = |entry: &fs::DirEntry| {
+            entry.file_name().to_str().is_some_and(Hierarchy::is_left_by_the_dead)
+        };
+        entries.filter(is_left).map(|entry| Self::in_directory(entry.path())).collect()
+    }
+
+    fn in_directory(directory: PathBuf) -> Self {
+        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let pending = names.filter_map(|name| name.strip_prefix(PENDING).map(str::to_owned));
+        Self { pending: pending.collect(), directory }
+    }
+
+    /// Nothing is left of it but this.
+    pub(super) fn remove(self) {
+        let _ = fs::remove_dir_all(self.directory);
+    }
+}
+
 impl Drop for State {
     fn drop(&mut self) {
         // What cannot be removed is removed by the next start.
@@ -84,13 +143,4 @@ fn write(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(contents)?;
     fs::set_permissions(path, Permissions::from_mode(mode))
-}
-
-/// Removes what processes left that are gone.
-fn sweep() {
-    for entry in fs::read_dir(PLACE).into_iter().flatten().flatten() {
-        if entry.file_name().to_str().is_some_and(Hierarchy::is_left_by_the_dead) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
 }

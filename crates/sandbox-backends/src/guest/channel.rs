@@ -54,6 +54,11 @@ impl Channel {
         self.output.as_fd()
     }
 
+    /// Whether the agent is there, as far as this end knows, and says nothing.
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        matches!(self.hear(), Ok(Heard::Nothing))
+    }
+
     /// The next message, if it is there.
     pub(crate) fn hear(&mut self) -> io::Result<Heard> {
         loop {

@@ -17,4 +17,4 @@ pub(crate) use host::look_at_host;
 pub(crate) use orders::{InContainer, Orders};
 pub(crate) use pool::{ContainerPool, Workshop};
 pub(crate) use purpose::Purpose;
-pub(crate) use watch::{Around, Container, carry_out};
+pub(crate) use watch::{Around, Container, carry_out, is_populated};

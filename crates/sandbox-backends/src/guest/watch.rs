@@ -51,6 +51,11 @@ pub(crate) trait Container {
     }
 }
 
+/// Whether anybody is alive in it. A runtime takes its time to tell of an end.
+pub(crate) fn is_populated(container: &dyn Container) -> bool {
+    container.cgroup().processes().is_ok_and(|processes| !processes.is_empty())
+}
+
 /// What stands around the program, and how it came to be.
 pub(crate) struct Around<'a> {
     pub(crate) container: &'a dyn Container,

@@ -19,7 +19,7 @@ use super::ids::Range;
 use super::kind::Kind;
 use super::state::places_for;
 use crate::failed;
-use crate::guest::{Channel, Container, Heard, Purpose};
+use crate::guest::{Channel, Container, Heard, Purpose, is_populated};
 
 /// A container that has not begun by then never will.
 const START_TIME: Duration = Duration::from_secs(30);
@@ -178,9 +178,7 @@ impl OciContainer {
 
     /// Whether its agent still waits.
     pub(super) fn is_waiting(&mut self) -> bool {
-        let runs = self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)));
-        let says_nothing = |channel: &mut Channel| matches!(channel.hear(), Ok(Heard::Nothing));
-        runs && self.channel.as_mut().is_some_and(says_nothing)
+        self.channel.as_mut().is_some_and(Channel::is_quiet) && is_populated(self)
     }
 
     /// Limits the container, of which so far only what we trust has run.

@@ -232,6 +232,8 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
+    use sandbox_core::NetworkPolicy;
+
     use super::*;
 
     #[test]
@@ -246,9 +248,17 @@ mod tests {
 
     #[test]
     fn what_the_runtime_needs_is_added_to_the_limits() {
-        let limits = Limits::run();
-        let cgroup = Kind::Gvisor.limits(&limits);
-        assert_eq!(cgroup.memory_bytes, Some(limits.memory().as_u64() + GVISOR_MEMORY));
-        assert!(cgroup.pids > Kind::Runc.limits(&limits).pids);
+        let purpose = Purpose {
+            memory_bytes: 64 << 20,
+            pids: 8,
+            cpu_millis: 1000,
+            disk_bytes: 1 << 20,
+            inodes: 100,
+            network: NetworkPolicy::None,
+            trees: Vec::new(),
+        };
+        let cgroup = Kind::Gvisor.limits(&purpose);
+        assert_eq!(cgroup.memory_bytes, Some(purpose.memory_bytes + GVISOR_MEMORY));
+        assert!(cgroup.pids > Kind::Runc.limits(&purpose).pids);
     }
 }

@@ -1,0 +1,57 @@
+//! What processes left that are gone: their containers, and those that the Engine was still making for them.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use bollard::query_parameters::ListContainersOptionsBuilder;
+use sandbox_core::BackendError;
+use sandbox_linux::cgroup::Hierarchy;
+
+use super::container::remove;
+use super::description::OWNER_LABEL;
+use super::engine::Engine;
+use super::failed;
+use super::state::Leftover;
+
+/// A request that reached the Engine has become a container by then.
+const MAKING_TIME: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Removes all of it.
+pub(super) fn sweep(engine: &Engine) -> Result<(), BackendError> {
+    let leftovers = Leftover::all();
+    let mut pending: Vec<&str> =
+        leftovers.iter().flat_map(|left| &left.pending).map(String::as_str).collect();
+    let deadline = Instant::now() + MAKING_TIME;
+    loop {
+        let found = containers_of_the_dead(engine)?;
+        for (id, name) in &found {
+            remove(engine, id).map_err(|error| failed("remove a container", error))?;
+            pending.retain(|pending| pending != name);
+        }
+        // One that never reached the Engine is waited for in vain.
+        if pending.is_empty() || Instant::now() >= deadline {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    leftovers.into_iter().for_each(Leftover::remove);
+    Ok(())
+}
+
+/// Their ids and names.
+fn containers_of_the_dead(engine: &Engine) -> Result<Vec<(String, String)>, BackendError> {
+    let client = engine.docker.clone();
+    let found = engine.wait("list containers", async move {
+        let ours = HashMap::from([("label", vec![OWNER_LABEL])]);
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&ours).build();
+        client.list_containers(Some(options)).await
+    })?;
+    let of_the_dead = found.into_iter().filter_map(|container| {
+        let owner = container.labels.unwrap_or_default().remove(OWNER_LABEL)?;
+        let name = container.names.unwrap_or_default().into_iter().next().unwrap_or_default();
+        let name = name.trim_start_matches('/').to_owned();
+        container.id.filter(|_| Hierarchy::is_left_by_the_dead(&owner)).map(|id| (id, name))
+    });
+    Ok(of_the_dead.collect())
+}

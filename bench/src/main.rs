@@ -11,9 +11,12 @@
 //! client ([`client`]). `sandbox-bench soak` asks whether a server stays right and small under many
 //! requests of all kinds ([`soak`]).
 //!
+//! `sandbox-bench backends` asks what each builder of walls costs, against plain `docker run` ([`backends`]).
+//!
 //! `sandbox-bench all` is `make bench` ([`whole`]); its parts can be asked for one by one. `sandbox-bench
 //! steady` asks whether anything stays behind after very many executions ([`steady`]).
 
+mod backends;
 mod cases;
 mod client;
 mod cold;
@@ -84,6 +87,11 @@ enum Benchmark {
     Growth(Options),
     /// The part of `all` about a server's queue.
     Queue(Options),
+    /// A Python hello behind every backend, built for it and waiting, against plain `docker run`.
+    ///
+    /// Needs a Docker Engine, runc and runsc. Ends with code 1 if a container of Docker's that waited takes
+    /// more than 0.35 of `docker run`.
+    Backends(BackendsArguments),
     /// Very many executions in one process, with counts at ten points of what must not grow.
     ///
     /// Ends with code 1 if memory, descriptors, processes, cgroups or inodes grow.
@@ -175,6 +183,24 @@ struct CompileArguments {
 }
 
 #[derive(Args)]
+struct BackendsArguments {
+    /// Runs of each.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=10_000))]
+    rounds: u32,
+    /// Where the Docker Engine listens.
+    #[arg(
+        long,
+        value_name = "unix:///PATH",
+        env = "DOCKER_HOST",
+        default_value = "unix:///var/run/docker.sock"
+    )]
+    docker_host: String,
+    /// Where backends.json and backends.txt go.
+    #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
+    results: PathBuf,
+}
+
+#[derive(Args)]
 struct ColdArguments {
     /// Rounds with pauses; the other pacings do a multiple of it.
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=10_000))]
@@ -219,6 +245,9 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Benchmark::Compile(arguments) => {
             compile::run(arguments.rounds as usize, &arguments.results)
+        }
+        Benchmark::Backends(arguments) => {
+            backends::run(arguments.rounds as usize, &arguments.docker_host, &arguments.results)
         }
         Benchmark::Load(arguments) => {
             let results = arguments.results.clone();

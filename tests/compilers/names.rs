@@ -120,7 +120,7 @@ fn check_names_of_sources(language: &str) {
     let numbers = 0..names.len();
     let calls: String = numbers.clone().map(program.call).collect();
     let expected = numbers.fold(String::new(), |text, number| text + &number.to_string() + "\n");
-    with_each_backend_if_asked(&[], |sandbox| {
+    with_each_backend_if_asked(|sandbox| {
         let mut request = Request::builder(language)
             .file(program.entry, (program.calls)(&calls))
             // Where a file of arguments or a plugin is looked for, there is one that would do harm.
@@ -159,7 +159,7 @@ fn the_sources_of_a_go_program_may_have_any_name() {
 #[test]
 fn a_go_source_that_is_called_like_an_option_is_refused_and_not_taken_for_one() {
     let _turn = take_turn();
-    with_each_backend_if_asked(&[], |sandbox| {
+    with_each_backend_if_asked(|sandbox| {
         // What the compiler would do if it took them for options: print its version, write elsewhere,
         // read more arguments.
         for name in ["-V", "-o=x", "-cpuprofile=x", "@arguments"] {
@@ -193,7 +193,7 @@ fn entry_called(language: &str, name: &str) -> RequestBuilder {
 /// The program runs from an entry file of each of the names.
 fn check_names_of_entry(language: &str) {
     let _turn = take_turn();
-    with_each_backend_if_asked(&[], |sandbox| {
+    with_each_backend_if_asked(|sandbox| {
         let mut wrong = Vec::new();
         for name in NAMES_OF_ENTRIES.iter().filter(|name| is_taken_by(language, name)) {
             let Some(report) = execute("names_of_entry", sandbox, entry_called(language, name))

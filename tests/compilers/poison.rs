@@ -113,7 +113,7 @@ fn written(report: &Report) -> Vec<&Path> {
 /// execution's own places was written.
 fn check(language: &str, program: impl Fn(&str) -> RequestBuilder) {
     let _turn = take_turn();
-    with_each_backend_if_asked(&[], |sandbox| {
+    with_each_backend_if_asked(|sandbox| {
         let Some(before) = run(sandbox, program(WITNESS)) else { return };
         assert_eq!(before.status, Status::Completed, "{}", before.stderr);
         let layers_before = layers();
@@ -166,7 +166,7 @@ fn a_build_script_changes_nothing_for_the_next() {
 #[test]
 fn what_the_go_command_adds_to_its_cache_is_gone_with_the_execution() {
     let _turn = take_turn();
-    with_each_backend_if_asked(&[], |sandbox| {
+    with_each_backend_if_asked(|sandbox| {
         let project = |constant: &str| {
             Request::builder("go")
                 .file(

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use sandbox::{Isolation, Report, RequestBuilder, Sandbox, Start, Status};
-use sandbox_tests::backend::{execute, with_each_backend};
+use sandbox::{Isolation, Report, RequestBuilder, Sandbox, SandboxBuilder, Start, Status};
+use sandbox_tests::backend::{execute, with_each_backend_set_up};
 use sandbox_tests::process::Process;
 use sandbox_tests::residue::cgroups_of;
 use sandbox_tests::wait::wait_for;
@@ -29,7 +29,8 @@ fn in_a_waiting_one(sandbox: &Sandbox, request: impl Fn() -> RequestBuilder) -> 
 }
 
 fn with_each_container_backend(test: impl Fn(&Sandbox)) {
-    with_each_backend(|sandbox| {
+    let set_up = |builder: SandboxBuilder| builder.spare_slots(2);
+    with_each_backend_set_up(&[], set_up, |sandbox| {
         if sandbox.isolation() != Isolation::Native {
             test(sandbox);
         }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use sandbox::{ByteSize, Limits, Report, Request, RequestBuilder, Stage, Status};
-use sandbox_tests::backend::{needs_of, with_each_backend_if_asked};
+use sandbox_tests::backend::with_each_backend_if_asked;
 
 use crate::program::{execute, folder};
 
@@ -80,7 +80,7 @@ fn check(
     let name = (language.file)(thing);
     let path = folder("languages/programs").join(language.name).join(&name);
     let code = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    with_each_backend_if_asked(needs_of(language.name), |sandbox| {
+    with_each_backend_if_asked(|sandbox| {
         let request = Request::builder(language.name).file(&name, code.clone());
         let report = execute(sandbox, complete(request));
         assert_eq!(report.status, status, "{:?}\n{}", report.error, report.stderr);

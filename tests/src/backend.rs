@@ -29,8 +29,6 @@ pub enum Feature {
     Volumes,
     /// Directories that outlive an execution.
     Workspaces,
-    /// Toolchains that write into a directory of the host's, as a copy of their own.
-    CopiedTrees,
     /// What was written to both streams is told in the order in which it was written.
     OutputOrder,
     /// System calls that the filter denied are counted by name.
@@ -59,7 +57,6 @@ impl Feature {
         match self {
             Self::Volumes => "volumes",
             Self::Workspaces => "workspaces",
-            Self::CopiedTrees => "Go (a toolchain that writes into a prepared cache)",
             Self::OutputOrder => "order of `stdout` and `stderr` in `output` and events",
             Self::NamedDenials => "denied calls in `violations`",
             Self::ProcessFigures => "`processes_peak` (it is 1)",
@@ -74,12 +71,6 @@ impl Feature {
             Self::HostProcesses => "processes of the program on the host",
         }
     }
-}
-
-/// What a test of a language needs.
-pub fn needs_of(language: &str) -> &'static [Feature] {
-    // Its compiler writes into a cache that was filled before.
-    if language == "go" { &[Feature::CopiedTrees] } else { &[] }
 }
 
 /// Every backend there is. Another one is plugged in by a line here.
@@ -184,13 +175,11 @@ const RUNC_DIFFERS: &[(&str, &str)] = &[
 const RUNC_LACKS: &[(Feature, &str)] = &[
     (Feature::Volumes, "not built yet: the runtime cannot map their owners"),
     (Feature::Workspaces, "not built yet"),
-    (Feature::CopiedTrees, "not built yet: the runtime cannot map their owners"),
 ];
 
 const DOCKER_LACKS: &[(Feature, &str)] = &[
     (Feature::Volumes, "not built yet: the Engine cannot map their owners"),
     (Feature::Workspaces, "not built yet"),
-    (Feature::CopiedTrees, "not built yet: the Engine cannot map their owners"),
 ];
 
 const DOCKER_DIFFERS: &[(&str, &str)] = &[
@@ -218,7 +207,6 @@ const DOCKER_DIFFERS: &[(&str, &str)] = &[
 const GVISOR_LACKS: &[(Feature, &str)] = &[
     (Feature::Volumes, "not built yet"),
     (Feature::Workspaces, "not built yet"),
-    (Feature::CopiedTrees, "not built yet"),
     (Feature::OutputOrder, "its pipes do not keep writes apart; each stream is in order"),
     (
         Feature::NamedDenials,
@@ -326,11 +314,11 @@ pub fn with_each_backend(test: impl Fn(&Sandbox)) {
 }
 
 /// The same for one of very many tests: under the native backend, and under each if `SANDBOX_RUN_ALL_BACKENDS` is set.
-pub fn with_each_backend_if_asked(needed: &[Feature], test: impl Fn(&Sandbox)) {
+pub fn with_each_backend_if_asked(test: impl Fn(&Sandbox)) {
     #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
     let is_asked = std::env::var_os("SANDBOX_RUN_ALL_BACKENDS").is_some();
     let backends = if is_asked { BACKENDS } else { &BACKENDS[..1] };
-    with_some(backends, needed, |builder| builder, test);
+    with_some(backends, &[], |builder| builder, test);
 }
 
 /// The same under each backend that has what the test needs.
@@ -369,7 +357,11 @@ fn with_some(
             continue;
         }
         // What is tested must happen, also where it happened before.
-        let builder = (backend.choose)(Sandbox::builder()).without_compile_cache();
+        let mut builder = (backend.choose)(Sandbox::builder()).without_compile_cache();
+        if backend.name != "native" {
+            // Containers that nobody uses cost more than they are worth, but where a test is about them.
+            builder = builder.spare_slots(0);
+        }
         let sandbox = set_up(builder).build();
         let sandbox = sandbox.unwrap_or_else(|error| {
             panic!("{} cannot be started: {}", backend.name, sandbox::with_causes(&error))

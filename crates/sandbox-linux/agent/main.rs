@@ -71,6 +71,7 @@ fn serve(input: &mut File, output: &mut File) -> Result<(), Failure> {
     let user = order.user;
     user.act_as_program().at("become the program's user")?;
     work::place(&order)?;
+    work::copy(&order)?;
     user.act_as_agent().at("become the agent's user")?;
     let (program, answers) = order.into_program();
     let has_ended = watch::run(&program, answers, moved, input, output)?;

@@ -1,6 +1,8 @@
 //! The order, as it comes.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use crate::denied::Answers;
 use crate::frame::Unpacker;
@@ -14,6 +16,8 @@ pub(crate) struct Order {
     env: Vec<CString>,
     pub(crate) directory: String,
     pub(crate) files: Vec<PlacedFile>,
+    /// Trees that the program may write to: where they are shown, and where the program looks for them.
+    pub(crate) copies: Vec<(PathBuf, PathBuf)>,
     rlimits: Vec<(u64, u64)>,
     filter: Vec<u8>,
     /// None if the filter itself answers.
@@ -33,6 +37,8 @@ impl Order {
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let mut unpacker = Unpacker(bytes);
         let text = |unpacker: &mut Unpacker<'_>| CString::new(unpacker.bytes()?).ok();
+        let path =
+            |unpacker: &mut Unpacker<'_>| Some(PathBuf::from(OsStr::from_bytes(unpacker.bytes()?)));
         Some(Self {
             argv: unpacker.list(text)?,
             env: unpacker.list(text)?,
@@ -44,6 +50,7 @@ impl Order {
                     contents: unpacker.bytes()?.to_vec(),
                 })
             })?,
+            copies: unpacker.list(|unpacker| Some((path(unpacker)?, path(unpacker)?)))?,
             rlimits: unpacker.list(|unpacker| Some((unpacker.number()?, unpacker.number()?)))?,
             filter: unpacker.bytes()?.to_vec(),
             answers: match unpacker.bytes()? {

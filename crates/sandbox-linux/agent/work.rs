@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::frame::{HEAD, LONGEST, Packer, head, send, to_supervisor};
@@ -35,6 +35,29 @@ pub(crate) fn place(order: &Order) -> Result<(), Failure> {
         opened.and_then(|mut opened| opened.write_all(&file.contents)).at(&step)?;
     }
     make_directories(Some(&Path::new(WORK).join(&order.directory))).at("make the directory")
+}
+
+/// Makes trees that the program may write to: the directories are its own, and the files links to what is shown
+/// elsewhere. What it replaces or adds is its own too.
+pub(crate) fn copy(order: &Order) -> Result<(), Failure> {
+    for (from, to) in &order.copies {
+        link_all(from, to).at("make a tree that can be written to")?;
+    }
+    Ok(())
+}
+
+fn link_all(from: &Path, to: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (source, target) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            fs::DirBuilder::new().mode(0o755).create(&target)?;
+            link_all(&source, &target)?;
+        } else {
+            symlink(source, target)?;
+        }
+    }
+    Ok(())
 }
 
 fn make_directories(path: Option<&Path>) -> io::Result<()> {

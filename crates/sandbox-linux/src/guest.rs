@@ -3,6 +3,9 @@
 #[path = "../agent/frame.rs"]
 pub mod frame;
 
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
 use sandbox_core::{InputFile, StagePlan};
 
 use crate::order::ExitNotice;
@@ -35,6 +38,12 @@ pub struct Inside<'a> {
     pub user: Option<u32>,
 }
 
+/// Where a container shows a tree that the program may write to as if it were its own: the agent fills the place where
+/// the program looks for it with directories, and links to the files in here.
+pub fn place_of_original(number: usize) -> PathBuf {
+    PathBuf::from(format!("/mnt/{number}"))
+}
+
 /// The order for a plan.
 pub fn order(plan: &StagePlan, inside: Inside<'_>) -> Vec<u8> {
     let Inside { rlimits, filter, answers, user } = inside;
@@ -53,6 +62,13 @@ pub fn order(plan: &StagePlan, inside: Inside<'_>) -> Vec<u8> {
     for file in files {
         order.bytes(file.path.as_str().as_bytes());
         order.number(u64::from(file.executable)).bytes(&file.contents);
+    }
+    let copied = plan.trees.iter().enumerate().filter(|(_, tree)| tree.copy_on_write);
+    let copied: Vec<_> = copied.collect();
+    order.number(copied.len() as u64);
+    for (number, tree) in copied {
+        order.bytes(place_of_original(number).as_os_str().as_bytes());
+        order.bytes(tree.inside.as_os_str().as_bytes());
     }
     order.number(rlimits.len() as u64);
     for (kind, value) in rlimits {

@@ -8,7 +8,7 @@ use bollard::models::{
     MountBindOptions, MountBindOptionsPropagationEnum, MountType,
 };
 
-use crate::guest::Purpose;
+use crate::guest::{MADE_INODES, Purpose};
 
 /// Where the agent is inside.
 const AGENT_INSIDE: &str = "/etc/sandbox-agent";
@@ -103,7 +103,15 @@ impl Description<'_> {
         let owned = format!("{sized},mode=755,uid={0},gid={0}", self.user);
         let shared = format!("{sized},mode=1777");
         let places = [("/work", owned), ("/tmp", shared.clone()), ("/dev/shm", shared)];
-        places.into_iter().map(|(place, options)| (place.to_owned(), options)).collect()
+        let places = places.into_iter().map(|(place, options)| (place.to_owned(), options));
+        let more_files = inodes + MADE_INODES;
+        let made = format!(
+            "rw,exec,nosuid,nodev,size={bytes},nr_inodes={more_files},mode=755,uid={0},gid={0}",
+            self.user
+        );
+        let made_trees = self.purpose.made_trees();
+        let made = made_trees.map(|place| (place.display().to_string(), made.clone()));
+        places.chain(made).collect()
     }
 
     fn mounts(&self) -> Vec<Mount> {
@@ -119,7 +127,7 @@ impl Description<'_> {
             ..Mount::default()
         };
         let same = self.shown.iter().map(|path| shown(path, path));
-        let trees = self.purpose.trees.iter().map(|tree| shown(&tree.host, &tree.inside));
+        let trees = self.purpose.shown_trees().map(|(host, inside)| shown(host, &inside));
         // What an image has there, or the Engine puts there, is for other users and another network.
         let lists = ["passwd", "group", "hosts"];
         let lists = lists.map(|name| shown(&self.lists.join(name), &Path::new("/etc").join(name)));

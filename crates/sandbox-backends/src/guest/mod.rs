@@ -16,5 +16,5 @@ pub(crate) use channel::{Channel, Heard};
 pub(crate) use host::look_at_host;
 pub(crate) use orders::{InContainer, Orders};
 pub(crate) use pool::{ContainerPool, Workshop};
-pub(crate) use purpose::Purpose;
+pub(crate) use purpose::{MADE_INODES, Purpose};
 pub(crate) use watch::{Around, Container, carry_out, is_populated};

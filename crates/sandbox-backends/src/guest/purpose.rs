@@ -1,7 +1,13 @@
 //! What a container is made for, as far as it cannot be changed once it is there.
 
+use std::path::{Path, PathBuf};
+
 use sandbox_core::{BackendError, Isolation, NetworkPolicy, StagePlan, Tree};
 use sandbox_linux::cgroup::CgroupLimits;
+use sandbox_linux::guest::place_of_original;
+
+/// Files of a tree that the agent makes, beside those that the program may have.
+pub(crate) const MADE_INODES: u64 = 1 << 16;
 
 /// Containers of the same purpose can stand in for each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,10 +28,6 @@ impl Purpose {
             (plan.workspace.is_some(), "workspaces"),
             (!plan.volumes.is_empty(), "volumes"),
             (plan.gate.is_some(), "way to fetch packages"),
-            (
-                plan.trees.iter().any(|tree| tree.copy_on_write),
-                "directories that are copied when they are written to",
-            ),
         ];
         if let Some((_, what)) = lacking.iter().find(|(is_needed, _)| *is_needed) {
             return Err(BackendError::Refused(format!(
@@ -42,6 +44,20 @@ impl Purpose {
             network: plan.network,
             trees: plan.trees.clone(),
         })
+    }
+
+    /// Where its trees are shown: at their places, but for those that the agent makes anew from what is shown.
+    pub(crate) fn shown_trees(&self) -> impl Iterator<Item = (&Path, PathBuf)> {
+        self.trees.iter().enumerate().map(|(number, tree)| {
+            let place =
+                if tree.copy_on_write { place_of_original(number) } else { tree.inside.clone() };
+            (&*tree.host, place)
+        })
+    }
+
+    /// Places of trees that the agent makes.
+    pub(crate) fn made_trees(&self) -> impl Iterator<Item = &Path> {
+        self.trees.iter().filter(|tree| tree.copy_on_write).map(|tree| &*tree.inside)
     }
 
     /// What its cgroup allows, with so many processes that are not the program's.

@@ -2,11 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox_core::Tree;
 use serde_json::{Value, json};
 
 use super::kind::Kind;
-use crate::guest::Purpose;
+use crate::guest::{MADE_INODES, Purpose};
 
 /// Where the agent is inside.
 pub(super) const AGENT_INSIDE: &str = "/etc/sandbox-agent";
@@ -18,8 +17,8 @@ const OWN_INODES: u64 = 9;
 /// What a container is made of.
 pub(super) struct Description<'a> {
     pub(super) purpose: &'a Purpose,
-    /// Its trees, at paths where the runtime finds them.
-    pub(super) trees: &'a [Tree],
+    /// Its trees, at paths where the runtime finds them, and where they are shown.
+    pub(super) trees: &'a [(PathBuf, PathBuf)],
     pub(super) root: &'a Path,
     pub(super) agent: &'a Path,
     /// Host paths shown at the same place.
@@ -119,10 +118,16 @@ impl Description<'_> {
             tmpfs("/tmp", &["mode=1777"]),
         ];
         mounts.extend(self.shown.iter().map(|path| shown(path, path)));
-        mounts.extend(self.trees.iter().map(|tree| shown(&tree.host, &tree.inside)));
+        mounts.extend(self.trees.iter().map(|(host, inside)| shown(host, inside)));
         mounts.push(shown(self.agent, Path::new(AGENT_INSIDE)));
         let (user, group) = (format!("uid={USER}"), format!("gid={USER}"));
-        mounts.push(tmpfs("/work", &["mode=755", &user, &group]));
+        let owned = ["mode=755", &user, &group];
+        let more_files = format!("nr_inodes={}", inodes + MADE_INODES);
+        for place in self.purpose.made_trees() {
+            let options = [&["nosuid", "nodev", &*size, &*more_files][..], &owned].concat();
+            mounts.push(json!({"destination": place, "type": "tmpfs", "source": "tmpfs", "options": options}));
+        }
+        mounts.push(tmpfs("/work", &owned));
         mounts
     }
 }

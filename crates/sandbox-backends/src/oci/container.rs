@@ -90,7 +90,7 @@ impl OciContainer {
 
     fn launch(&mut self, purpose: &Purpose, first_id: u32) -> Result<(), BackendError> {
         let oci = Arc::clone(&self.oci);
-        let root = oci.state.root_for(&purpose.trees, &self.bundle);
+        let root = oci.state.root_for(purpose, &self.bundle);
         let root = root.map_err(|error| failed("make a root for the container", error))?;
         let agent = oci.state.agent();
         let cgroup = self.around.as_ref().and_then(|around| around.path_for_runtimes());
@@ -103,13 +103,14 @@ impl OciContainer {
         };
         let network =
             network.transpose().map_err(|error| failed("make a network namespace", error))?;
-        let mut trees = purpose.trees.clone();
+        let shown = purpose.shown_trees().map(|(host, inside)| (host.to_owned(), inside));
+        let mut trees: Vec<(PathBuf, PathBuf)> = shown.collect();
         let mut places = Vec::new();
         if oci.runtime.kind.looks_as_container() {
             let made = places_for(&purpose.trees, &self.bundle);
             places = made.map_err(|error| failed("make places for toolchains", error))?;
-            for (tree, (_, place)) in trees.iter_mut().zip(&places) {
-                tree.host.clone_from(place);
+            for ((host, _), (_, place)) in trees.iter_mut().zip(&places) {
+                host.clone_from(place);
             }
         }
         let description = Description {

@@ -18,6 +18,7 @@ use super::ids::Ids;
 use super::kind::Kind;
 use super::runtime::Runtime;
 use crate::failed;
+use crate::guest::Purpose;
 
 /// Gone with the next start of the machine, as containers are.
 const PLACE: &str = "/run/sandbox-run-oci";
@@ -81,12 +82,14 @@ impl State {
     }
 
     /// The root of a container that shows these: of its own, so that nobody learns from it what others use.
-    pub(super) fn root_for(&self, trees: &[Tree], bundle: &Path) -> io::Result<PathBuf> {
-        if trees.is_empty() {
+    pub(super) fn root_for(&self, purpose: &Purpose, bundle: &Path) -> io::Result<PathBuf> {
+        if purpose.trees.is_empty() {
             return Ok(self.directory.join(ROOT));
         }
         let root = bundle.join(ROOT);
-        build_root(&root, trees)?;
+        // Those that the agent makes are directories.
+        let made = purpose.made_trees().map(|place| (Path::new("/"), place.to_owned()));
+        build_root(&root, purpose.shown_trees().chain(made))?;
         Ok(root)
     }
 }
@@ -152,7 +155,7 @@ fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent)?;
     file.write_all(AGENT)?;
     fs::set_permissions(&agent, Permissions::from_mode(0o755))?;
-    build_root(&directory.join(ROOT), &[])
+    build_root(&directory.join(ROOT), [].into_iter())
 }
 
 /// Others may pass through, as the runtime does when it is nobody, and look at nothing. Whatever our file mode mask is.
@@ -162,13 +165,16 @@ fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Builds the root of containers, and says which paths of the host they show besides.
-fn build_root(root: &Path, trees: &[Tree]) -> io::Result<Vec<PathBuf>> {
+fn build_root<'a>(
+    root: &Path,
+    trees: impl Iterator<Item = (&'a Path, PathBuf)>,
+) -> io::Result<Vec<PathBuf>> {
     fs::create_dir(root)?;
     let shown = skeleton::build(root)?;
     let agent = Path::new("/dev/null");
     skeleton::make_place_at(root, agent, Path::new(super::bundle::AGENT_INSIDE))?;
-    for tree in trees {
-        skeleton::make_place_at(root, &tree.host, &tree.inside)?;
+    for (host, inside) in trees {
+        skeleton::make_place_at(root, host, &inside)?;
     }
     let_all_read(root)?;
     // Runtimes give a mounted file system the mode of the directory below it.

@@ -76,7 +76,7 @@ impl Layers<'_> {
         cancel: &CancelToken,
     ) -> Result<PathBuf, LayerError> {
         let plan = plan::layer(runtime, layer);
-        let key = self.key(runtime, name, &plan.command);
+        let key = Self::key(runtime, name, &plan.command);
         if let Some(path) = self.store.path(&key) {
             return Ok(path);
         }
@@ -98,9 +98,10 @@ impl Layers<'_> {
         })
     }
 
-    fn key(&self, runtime: &Runtime, name: &str, command: &[String]) -> Key {
+    /// Whoever built the walls: what is in a layer comes from the recipe and the toolchain alone, and no program of a
+    /// stranger has a part in it.
+    fn key(runtime: &Runtime, name: &str, command: &[String]) -> Key {
         let mut key = KeyBuilder::new("layer")
-            .part("isolation", self.backend.isolation().to_string())
             .part("language", runtime.name())
             .part("layer", name)
             .part("toolchain", runtime.identity());

@@ -149,14 +149,19 @@ fn usage_is_sampled_if_asked_for() {
                 _ => None,
             })
             .collect();
-        // Twenty are due; a busy machine may be late with some.
-        assert!((5..=22).contains(&samples.len()), "{} samples", samples.len());
+        // A busy machine may be late with some, and never early.
+        #[expect(clippy::cast_precision_loss, reason = "samples of a test are few")]
+        let count = samples.len() as f64;
+        let most = report.execution_time_ms / 50.0 + 2.0;
+        assert!((2.0..=most).contains(&count), "{count} samples, {} ms", report.execution_time_ms);
         assert!(samples.is_sorted_by_key(|sample| sample.cpu_ms));
         assert!(samples.is_sorted_by_key(|sample| sample.io_write_bytes));
+        // The last one may be taken while the program gives its memory back.
+        let fullest = samples.iter().max_by_key(|sample| sample.memory_kb).unwrap();
+        assert!((32 << 10..64 << 10).contains(&fullest.memory_kb), "{fullest:?}");
+        assert_eq!(fullest.processes, 1, "{fullest:?}");
         let last = samples.last().unwrap();
-        assert!(last.cpu_ms >= 100, "{last:?}");
-        assert!((32 << 10..64 << 10).contains(&last.memory_kb), "{last:?}");
-        assert_eq!(last.processes, 1, "{last:?}");
+        assert!(last.cpu_ms > 0, "{last:?}");
         assert!((1000..100_000).contains(&last.io_write_bytes), "{last:?}");
         assert!(last.io_read_bytes > 0, "{last:?}");
         #[expect(clippy::cast_precision_loss, reason = "milliseconds of a test are few")]

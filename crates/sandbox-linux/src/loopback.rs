@@ -32,7 +32,7 @@ fn set_flags(flags: libc::c_int) -> Result<(), Errno> {
 }
 
 /// Asks the kernel to change something about `lo`.
-fn change(what: libc::Ioctl, fill: impl FnOnce(&mut libc::ifreq)) -> Result<(), Errno> {
+fn change(what: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> Result<(), Errno> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: all-zero is a valid ifreq: a name of no characters and a union of plain numbers.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
@@ -42,7 +42,7 @@ fn change(what: libc::Ioctl, fill: impl FnOnce(&mut libc::ifreq)) -> Result<(), 
     fill(&mut request);
     // SAFETY: those that change an interface demand a socket and a pointer to an ifreq with a terminated
     // name, which is read only.
-    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), what, &raw const request) };
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), what as _, &raw const request) };
     if result == -1 {
         return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
     }

@@ -135,11 +135,6 @@ impl DockerContainer {
         admitted.map_err(|error| failed("put the container into its cgroup", error))
     }
 
-    /// The way to the agent. It is given once.
-    pub(super) fn take_channel(&mut self) -> Result<Channel, BackendError> {
-        self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))
-    }
-
     /// Whether its agent still waits.
     pub(super) fn is_waiting(&mut self) -> bool {
         self.channel.as_mut().is_some_and(Channel::is_quiet) && is_populated(self)
@@ -171,6 +166,10 @@ pub(super) fn remove(engine: &Engine, id: &str) -> Result<(), Error> {
 impl Container for DockerContainer {
     fn cgroup(&self) -> &dyn Cgroup {
         self.cgroup.as_deref().expect("it is there until the container is dropped")
+    }
+
+    fn take_channel(&mut self) -> Result<Channel, BackendError> {
+        self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))
     }
 
     fn kill(&self) {

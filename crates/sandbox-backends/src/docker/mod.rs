@@ -12,7 +12,6 @@ mod state;
 mod sweep;
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
@@ -23,39 +22,12 @@ use sandbox_linux::seccomp::{ContainerFilter, Profile};
 
 use crate::failed;
 use crate::guest::{
-    Around, ContainerPool, InContainer, Orders, Purpose, Workshop, carry_out, look_at_host,
+    ContainerPool, Containers, InContainer, Orders, Purpose, Workshop, look_at_host, walls,
 };
 use container::DockerContainer;
 use engine::Engine;
 use image::BaseImage;
 use state::State;
-
-/// What stands around a program in a container of Docker.
-const WALLS: &[Protection] = &[
-    Protection::MountNamespace,
-    Protection::PidNamespace,
-    Protection::NetNamespace,
-    Protection::IpcNamespace,
-    Protection::UtsNamespace,
-    Protection::CgroupNamespace,
-    Protection::FreshRoot,
-    Protection::PrivateProc,
-    Protection::Session,
-    Protection::Keyring,
-    Protection::Capabilities,
-    Protection::NoNewPrivs,
-    Protection::Seccomp,
-    Protection::Rlimits,
-    Protection::ClosedDescriptors,
-    Protection::Memory,
-    Protection::Pids,
-    Protection::Cpu,
-    Protection::CpuTime,
-    Protection::WallTime,
-    Protection::Disk,
-    Protection::Output,
-    Protection::OpenFiles,
-];
 
 /// How the Docker backend is set up.
 #[derive(Clone, Debug)]
@@ -74,9 +46,7 @@ impl Default for DockerOptions {
 
 /// A backend that has its walls built by a Docker Engine.
 pub struct DockerBackend {
-    pool: ContainerPool<Arc<Docker>>,
-    capabilities: Capabilities,
-    orders: Orders,
+    containers: Containers<Arc<Docker>>,
 }
 
 /// What containers are made of.
@@ -123,11 +93,12 @@ impl DockerBackend {
         let state = State::open()?;
         let image = BaseImage::import(&engine, &state.directory)?;
         let orders = Orders::new(InContainer::default())?;
-        let capabilities = Capabilities { enforceable: WALLS.to_vec(), missing: missing() };
+        let capabilities = Capabilities { enforceable: walls(&[]), missing: missing() };
         let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
         let docker = Arc::new(Docker { engine, hierarchy, image, state, filter });
         let pool = ContainerPool::start(docker, options.spare)?;
-        Ok(Self { pool, capabilities, orders })
+        let isolation = Isolation::Docker;
+        Ok(Self { containers: Containers { isolation, pool, capabilities, orders } })
     }
 }
 
@@ -137,11 +108,11 @@ impl Backend for DockerBackend {
     }
 
     fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+        &self.containers.capabilities
     }
 
     fn pool(&self) -> Option<PoolFigures> {
-        Some(self.pool.figures())
+        Some(self.containers.pool.figures())
     }
 
     fn run(
@@ -150,22 +121,7 @@ impl Backend for DockerBackend {
         observer: &mut dyn Observer,
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
-        let begun = Instant::now();
-        let mut lease = self.pool.claim(&Purpose::of(plan, Isolation::Docker)?)?;
-        let start = lease.start;
-        let container = lease.container();
-        let channel = container.take_channel()?;
-        let has_cpu_limit = plan.limits.cpu_time().is_some();
-        let enforced = WALLS.iter().copied();
-        let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
-        let around = Around {
-            container,
-            enforced: enforced.collect(),
-            start,
-            name_of: &|number, arguments| self.orders.name_of(number, arguments),
-            begun,
-        };
-        carry_out(around, channel, plan, &self.orders.write(plan), observer, cancel)
+        self.containers.run(plan, observer, cancel)
     }
 }
 

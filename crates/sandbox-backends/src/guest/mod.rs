@@ -5,6 +5,7 @@
 
 mod channel;
 mod collect;
+mod containers;
 mod host;
 mod orders;
 mod pool;
@@ -13,8 +14,9 @@ mod stock;
 mod watch;
 
 pub(crate) use channel::{Channel, Heard};
+pub(crate) use containers::{Containers, walls};
 pub(crate) use host::look_at_host;
 pub(crate) use orders::{InContainer, Orders};
 pub(crate) use pool::{ContainerPool, Workshop};
 pub(crate) use purpose::{MADE_INODES, Purpose};
-pub(crate) use watch::{Around, Container, carry_out, is_populated};
+pub(crate) use watch::{Container, is_populated};

@@ -36,6 +36,9 @@ pub(crate) trait Container {
     /// What bounds and counts what happens in it.
     fn cgroup(&self) -> &dyn Cgroup;
 
+    /// The way to the agent. It is given once.
+    fn take_channel(&mut self) -> Result<Channel, BackendError>;
+
     /// Ends everything in it, at once.
     fn kill(&self);
 

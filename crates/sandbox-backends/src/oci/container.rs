@@ -172,11 +172,6 @@ impl OciContainer {
         Ok(())
     }
 
-    /// The way to the agent. It is given once.
-    pub(super) fn take_channel(&mut self) -> Result<Channel, BackendError> {
-        self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))
-    }
-
     /// Whether its agent still waits.
     pub(super) fn is_waiting(&mut self) -> bool {
         self.channel.as_mut().is_some_and(Channel::is_quiet) && is_populated(self)
@@ -257,6 +252,10 @@ fn empty_network() -> io::Result<(OwnedFd, PathBuf)> {
 impl Container for OciContainer {
     fn cgroup(&self) -> &dyn Cgroup {
         self.cgroup.as_deref().expect("it is there until the container is dropped")
+    }
+
+    fn take_channel(&mut self) -> Result<Channel, BackendError> {
+        self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))
     }
 
     fn kill(&self) {

@@ -6,7 +6,7 @@ use sandbox_linux::seccomp::DeniedAction;
 use serde_json::{Value, json};
 
 use super::bundle::USER;
-use crate::guest::{InContainer, Purpose};
+use crate::guest::{InContainer, Purpose, walls};
 
 /// A runtime that we know how to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,34 +28,6 @@ const GVISOR_MEMORY: u64 = 16 << 20;
 /// harming the host; the program's own are bounded by its kernel.
 const GVISOR_THREADS_EACH: u64 = 4;
 const GVISOR_THREADS: u64 = 300;
-
-/// What both have.
-const WALLS: &[Protection] = &[
-    Protection::UserNamespace,
-    Protection::MountNamespace,
-    Protection::PidNamespace,
-    Protection::NetNamespace,
-    Protection::IpcNamespace,
-    Protection::UtsNamespace,
-    Protection::CgroupNamespace,
-    Protection::FreshRoot,
-    Protection::PrivateProc,
-    Protection::Session,
-    Protection::Keyring,
-    Protection::Capabilities,
-    Protection::NoNewPrivs,
-    Protection::Seccomp,
-    Protection::Rlimits,
-    Protection::ClosedDescriptors,
-    Protection::Memory,
-    Protection::Pids,
-    Protection::Cpu,
-    Protection::CpuTime,
-    Protection::WallTime,
-    Protection::Disk,
-    Protection::Output,
-    Protection::OpenFiles,
-];
 
 impl Kind {
     pub(super) const ALL: &[Self] = &[Self::Runc, Self::Gvisor];
@@ -199,17 +171,11 @@ impl Kind {
 
     /// What stands around a program.
     pub(super) fn walls(self) -> Vec<Protection> {
-        let lacks = self.missing();
-        let is_there = |wall: &Protection| lacks.iter().all(|missing| missing.protection != *wall);
-        let own = match self {
-            Self::Runc => &[][..],
+        walls(match self {
+            Self::Runc => &[Protection::UserNamespace],
             // Its clocks start with it.
-            Self::Gvisor => &[Protection::TimeNamespace],
-        };
-        let mut walls: Vec<Protection> =
-            WALLS.iter().chain(own).copied().filter(is_there).collect();
-        walls.sort_unstable();
-        walls
+            Self::Gvisor => &[Protection::UserNamespace, Protection::TimeNamespace],
+        })
     }
 
     pub(super) fn missing(self) -> Vec<MissingProtection> {

@@ -13,10 +13,9 @@ mod state;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, PoolFigures, Protection,
+    Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, PoolFigures,
     StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
@@ -24,7 +23,7 @@ use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
 use serde_json::Value;
 
 use crate::failed;
-use crate::guest::{Around, ContainerPool, Orders, Purpose, Workshop, carry_out, look_at_host};
+use crate::guest::{ContainerPool, Containers, Orders, Purpose, Workshop, look_at_host};
 use container::OciContainer;
 use ids::Ids;
 use kind::Kind;
@@ -35,10 +34,7 @@ pub(crate) use state::claim_ids;
 
 /// A backend that has its walls built by a container runtime.
 pub struct OciBackend {
-    isolation: Isolation,
-    pool: ContainerPool<Arc<Oci>>,
-    capabilities: Capabilities,
-    orders: Orders,
+    containers: Containers<Arc<Oci>>,
 }
 
 /// What containers are made with.
@@ -93,7 +89,8 @@ impl OciBackend {
         let way = AtomicUsize::new(0);
         let oci = Arc::new(Oci { runtime, hierarchy, state, ids, seccomp, way });
         let pool = ContainerPool::start(oci, spare)?;
-        Ok(Self { isolation: kind.isolation(), pool, capabilities, orders })
+        let isolation = kind.isolation();
+        Ok(Self { containers: Containers { isolation, pool, capabilities, orders } })
     }
 }
 
@@ -124,15 +121,15 @@ impl Workshop for Arc<Oci> {
 
 impl Backend for OciBackend {
     fn isolation(&self) -> Isolation {
-        self.isolation
+        self.containers.isolation
     }
 
     fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+        &self.containers.capabilities
     }
 
     fn pool(&self) -> Option<PoolFigures> {
-        Some(self.pool.figures())
+        Some(self.containers.pool.figures())
     }
 
     fn run(
@@ -141,22 +138,6 @@ impl Backend for OciBackend {
         observer: &mut dyn Observer,
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
-        let begun = Instant::now();
-        let purpose = Purpose::of(plan, self.isolation)?;
-        let mut lease = self.pool.claim(&purpose)?;
-        let start = lease.start;
-        let container = lease.container();
-        let channel = container.take_channel()?;
-        let has_cpu_limit = plan.limits.cpu_time().is_some();
-        let enforced = self.capabilities.enforceable.iter().copied();
-        let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
-        let around = Around {
-            container,
-            enforced: enforced.collect(),
-            start,
-            name_of: &|number, arguments| self.orders.name_of(number, arguments),
-            begun,
-        };
-        carry_out(around, channel, plan, &self.orders.write(plan), observer, cancel)
+        self.containers.run(plan, observer, cancel)
     }
 }

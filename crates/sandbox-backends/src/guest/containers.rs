@@ -1,0 +1,81 @@
+//! Stages in containers of one kind.
+
+use std::time::Instant;
+
+use sandbox_core::{
+    BackendError, CancelToken, Capabilities, Isolation, Observer, Protection, StageOutcome,
+    StagePlan,
+};
+
+use super::watch::{Around, Container, carry_out};
+use super::{ContainerPool, Orders, Purpose, Workshop};
+
+/// What stands around a program in every container, whoever built it. A list, and not all but what is missing: a wall that
+/// is new elsewhere is not claimed here before somebody has seen to it.
+const WALLS: &[Protection] = &[
+    Protection::MountNamespace,
+    Protection::PidNamespace,
+    Protection::NetNamespace,
+    Protection::IpcNamespace,
+    Protection::UtsNamespace,
+    Protection::CgroupNamespace,
+    Protection::FreshRoot,
+    Protection::PrivateProc,
+    Protection::Session,
+    Protection::Keyring,
+    Protection::Capabilities,
+    Protection::NoNewPrivs,
+    Protection::Seccomp,
+    Protection::Rlimits,
+    Protection::ClosedDescriptors,
+    Protection::Memory,
+    Protection::Pids,
+    Protection::Cpu,
+    Protection::CpuTime,
+    Protection::WallTime,
+    Protection::Disk,
+    Protection::Output,
+    Protection::OpenFiles,
+];
+
+/// The same, with what one kind of containers has besides.
+pub(crate) fn walls(own: &[Protection]) -> Vec<Protection> {
+    let mut walls: Vec<Protection> = WALLS.iter().chain(own).copied().collect();
+    walls.sort_unstable();
+    walls
+}
+
+/// Containers of one kind, and what is known of them.
+pub(crate) struct Containers<W: Workshop> {
+    pub(crate) isolation: Isolation,
+    pub(crate) pool: ContainerPool<W>,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) orders: Orders,
+}
+
+impl<W: Workshop<Container: Container>> Containers<W> {
+    /// Carries out a stage in one of them.
+    pub(crate) fn run(
+        &self,
+        plan: &StagePlan,
+        observer: &mut dyn Observer,
+        cancel: &CancelToken,
+    ) -> Result<StageOutcome, BackendError> {
+        let begun = Instant::now();
+        let mut lease = self.pool.claim(&Purpose::of(plan, self.isolation)?)?;
+        let start = lease.start;
+        let container = lease.container();
+        let channel = container.take_channel()?;
+        let has_cpu_limit = plan.limits.cpu_time().is_some();
+        let enforced = self.capabilities.enforceable.iter().copied();
+        let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
+        let around = Around {
+            container,
+            enforced: enforced.collect(),
+            start,
+            name_of: &|number, arguments| self.orders.name_of(number, arguments),
+            begun,
+        };
+        carry_out(around, channel, plan, &self.orders.write(plan), observer, cancel)
+    }
+}

@@ -9,7 +9,7 @@ export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(SANDBOX_RUN_CACHE)/target)
 PREFIX ?= /usr/local
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test lint coverage real bench bench-backends bench-cold bench-compile bench-load soak steady install clean
+.PHONY: help run serve test lint coverage real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -57,6 +57,9 @@ bench-backends: ## a Python hello behind every backend, against plain docker run
 	scripts/setup test
 	cargo build --release -p sandbox-bench
 	scripts/with-engine cargo run --release -p sandbox-bench -- backends
+
+bench-reach: ## bytes through an allow-list, against a plain connection over loopback
+	cargo run --release -p sandbox-bench -- reach
 
 bench-load: ## a Python hello over HTTP against the library, with one client and with many
 	scripts/setup bench

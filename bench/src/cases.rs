@@ -258,6 +258,7 @@ fn plan(payload: Payload) -> StagePlan {
         stdin: Stdin::Empty,
         limits: limits.expect("ten seconds is in the range of CPU times"),
         network: NetworkPolicy::None,
+        allow: None,
         gate: None,
         volumes: Vec::new(),
         workspace: None,

@@ -13,6 +13,8 @@
 //!
 //! `sandbox-bench backends` asks what each builder of walls costs, against plain `docker run` ([`backends`]).
 //!
+//! `sandbox-bench reach` asks how much comes through an allow-list ([`reach`]).
+//!
 //! `sandbox-bench all` is `make bench` ([`whole`]); its parts can be asked for one by one. `sandbox-bench
 //! steady` asks whether anything stays behind after very many executions ([`steady`]).
 
@@ -26,6 +28,7 @@ mod dice;
 mod host;
 mod load;
 mod measure;
+mod reach;
 mod record;
 mod soak;
 mod steady;
@@ -92,6 +95,10 @@ enum Benchmark {
     /// Needs a Docker Engine, runc and runsc. Ends with code 1 if a container of Docker's that waited takes
     /// more than 0.35 of `docker run`.
     Backends(BackendsArguments),
+    /// Bytes through an allow-list, against a plain connection over loopback.
+    ///
+    /// Ends with code 1 if less than half of a plain connection's comes through.
+    Reach(ReachArguments),
     /// Very many executions in one process, with counts at ten points of what must not grow.
     ///
     /// Ends with code 1 if memory, descriptors, processes, cgroups or inodes grow.
@@ -183,6 +190,19 @@ struct CompileArguments {
 }
 
 #[derive(Args)]
+struct ReachArguments {
+    /// Runs of each.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// How much is carried in each.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4000))]
+    mib: u32,
+    /// Where to write what was found.
+    #[arg(long, value_name = "DIR", default_value = "bench/results")]
+    results: PathBuf,
+}
+
+#[derive(Args)]
 struct BackendsArguments {
     /// Runs of each.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=10_000))]
@@ -248,6 +268,9 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Benchmark::Backends(arguments) => {
             backends::run(arguments.rounds as usize, &arguments.docker_host, &arguments.results)
+        }
+        Benchmark::Reach(arguments) => {
+            reach::run(arguments.rounds as usize, arguments.mib as usize, &arguments.results)
         }
         Benchmark::Load(arguments) => {
             let results = arguments.results.clone();

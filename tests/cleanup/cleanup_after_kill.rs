@@ -16,6 +16,8 @@ use tempfile::TempDir;
 const KINDS: &[&str] = &["busy", "sleeping", "stopped", "forking", "deaf", "writing", "brief"];
 const ROUNDS: usize = 50;
 const CONTAINER_ROUNDS: usize = 20;
+/// With another program in the same backend.
+const VARIANT_ROUNDS: usize = 6;
 /// Everything of a dead supervisor is gone by then, on a machine with other things to do.
 const SOON: Duration = Duration::from_secs(5);
 
@@ -123,17 +125,27 @@ fn cleanup_after_supervisors_killed_at_random_moments() {
 /// agent notices, and the next start removes the rest.
 #[test]
 fn cleanup_after_supervisors_of_runc_killed_at_random_moments() {
-    after_supervisors_of("runc", 3);
+    after_supervisors_of("runc", 3, CONTAINER_ROUNDS);
+}
+
+#[test]
+fn cleanup_after_supervisors_of_crun_killed_at_random_moments() {
+    after_supervisors_of("crun", 3, VARIANT_ROUNDS);
 }
 
 #[test]
 fn cleanup_after_supervisors_of_docker_killed_at_random_moments() {
-    after_supervisors_of("docker", 3);
+    after_supervisors_of("docker", 3, CONTAINER_ROUNDS);
+}
+
+#[test]
+fn cleanup_after_supervisors_of_gvisor_behind_docker_killed_at_random_moments() {
+    after_supervisors_of("docker-runsc", 10, VARIANT_ROUNDS);
 }
 
 #[test]
 fn cleanup_after_supervisors_of_gvisor_killed_at_random_moments() {
-    after_supervisors_of("gvisor", 10);
+    after_supervisors_of("gvisor", 10, CONTAINER_ROUNDS);
 }
 
 /// Directories of a dead supervisor of containers, and ids that it had. Others may have theirs at the same time.
@@ -149,7 +161,7 @@ fn left_on_host(id: u32) -> Vec<PathBuf> {
 }
 
 /// `patience` is how much longer than a native sandbox it takes to start.
-fn after_supervisors_of(name: &str, patience: u32) {
+fn after_supervisors_of(name: &str, patience: u32, rounds: usize) {
     let backend = named(name);
     if !backend.is_here() {
         return;
@@ -158,7 +170,7 @@ fn after_supervisors_of(name: &str, patience: u32) {
     // The Engine's client opens something once that stays open as long as this process is there.
     drop((backend.choose)(Sandbox::builder()).build().expect("a sandbox can be started"));
     let before = Residue::count();
-    for round in 0..CONTAINER_ROUNDS {
+    for round in 0..rounds {
         let kind = KINDS[round % KINDS.len()];
         let mut doomed = Doomed::start_behind(name, kind, 1 + round % 3);
         if round % 3 > 0 {
@@ -178,7 +190,7 @@ fn after_supervisors_of(name: &str, patience: u32) {
         let left = containers_of_the_engine();
         assert!(!left.contains(&format!("sandbox-run.{id}.")), "{story}: {left}");
     }
-    before.assert_returns("twenty dead supervisors of containers");
+    before.assert_returns("dead supervisors of containers");
 }
 
 /// What the Docker Engine of the tests has, if there is one.

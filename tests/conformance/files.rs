@@ -1,7 +1,10 @@
 //! Files that go in and files that come out.
 
-use sandbox::{ExecuteError, FileEncoding, InvalidRequest, Report, Request};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sandbox::{ExecuteError, FileEncoding, InvalidRequest, OutputFile, Report, Request};
 use sandbox_tests::backend::with_each_backend;
+use sha2::{Digest as _, Sha256};
 
 use crate::table::{bash, c, mib, python};
 
@@ -44,6 +47,38 @@ table! {
             assert_eq!(of("blob"), Some((FileEncoding::Base64, "AP8=", 2)));
             assert_eq!(of("empty"), Some((FileEncoding::Utf8, "", 0)));
             assert_eq!(of("text"), Some((FileEncoding::Utf8, "text\n", 5)));
+        };
+    a_directory_comes_back_with_all_that_is_in_it:
+        bash("mkdir -p out/deep/er x/out; echo a > out/a; echo b > out/deep/er/b; echo c > outer; echo d > x/out/d; ln -s /etc out/link")
+            .collect("out")
+        => Completed, |report: &Report| {
+            assert_eq!(files(report), [("out/a", "a\n"), ("out/deep/er/b", "b\n")]);
+            let skipped: Vec<_> = report.skipped_files.iter().map(|file| file.path.as_str()).collect();
+            assert_eq!(skipped, ["out/link"]);
+        };
+    /// A link that has the name of a directory stands for nothing.
+    a_link_to_a_directory_does_not_come_back_as_one: bash("ln -s /etc out").collect("out")
+        => Completed, |report: &Report| {
+            assert!(report.output_files.is_empty(), "{:?}", report.output_files);
+            assert_eq!(report.skipped_files.len(), 1);
+        };
+    a_directory_counts_against_the_output_limit:
+        bash("mkdir out; head -c 40K /dev/zero > out/a; head -c 40K /dev/zero > out/b").collect("out")
+            .limits(limits!(with_output(sandbox::ByteSize::kib(64))))
+        => OutputLimit, |report: &Report| assert!(report.output_files.len() < 2);
+    files_come_back_with_their_hashes:
+        python("import os, hashlib\nos.mkdir('d')\n\
+                for name, data in [('d/blob', os.urandom(70000)), ('empty', b''), ('text', b'hello\\n')]:\n\
+                \x20   open(name, 'wb').write(data)\n    print(name, hashlib.sha256(data).hexdigest())")
+            .collect("**")
+        => Completed, |report: &Report| {
+            let told = report.output_files.iter().map(|file| format!("{} {}\n", file.path, file.sha256));
+            assert_eq!(told.collect::<String>(), report.stdout);
+            for file in &report.output_files {
+                assert_eq!(file.sha256, hash(&bytes(file)), "{}", file.path);
+            }
+            assert_eq!(report.output_files[0].encoding, FileEncoding::Base64);
+            assert_eq!(bytes(&report.output_files[0]).len(), 70_000);
         };
     /// What went in and is as it was is not a result.
     only_files_that_changed_come_back: bash("echo changed > b").file("a", "1").file("b", "2").collect("**")
@@ -95,6 +130,19 @@ open('new\\nline', 'w').close()
 open(b'raw\\xff', 'w').close()
 open('plain', 'w').write('x')
 ";
+
+/// The bytes of a file as somebody outside gets them from a report.
+fn bytes(file: &OutputFile) -> Vec<u8> {
+    match file.encoding {
+        FileEncoding::Utf8 => file.content.clone().into_bytes(),
+        FileEncoding::Base64 => STANDARD.decode(&file.content).unwrap(),
+    }
+}
+
+fn hash(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    hash.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
+}
 
 fn files(report: &Report) -> Vec<(&str, &str)> {
     let files = report.output_files.iter();

@@ -1,6 +1,6 @@
 //! The same without root: what can be had then works, and what cannot is refused or listed.
 
-use sandbox::{Protection, Sandbox, Status};
+use sandbox::{ByteSize, Protection, Sandbox, Status};
 use sandbox_tests::backend::show;
 use sandbox_tests::user::as_ordinary_user;
 
@@ -116,6 +116,24 @@ fn an_ordinary_users_program_sees_the_same_world() {
         assert!(report.stdout.starts_with(expected), "{}", report.stdout);
         let processes: u32 = report.stdout.lines().last().unwrap().parse().unwrap();
         assert!(processes <= 4, "{processes} processes are in sight");
+    });
+}
+
+#[test]
+fn an_ordinary_users_directories_come_back_with_hashes_and_are_bounded() {
+    let name = "ordinary_user::an_ordinary_users_directories_come_back_with_hashes_and_are_bounded";
+    as_ordinary_user(name, || {
+        let script = "mkdir -p out/deep; printf '\\xff' > out/deep/blob; echo x > other; \
+                      sha256sum out/deep/blob";
+        let report = sandbox().execute(bash(script).collect("out").build().unwrap()).unwrap();
+        show(&report);
+        let [file] = report.output_files.as_slice() else { panic!("{:?}", report.skipped_files) };
+        assert_eq!((file.path.as_str(), file.content.as_str()), ("out/deep/blob", "/w=="));
+        assert_eq!(report.stdout, format!("{}  {}\n", file.sha256, file.path));
+        let large = bash("mkdir out; head -c 40K /dev/zero > out/a; cp out/a out/b").collect("out");
+        let large = large.limits(limits!(with_output(ByteSize::kib(64))));
+        let report = sandbox().execute(large.build().unwrap()).unwrap();
+        assert_eq!(report.status, Status::OutputLimit, "{:?}", report.error);
     });
 }
 

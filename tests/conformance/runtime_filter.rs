@@ -1,5 +1,5 @@
-//! The system-call profile as a container runtime applies it: a bundle that is written here, runc, and a program that tries
-//! calls. Nothing of ours is in it but the profile.
+//! The system-call profile as a container runtime applies it: a bundle that is written here, runc or crun, and a program that
+//! tries calls. Nothing of ours is in it but the profile.
 #![cfg(target_arch = "x86_64")]
 
 use std::fs;
@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
+use sandbox_linux::private_mounts;
 use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
 use sandbox_tests::skip::skip;
 use serde_json::{Value, json};
@@ -74,7 +75,8 @@ print(json.dumps({'ended': ended, 'bounding': status['CapBnd'].strip()}))
 
 fn bundle(directory: &Path, seccomp: &Value, privileges: bool) {
     let root = directory.join("root");
-    for place in ["proc", "usr"] {
+    // crun asks for the second.
+    for place in ["proc", "dev", "usr"] {
         fs::create_dir_all(root.join(place)).unwrap();
     }
     for link in ["bin", "lib", "lib64"] {
@@ -105,41 +107,49 @@ fn bundle(directory: &Path, seccomp: &Value, privileges: bool) {
     fs::write(directory.join("config.json"), config.to_string()).unwrap();
 }
 
-/// Has runc run the program behind a filter, and gives what it printed.
-fn run(name: &str, seccomp: &Value, privileges: bool) -> Value {
+const RUNTIMES: [&str; 2] = ["runc", "crun"];
+
+/// Has a runtime run the program behind a filter, and gives what it printed.
+fn run(runtime: &str, name: &str, seccomp: &Value, privileges: bool) -> Value {
     let directory = tempfile::tempdir().unwrap();
     bundle(directory.path(), seccomp, privileges);
-    let mut runc = Command::new("runc");
-    runc.arg("--root").arg(directory.path().join("state")).arg("run");
-    runc.arg("--bundle").arg(directory.path());
-    let output = runc.arg(format!("{name}-{}", std::process::id())).output().unwrap();
+    let mut command = Command::new(runtime);
+    if runtime == "crun" {
+        // It does nothing where it finds cgroups of both versions.
+        private_mounts::hide(&mut command, &[c"/sys/fs/cgroup/unified"]);
+    }
+    command.arg("--root").arg(directory.path().join("state")).arg("run");
+    command.arg("--bundle").arg(directory.path());
+    let output = command.arg(format!("{name}-{}", std::process::id())).output().unwrap();
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{complaint}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {complaint}"))
 }
 
-fn is_possible(test: &str) -> bool {
-    let has_runc = Command::new("runc").arg("--version").output().is_ok();
+/// Those of them that are here.
+fn runtimes(test: &str) -> impl Iterator<Item = &'static str> {
     let is_root = rustix::process::geteuid().is_root();
-    if !(has_runc && is_root) {
-        skip(test, "it takes runc, and root");
-    }
-    has_runc && is_root
+    RUNTIMES.into_iter().filter(move |runtime| {
+        let is_here = is_root && Command::new(runtime).arg("--version").output().is_ok();
+        if !is_here {
+            skip(test, &format!("it takes {runtime}, and root"));
+        }
+        is_here
+    })
 }
 
 fn each_call_ends_as_expected(name: &str, filter: ContainerFilter, privileges: bool) {
-    if !is_possible(name) {
-        return;
-    }
     let seccomp = Profile::builtin().oci_json(filter, Arch::NATIVE);
-    let printed = run(name, &seccomp, privileges);
-    for ((call, _, _, alone, around), ended) in
-        CALLS.iter().zip(printed["ended"].as_array().unwrap())
-    {
-        let expected = if filter == ContainerFilter::Alone { alone } else { around };
-        assert_eq!(ended.as_i64(), Some(*expected), "{call}");
+    for runtime in runtimes(name) {
+        let printed = run(runtime, name, &seccomp, privileges);
+        for ((call, _, _, alone, around), ended) in
+            CALLS.iter().zip(printed["ended"].as_array().unwrap())
+        {
+            let expected = if filter == ContainerFilter::Alone { alone } else { around };
+            assert_eq!(ended.as_i64(), Some(*expected), "{call} with {runtime}");
+        }
+        assert_eq!(printed["bounding"], "0000000000000000");
     }
-    assert_eq!(printed["bounding"], "0000000000000000");
 }
 
 #[test]
@@ -160,10 +170,10 @@ fn calls_that_the_agent_would_hear_of_fail_where_nobody_hears_of_them() {
 #[test]
 fn without_the_profile_every_refused_call_ends_otherwise() {
     let name = "filter-none";
-    if !is_possible(name) {
+    if !runtimes(name).any(|runtime| runtime == "runc") {
         return;
     }
-    let printed = run(name, &json!({"defaultAction": "SCMP_ACT_ALLOW"}), false);
+    let printed = run("runc", name, &json!({"defaultAction": "SCMP_ACT_ALLOW"}), false);
     for ((call, _, _, alone, around), ended) in
         CALLS.iter().zip(printed["ended"].as_array().unwrap())
     {

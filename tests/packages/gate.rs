@@ -74,6 +74,7 @@ fn visit(place: &HostPort, gate: Option<Gate>) -> String {
         stdin: Stdin::Empty,
         limits: Limits::run(),
         network: NetworkPolicy::None,
+        allow: None,
         gate,
         volumes: Vec::new(),
         workspace: None,

@@ -1,7 +1,10 @@
 //! What builds the walls in a test that holds for every builder of walls.
 
+use std::path::Path;
+
 use sandbox::{
-    ExecuteError, Isolation, Report, RequestBuilder, ResolveError, Sandbox, SandboxBuilder,
+    ExecuteError, Isolation, OciRuntime, Report, RequestBuilder, ResolveError, Sandbox,
+    SandboxBuilder,
 };
 
 use crate::skip::skip;
@@ -29,6 +32,8 @@ pub enum Feature {
     Volumes,
     /// Directories that outlive an execution.
     Workspaces,
+    /// A network with an allow-list.
+    Allowlist,
     /// What was written to both streams is told in the order in which it was written.
     OutputOrder,
     /// System calls that the filter denied are counted by name.
@@ -57,6 +62,7 @@ impl Feature {
         match self {
             Self::Volumes => "volumes",
             Self::Workspaces => "workspaces",
+            Self::Allowlist => "network with an allow-list",
             Self::OutputOrder => "order of `stdout` and `stderr` in `output` and events",
             Self::NamedDenials => "denied calls in `violations`",
             Self::ProcessFigures => "`processes_peak` (it is 1)",
@@ -109,9 +115,43 @@ pub const BACKENDS: &[BackendUnderTest] = &[
     },
 ];
 
-/// The backend of this name.
+/// The same backends with another program in them. A few tests run under each; all do under the one that
+/// `SANDBOX_RUN_ONLY_BACKEND` names.
+pub const VARIANTS: &[BackendUnderTest] = &[
+    BackendUnderTest {
+        name: "crun",
+        lacks: RUNC_LACKS,
+        differs: RUNC_DIFFERS,
+        explained: RUNC_ATTACKS,
+        absent: crun_absent,
+        choose: |builder| builder.isolation(Isolation::Runc).oci_runtime(OciRuntime::Crun),
+    },
+    BackendUnderTest {
+        name: "docker-runsc",
+        lacks: GVISOR_LACKS,
+        differs: GVISOR_DIFFERS,
+        explained: GVISOR_ATTACKS,
+        absent: engine_absent,
+        choose: |builder| docker(builder).docker_runtime("runsc"),
+    },
+];
+
+/// The backend of this name, or the variant.
 pub fn named(name: &str) -> &'static BackendUnderTest {
-    BACKENDS.iter().find(|backend| backend.name == name).expect("there is such a backend")
+    let mut all = BACKENDS.iter().chain(VARIANTS);
+    all.find(|backend| backend.name == name).expect("there is such a backend")
+}
+
+/// The only one that is to be tested, if somebody says so.
+fn only() -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
+    std::env::var("SANDBOX_RUN_ONLY_BACKEND").ok()
+}
+
+/// The variant that is to be tested in place of all backends, if there is.
+fn only_variant() -> Option<&'static BackendUnderTest> {
+    let only = only()?;
+    VARIANTS.iter().find(|variant| variant.name == only)
 }
 
 impl BackendUnderTest {
@@ -175,11 +215,13 @@ const RUNC_DIFFERS: &[(&str, &str)] = &[
 const RUNC_LACKS: &[(Feature, &str)] = &[
     (Feature::Volumes, "not built yet: the runtime cannot map their owners"),
     (Feature::Workspaces, "not built yet"),
+    (Feature::Allowlist, "not built yet"),
 ];
 
 const DOCKER_LACKS: &[(Feature, &str)] = &[
     (Feature::Volumes, "not built yet: the Engine cannot map their owners"),
     (Feature::Workspaces, "not built yet"),
+    (Feature::Allowlist, "not built yet"),
 ];
 
 const DOCKER_DIFFERS: &[(&str, &str)] = &[
@@ -207,6 +249,7 @@ const DOCKER_DIFFERS: &[(&str, &str)] = &[
 const GVISOR_LACKS: &[(Feature, &str)] = &[
     (Feature::Volumes, "not built yet"),
     (Feature::Workspaces, "not built yet"),
+    (Feature::Allowlist, "not built yet"),
     (Feature::OutputOrder, "its pipes do not keep writes apart; each stream is in order"),
     (
         Feature::NamedDenials,
@@ -290,6 +333,11 @@ pub fn engine() -> Option<String> {
     std::env::var("DOCKER_HOST").ok()
 }
 
+/// Why crun cannot be tested.
+fn crun_absent() -> Option<&'static str> {
+    (!Path::new("/usr/bin/crun").exists()).then_some("crun is not installed")
+}
+
 /// Why there is none.
 pub fn engine_absent() -> Option<&'static str> {
     let reason = "DOCKER_HOST is not set: eval it from 'scripts/engine start DIRECTORY'";
@@ -299,7 +347,7 @@ pub fn engine_absent() -> Option<&'static str> {
 /// Whether a backend does not have something.
 pub fn lacks(isolation: Isolation, feature: Feature) -> bool {
     let name = isolation.to_string();
-    let backend = BACKENDS.iter().find(|backend| backend.name == name);
+    let backend = only_variant().or_else(|| BACKENDS.iter().find(|backend| backend.name == name));
     backend.is_some_and(|backend| backend.lacks.iter().any(|(lacked, _)| *lacked == feature))
 }
 
@@ -332,7 +380,12 @@ pub fn with_each_backend_set_up(
     set_up: impl Fn(SandboxBuilder) -> SandboxBuilder,
     test: impl Fn(&Sandbox),
 ) {
-    with_some(BACKENDS, needed, set_up, test);
+    with_some(BACKENDS.iter().chain(only_variant()), needed, set_up, test);
+}
+
+/// Under one variant.
+pub fn with_variant(name: &str, test: impl Fn(&Sandbox)) {
+    with_some([named(name)], &[], |builder| builder, test);
 }
 
 /// Under the native backend only, set up in some way.
@@ -344,15 +397,14 @@ pub fn with_native_set_up(
 }
 
 fn with_some(
-    backends: &[BackendUnderTest],
+    backends: impl IntoIterator<Item = &'static BackendUnderTest>,
     needed: &[Feature],
     set_up: impl Fn(SandboxBuilder) -> SandboxBuilder,
     test: impl Fn(&Sandbox),
 ) {
-    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
-    let only = std::env::var("SANDBOX_RUN_ONLY_BACKEND").ok();
+    let only = only();
     let is_wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
-    for backend in backends.iter().filter(|backend| is_wanted(backend.name)) {
+    for backend in backends.into_iter().filter(|backend| is_wanted(backend.name)) {
         if !backend.is_here() || backend.lacks.iter().any(|(feature, _)| needed.contains(feature)) {
             continue;
         }

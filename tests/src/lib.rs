@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod cache;
+pub mod image;
 pub mod process;
 pub mod residue;
 pub mod skip;
@@ -9,3 +10,4 @@ pub mod tools;
 pub mod user;
 pub mod wait;
 pub mod warm;
+pub mod world;

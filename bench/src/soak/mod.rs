@@ -124,8 +124,8 @@ fn ask_everything(
     daemon: &Daemon,
     languages: &[&str],
 ) -> anyhow::Result<(Tally, Comparison)> {
-    let mut client = Client::connect(daemon.address())?;
-    let mut idle = || Sample::of_idle(daemon.id(), &mut client);
+    // A new connection for each: the server closes one on which nothing is said for so long.
+    let idle = || Sample::of_idle(daemon.id(), &mut Client::connect(daemon.address())?);
     let deadline = Instant::now() + plan.limit;
     let tally = Mutex::new(Tally::default());
     let third = plan.requests / 3;

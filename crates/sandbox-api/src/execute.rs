@@ -72,7 +72,7 @@ pub struct ExecuteRequest {
     /// What builds the walls: one of those that the server permits, or `auto` for the server's choice, as without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
-    /// Patterns of files to bring back.
+    /// Patterns of files to bring back; the name of a directory brings back everything in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<String>,
     /// A frame around the code, which is `{{ code }}` in it.

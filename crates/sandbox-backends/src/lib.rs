@@ -7,13 +7,27 @@ mod guest;
 pub mod oci;
 mod seccomp;
 
+use std::path::Path;
+
 use sandbox_core::BackendError;
+use sandbox_linux::skeleton::Skeleton;
 
 /// How the content of a workspace is kept.
 pub use sandbox_linux::snapshot;
 
 pub use sandbox_linux::close_others_on_exec;
 pub use seccomp::{seccomp_for_docker, seccomp_for_oci};
+
+/// What an unpacked image gives to a root, or why it cannot be one. The reason is for people.
+fn look_at_image(directory: &Path) -> Result<Skeleton, BackendError> {
+    let refused = |reason: &str| {
+        BackendError::Refused(format!("the image cannot be the root of a sandbox: {reason}"))
+    };
+    if directory.to_str().is_none() {
+        return Err(refused("the path to it is not plain text"));
+    }
+    Skeleton::of_image(directory).map_err(|error| refused(&error.to_string()))
+}
 
 /// Our failure at a step.
 fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {

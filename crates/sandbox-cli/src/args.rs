@@ -15,7 +15,7 @@ use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use env::{BuildArgs, EnvAction, EnvArgs};
-pub(crate) use images::{ImagesAction, ImagesArgs, PullArgs};
+pub(crate) use images::{BuildImageArgs, ImagesAction, ImagesArgs, PullArgs, Suite};
 pub(crate) use one_line::one_line;
 pub(crate) use order::OrderArgs;
 pub(crate) use run::{Format, RunArgs};
@@ -73,7 +73,7 @@ pub(crate) enum Command {
     Env(EnvArgs),
     /// List, show, remove, export and import workspaces
     Workspace(WorkspaceArgs),
-    /// Pull, import, list, show and remove container images
+    /// Pull, import, build, list, show and remove container images
     Images(ImagesArgs),
     /// Show and clear the compile cache
     Cache(CacheArgs),

@@ -46,7 +46,8 @@ pub(crate) fn examine(args: &DoctorArgs) -> Result<u8, Failure> {
         return attack::try_all(args.json);
     }
     let host = Host::look();
-    let backends = Backends::of(&sandbox::isolations(args.order.docker_host()), args.order.order());
+    let found = args.order.set_up(Sandbox::builder()).isolations();
+    let backends = Backends::of(&found, args.order.order());
     let findings = match Sandbox::new() {
         Ok(sandbox) => findings(host, backends, sandbox.capabilities(), None),
         Err(error) => {

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use sandbox::{Limits, Request, RequestBuilder, Snippet, Stdin, Volume};
+use sandbox::{Allowlist, Limits, NetworkPolicy, Request, RequestBuilder, Snippet, Stdin, Volume};
 
 use crate::args::RunArgs;
 use crate::errors::Failure;
@@ -48,6 +48,13 @@ pub(crate) fn prepare(
         .limits(run_limits(args)?)
         .compile_limits(compile_limits(args)?)
         .network(args.network);
+    if args.network == NetworkPolicy::Allowlist {
+        let allow = Allowlist::new(args.allow.clone(), args.allow_dns);
+        builder = builder.allow(allow.map_err(|error| Failure::usage(&error))?);
+    } else if !args.allow.is_empty() || args.allow_dns {
+        let reason = "--allow and --allow-dns go with --network allowlist";
+        return Err(Failure::Usage(reason.to_owned()));
+    }
     builder = surroundings(args, builder)?;
     let request = builder.build().map_err(|error| Failure::usage(&error))?;
     Ok(Prepared { request, notes })
@@ -69,6 +76,9 @@ fn surroundings(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBu
     builder = builder.packages(args.packages.iter().flat_map(|list| list.0.iter().cloned()));
     if let Some(name) = &args.environment {
         builder = builder.environment(name.as_str());
+    }
+    if let Some(image) = &args.image {
+        builder = builder.image(image.to_string());
     }
     if let Some(workspace) = &args.workspace {
         builder = builder.workspace(workspace.to_string());

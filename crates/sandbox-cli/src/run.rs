@@ -9,9 +9,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandbox::{
-    BackendError, CancelToken, Event, ExecuteError, LanguageChoice, Report, Request, Runtimes,
-    Sandbox, StartError,
+    BackendError, CancelToken, Event, ExecuteError, LanguageChoice, NetworkPolicy, Report, Request,
+    Runtimes, Sandbox, StartError,
 };
 
 use crate::args::{IsolationChoice, RunArgs};
@@ -70,7 +71,7 @@ fn run_here(
     // Before any other thread exists: starting the sandbox starts processes.
     let sandbox = start(args, Arc::clone(runtimes)).or_else(|failure| {
         // On a host without walls a wrong request is still a wrong request.
-        named(runtimes, request.language()).and(Err(failure))
+        named(args, runtimes, request.language()).and(Err(failure))
     })?;
     // The main thread must be the last to hold the sandbox, or the process could end in the middle of
     // taking it down: the other holder drops its share before it tells the end.
@@ -127,7 +128,7 @@ fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
     };
     let named = |name: &str| {
         let choice: LanguageChoice = name.parse().map_err(|error| Failure::usage(&error))?;
-        match named(runtimes, &choice) {
+        match named(args, runtimes, &choice) {
             // What is not here may be there.
             Err(_) if args.server.server.is_some() => Ok(choice.name().to_owned()),
             result => result,
@@ -152,21 +153,25 @@ fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
 }
 
 /// The proper name of a language.
-fn named(runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure> {
-    let runtime = runtimes.resolve(choice);
-    let runtime = runtime.map_err(|error| Failure::usage(&error))?;
-    Ok(runtime.name().to_owned())
+fn named(args: &RunArgs, runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure> {
+    let name = runtimes.proper_name(choice).map_err(|error| Failure::usage(&error))?;
+    if args.image.is_none() && runtimes.image_of(name).is_none() {
+        // Before anything is read or started for it.
+        runtimes.resolve(choice).map_err(|error| Failure::usage(&error))?;
+    }
+    Ok(name.to_owned())
 }
 
 fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
+    if args.network == NetworkPolicy::Allowlist {
+        allow_open_files();
+    }
     let mut builder = Sandbox::builder().runtimes(runtimes).for_one_execution();
     builder = match args.isolation {
         IsolationChoice::This(isolation) => builder.isolation(isolation),
         IsolationChoice::Auto => builder.isolation_order(args.order.order().iter().copied()),
     };
-    if let Some(host) = args.order.docker_host() {
-        builder = builder.docker_host(host);
-    }
+    builder = args.order.set_up(builder);
     if args.no_cache {
         builder = builder.without_compile_cache();
     }
@@ -175,6 +180,13 @@ fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
         StartError::Backend(BackendError::Refused(reason)) => Failure::Usage(reason),
         error => Failure::ours(&error),
     })
+}
+
+/// Each connection through an allow-list takes two descriptors, and a shell lets a process have few unless it asks for more.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Without it there are fewer connections at once.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
@@ -195,7 +207,8 @@ fn execute(
 /// Whose failure it is that there is no report.
 pub(crate) fn not_executed(error: ExecuteError) -> Failure {
     match error {
-        ExecuteError::Thread(_) => Failure::ours(&error),
+        ExecuteError::Thread(_) | ExecuteError::Walls(_) => Failure::ours(&error),
+        ExecuteError::Image(image) if image.is_ours() => Failure::ours(&image),
         ExecuteError::Packages(packages) if packages.is_ours() => Failure::ours(&packages),
         _ => Failure::usage(&error),
     }

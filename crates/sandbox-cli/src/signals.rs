@@ -11,13 +11,7 @@ pub(crate) fn forward<T: Send + 'static>(
     sender: Sender<T>,
     message: impl Fn() -> T + Send + 'static,
 ) -> io::Result<()> {
-    let mut wanted = vec![SIGINT, SIGTERM];
-    // Under nohup the terminal's end must not be ours.
-    let ignored = fs::read_to_string("/proc/self/status").is_ok_and(|s| ignores(&s, SIGHUP));
-    if !ignored {
-        wanted.push(SIGHUP);
-    }
-    let mut signals = Signals::new(wanted)?;
+    let mut signals = those_that_stop()?;
     let listen = move || {
         for _ in signals.forever() {
             if sender.send(message()).is_err() {
@@ -27,6 +21,17 @@ pub(crate) fn forward<T: Send + 'static>(
     };
     thread::Builder::new().name("signals".into()).spawn(listen)?;
     Ok(())
+}
+
+/// The signals that ask us to stop. From now on they do nothing else.
+pub(crate) fn those_that_stop() -> io::Result<Signals> {
+    let mut wanted = vec![SIGINT, SIGTERM];
+    // Under nohup the terminal's end must not be ours.
+    let ignored = fs::read_to_string("/proc/self/status").is_ok_and(|s| ignores(&s, SIGHUP));
+    if !ignored {
+        wanted.push(SIGHUP);
+    }
+    Signals::new(wanted)
 }
 
 /// Whether the process with this `/proc/PID/status` ignores a signal.

@@ -115,7 +115,8 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn file(path: &str, encoding: FileEncoding, content: &str) -> OutputFile {
-        OutputFile { path: path.into(), size: 0, encoding, content: content.into() }
+        let (path, content) = (path.into(), content.into());
+        OutputFile { path, size: 0, sha256: String::new(), encoding, content }
     }
 
     fn text(path: &str, content: &str) -> OutputFile {

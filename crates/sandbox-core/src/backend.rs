@@ -3,7 +3,9 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{CancelToken, Protection, StageOutcome, StagePlan, StreamKind, UsageSample};
+use crate::{
+    CancelToken, NetworkEvent, Protection, StageOutcome, StagePlan, StreamKind, UsageSample,
+};
 
 /// What builds the walls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -147,6 +149,8 @@ pub trait Observer {
     fn output(&mut self, stream: StreamKind, bytes: &[u8]);
     /// A sample of what it uses.
     fn usage(&mut self, sample: UsageSample);
+    /// It tried to reach something.
+    fn network(&mut self, _: NetworkEvent) {}
 }
 
 /// Builds walls around a stage and runs it: validate and probe happened before, so this either

@@ -3,7 +3,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
-use crate::{Report, Stage, StreamKind};
+use crate::{NetworkEvent, Report, Stage, StreamKind};
 
 /// Something that happened in an execution, numbered from 1 without gaps.
 #[derive(Clone, Debug)]
@@ -28,6 +28,8 @@ pub enum EventKind {
     Output(StreamKind, Vec<u8>),
     /// A sample of what it uses.
     Usage(UsageSample),
+    /// What was decided about something that it tried to reach.
+    Network(NetworkEvent),
     /// It is over, and this is the result.
     Report(Box<Report>),
 }
@@ -67,6 +69,7 @@ impl Serialize for Event {
                 map.serialize_entry("io_read_bytes", &sample.io_read_bytes)?;
                 map.serialize_entry("io_write_bytes", &sample.io_write_bytes)?;
             }
+            EventKind::Network(event) => map.serialize_entry("network", event)?,
             EventKind::Report(report) => map.serialize_entry("report", report)?,
         }
         map.end()
@@ -83,6 +86,7 @@ impl EventKind {
             Self::Output(StreamKind::Stdout, _) => "stdout",
             Self::Output(StreamKind::Stderr, _) => "stderr",
             Self::Usage(_) => "usage",
+            Self::Network(_) => "network",
             Self::Report(_) => "report",
         }
     }

@@ -24,6 +24,22 @@ impl Glob {
     /// Whether the pattern fits the whole path. A pattern without a slash fits the last name in any
     /// directory only if it is written `**/name`; `*.txt` means the top directory.
     pub fn matches(&self, path: &str) -> bool {
+        self.covered(path).last() == Some(&true)
+    }
+
+    /// Whether the pattern names the file: it fits its path, or that of a directory it lies in. Only a last name that is
+    /// written out names a directory with all that is in it; `out/*` means the files of `out` and not those below.
+    pub fn names(&self, path: &str) -> bool {
+        let covered = self.covered(path);
+        covered.last() == Some(&true) || (self.ends_in_a_name() && covered.contains(&true))
+    }
+
+    fn ends_in_a_name(&self) -> bool {
+        self.names.last().is_some_and(|name| !name.iter().any(|letter| "*?[".contains(*letter)))
+    }
+
+    /// For each beginning of the path, from that of no names to the whole, whether the pattern fits it.
+    fn covered(&self, path: &str) -> Vec<bool> {
         let path: Vec<Vec<char>> = path.split('/').map(|name| name.chars().collect()).collect();
         // reachable[i]: the first i names of the path are covered by the pattern so far.
         let mut reachable = vec![false; path.len() + 1];
@@ -43,7 +59,7 @@ impl Glob {
             }
             reachable = next;
         }
-        reachable[path.len()]
+        reachable
     }
 }
 
@@ -160,6 +176,28 @@ mod tests {
         check("a/**/b", &["a/b", "a/x/y/b"], &["a/x/c"]);
         check("f?[0-9].[!x]", &["fo1.y"], &["fo1.x", "foo.y", "f1.y"]);
         check("a*b*c", &["abc", "aXXbYYbc"], &["ab", "acb"]);
+    }
+
+    #[test]
+    fn a_name_that_is_written_out_stands_for_all_that_is_in_it() {
+        for (pattern, path, is_named) in [
+            ("out", "out", true),
+            ("out", "out/a/b", true),
+            ("out/", "out/a", true),
+            ("*/out", "x/out/a", true),
+            ("**/out", "out/a", true),
+            ("**/out", "x/y/out/z/a", true),
+            ("out", "output", false),
+            ("out", "x/out", false),
+            ("out/a", "out/b", false),
+            ("*", "out/a", false),
+            ("out/*", "out/a/b", false),
+            ("ou?", "out/a", false),
+            ("ou[t]", "out/a", false),
+        ] {
+            let glob: Glob = pattern.parse().unwrap();
+            assert_eq!(glob.names(path), is_named, "{pattern} and {path}");
+        }
     }
 
     #[test]

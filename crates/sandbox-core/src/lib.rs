@@ -44,7 +44,11 @@ pub use gate::{Gate, HostPort, HostProxies, HostProxy, InvalidHostPort};
 pub use glob::{Glob, InvalidGlob};
 pub use id::{ExecutionId, InvalidExecutionId};
 pub use limits::{InvalidLimit, Limits};
-pub use network::{InvalidNetworkPolicy, NetworkPolicy};
+pub use network::{
+    AddressRange, AllowRule, AllowTarget, Allowlist, ConnectionRecord, Decision, InvalidAllowRule,
+    InvalidNetworkPolicy, NetworkEvent, NetworkLimits, NetworkPolicy, NetworkReport,
+    QuestionRecord, Transport, special_address,
+};
 pub use package::{EnvironmentName, InvalidEnvironmentName, InvalidPackage, PackageSpec};
 pub use path::{InvalidPath, RelativePath};
 pub use plan::{

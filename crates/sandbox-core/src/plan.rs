@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::glob::Glob;
 
 use crate::{
-    ByteSize, Gate, InputFile, Limits, NetworkPolicy, Protection, Stage, StageFigures, Violation,
-    Volume, WorkspaceOutcome, WorkspacePlan,
+    Allowlist, ByteSize, Gate, InputFile, Limits, NetworkPolicy, NetworkReport, Protection, Stage,
+    StageFigures, Violation, Volume, WorkspaceOutcome, WorkspacePlan,
 };
 
 /// What comes in on standard input.
@@ -46,6 +46,8 @@ pub struct StagePlan {
     pub limits: Limits,
     /// What it may reach.
     pub network: NetworkPolicy,
+    /// What that is, where the policy leaves it open.
+    pub allow: Option<Arc<Allowlist>>,
     /// A way out to named places, for stages of ours that fetch something.
     pub gate: Option<Gate>,
     /// Host directories shown inside because the request names them.
@@ -139,7 +141,7 @@ pub struct Tree {
 /// Which files to bring back, and how much of them at most.
 #[derive(Clone, Debug)]
 pub struct CollectRule {
-    /// Files that fit one of these.
+    /// Files that one of these names.
     pub globs: Vec<Glob>,
     /// All of them together.
     pub total: ByteSize,
@@ -233,6 +235,8 @@ pub struct StageOutcome {
     pub enforced: Vec<Protection>,
     /// System calls that were denied.
     pub violations: Vec<Violation>,
+    /// What it tried to reach, if it could reach something.
+    pub network: Option<NetworkReport>,
     /// What the plan's gate would not or could not reach, a sentence for each.
     pub turned_away: Vec<String>,
     /// What was there before.
@@ -247,6 +251,11 @@ impl CollectRule {
     /// Nothing is brought back.
     pub fn nothing() -> Self {
         Self { globs: Vec::new(), total: ByteSize::bytes(0), count: 0 }
+    }
+
+    /// Whether a file at this path is to be brought back.
+    pub fn wants(&self, path: &str) -> bool {
+        self.globs.iter().any(|glob| glob.names(path))
     }
 }
 

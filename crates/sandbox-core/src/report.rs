@@ -1,3 +1,4 @@
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -5,10 +6,12 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
 
 use crate::Start;
 use crate::{
-    CollectedFile, ExecutionId, Isolation, Protection, SkippedFile, Stage, Status, WorkspaceReport,
+    CollectedFile, ExecutionId, Isolation, NetworkReport, Protection, SkippedFile, Stage, Status,
+    WorkspaceReport,
 };
 
 /// The result of an execution. Its JSON form is fixed: programs outside read it.
@@ -31,6 +34,9 @@ pub struct Report {
     /// Why it was that one, if the choice was ours.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation_reason: Option<String>,
+    /// The image whose files it saw, with its digest, if it was not the host's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Standard output.
     pub stdout: String,
     /// Standard error.
@@ -71,6 +77,9 @@ pub struct Report {
     /// What became of the workspace, if the request named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceReport>,
+    /// What it tried to reach, if it was allowed to reach something.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<NetworkReport>,
     /// Protections really in force.
     pub enforced: Vec<Protection>,
     /// Protections that were wanted and not in force, because the request allowed it.
@@ -181,6 +190,9 @@ pub struct OutputFile {
     pub path: String,
     /// Its size in bytes.
     pub size: u64,
+    /// The SHA-256 of its bytes, in hexadecimal; empty in a report of a version that did not tell it.
+    #[serde(default)]
+    pub sha256: String,
     /// How `content` is written.
     pub encoding: FileEncoding,
     /// Its bytes, as text if they are text.
@@ -234,8 +246,16 @@ impl From<&CollectedFile> for OutputFile {
             Ok(text) => (FileEncoding::Utf8, text.to_owned()),
             Err(_) => (FileEncoding::Base64, STANDARD.encode(&file.contents)),
         };
-        Self { path: file.path.clone(), size: file.contents.len() as u64, encoding, content }
+        let (path, size) = (file.path.clone(), file.contents.len() as u64);
+        Self { path, size, sha256: hexadecimal(&Sha256::digest(&file.contents)), encoding, content }
     }
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 /// Linux signal numbers by name, as x86-64 and aarch64 share them.
@@ -351,5 +371,7 @@ mod tests {
         let file = CollectedFile { path: "a".into(), contents: vec![0xff], executable: false };
         let file = OutputFile::from(&file);
         assert_eq!((file.encoding, file.size), (FileEncoding::Base64, 1));
+        let hash = "a8100ae6aa1940d0b663bb31cd466142ebbdbd5187131b92d93818987832eb89";
+        assert_eq!(file.sha256, hash);
     }
 }

@@ -2,13 +2,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 
 use crate::glob::{Glob, InvalidGlob};
 use crate::{
-    EnvironmentName, ExecutionId, InvalidEnvironmentName, InvalidPackage, InvalidPath,
+    Allowlist, EnvironmentName, ExecutionId, InvalidEnvironmentName, InvalidPackage, InvalidPath,
     InvalidWorkspace, Limits, NetworkPolicy, PackageSpec, Protection, RelativePath, Snippet, Stdin,
     Volume, WorkspaceChoice,
 };
@@ -53,6 +54,7 @@ pub struct Request {
     pub(crate) run_limits: Limits,
     pub(crate) compile_limits: Limits,
     pub(crate) network: NetworkPolicy,
+    pub(crate) allow: Option<Arc<Allowlist>>,
     pub(crate) collect: Vec<Glob>,
     pub(crate) volumes: Vec<Volume>,
     pub(crate) workdir: Option<RelativePath>,
@@ -65,6 +67,7 @@ pub struct Request {
     pub(crate) workspace: Option<WorkspaceChoice>,
     pub(crate) workspaces_of: Option<String>,
     pub(crate) snippet: Option<Snippet>,
+    pub(crate) image: Option<String>,
 }
 
 /// Why a request was not taken.
@@ -98,6 +101,9 @@ pub enum InvalidRequest {
     /// A workspace is not written as one.
     #[error(transparent)]
     Workspace(#[from] InvalidWorkspace),
+    /// A network that cannot be had.
+    #[error("{0}")]
+    Network(&'static str),
     /// Packages beside an environment, or too many of them.
     #[error("{0}")]
     Packages(&'static str),
@@ -172,6 +178,11 @@ impl Request {
         self.network
     }
 
+    /// What that is, if the policy is an allow-list.
+    pub fn allow(&self) -> Option<&Arc<Allowlist>> {
+        self.allow.as_ref()
+    }
+
     /// Which files to bring back.
     pub fn collect(&self) -> &[Glob] {
         &self.collect
@@ -242,6 +253,11 @@ impl Request {
         self.workspaces_of.as_deref()
     }
 
+    /// The image whose files and programs it is to see instead of the host's.
+    pub fn image(&self) -> Option<&str> {
+        self.image.as_deref()
+    }
+
     /// Where a person's code lies in the entry file, if a template is around it.
     pub fn snippet(&self) -> Option<&Snippet> {
         self.snippet.as_ref()
@@ -262,6 +278,7 @@ pub struct RequestBuilder {
     run_limits: Limits,
     compile_limits: Limits,
     network: NetworkPolicy,
+    allow: Option<Allowlist>,
     collect: Vec<String>,
     volumes: Vec<Volume>,
     workdir: Option<String>,
@@ -272,6 +289,7 @@ pub struct RequestBuilder {
     workspace: Option<String>,
     workspaces_of: Option<String>,
     snippet: Option<Snippet>,
+    image: Option<String>,
 }
 
 impl RequestBuilder {
@@ -287,6 +305,7 @@ impl RequestBuilder {
             run_limits: Limits::run(),
             compile_limits: Limits::compile(),
             network: NetworkPolicy::None,
+            allow: None,
             collect: Vec::new(),
             volumes: Vec::new(),
             workdir: None,
@@ -297,6 +316,7 @@ impl RequestBuilder {
             workspace: None,
             workspaces_of: None,
             snippet: None,
+            image: None,
         }
     }
 
@@ -354,7 +374,14 @@ impl RequestBuilder {
         self
     }
 
-    /// Brings back the files that fit this pattern.
+    /// What the program reaches: a loopback of its own and what this list names.
+    pub fn allow(mut self, allow: Allowlist) -> Self {
+        self.network = NetworkPolicy::Allowlist;
+        self.allow = Some(allow);
+        self
+    }
+
+    /// Brings back the files that fit this pattern, and everything in a directory that it names.
     pub fn collect(mut self, pattern: impl Into<String>) -> Self {
         self.collect.push(pattern.into());
         self
@@ -409,6 +436,12 @@ impl RequestBuilder {
         self
     }
 
+    /// The image whose files and programs it is to see instead of the host's: one that was pulled or imported.
+    pub fn image(mut self, image: impl Into<String>) -> Self {
+        self.image = Some(image.into());
+        self
+    }
+
     /// Says where a person's code lies in the entry file: errors are then told in lines of that code.
     pub fn snippet(mut self, snippet: impl Into<Option<Snippet>>) -> Self {
         self.snippet = snippet.into();
@@ -425,6 +458,17 @@ impl RequestBuilder {
             && !(10..=60_000).contains(&interval.as_millis())
         {
             return Err(InvalidRequest::UsageInterval(interval.as_millis()));
+        }
+        match (self.network, &self.allow) {
+            (NetworkPolicy::Allowlist, None) => {
+                return Err(InvalidRequest::Network(
+                    "an allow-list needs something that is allowed",
+                ));
+            }
+            (NetworkPolicy::None | NetworkPolicy::Localhost, Some(_)) => {
+                return Err(InvalidRequest::Network("what is allowed needs the network allowlist"));
+            }
+            _ => {}
         }
         let files = check_files(self.files)?;
         let collect = self.collect.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
@@ -443,6 +487,7 @@ impl RequestBuilder {
             run_limits: self.run_limits,
             compile_limits: self.compile_limits,
             network: self.network,
+            allow: self.allow.map(Arc::new),
             collect,
             volumes: self.volumes,
             workdir,
@@ -455,6 +500,7 @@ impl RequestBuilder {
             workspace,
             workspaces_of: self.workspaces_of,
             snippet: self.snippet,
+            image: self.image,
         })
     }
 }

@@ -35,7 +35,7 @@ const TAKEN_INSIDE: &[&str] = &[
 ];
 
 impl Volume {
-    /// Checks both paths. The host path is looked at again, as what it is, when it is mounted.
+    /// Checks both paths, as paths. What the host path leads to is looked at when a sandbox takes the request.
     pub fn new(
         host: &Path,
         destination: &Path,
@@ -66,6 +66,22 @@ impl Volume {
             return Err(refuse(format!("{place} inside belongs to the sandbox")));
         }
         Ok(Self { host: host.to_owned(), destination: destination.to_owned(), access })
+    }
+
+    /// The same volume by the path that its links lead to. What is refused by name is refused at the end of a link too.
+    pub fn leading_to(&self, host: &Path) -> Result<Self, InvalidVolume> {
+        if host == self.host {
+            return Ok(self.clone());
+        }
+        Self::new(host, &self.destination, self.access).map_err(|error| {
+            self.refused(format!("it leads to {}, and {}", host.display(), error.reason))
+        })
+    }
+
+    /// That this volume is refused.
+    pub fn refused(&self, reason: impl Into<String>) -> InvalidVolume {
+        let text = format!("{}:{}", self.host.display(), self.destination.display());
+        InvalidVolume { text, reason: reason.into() }
     }
 
     /// The directory or file on the host.

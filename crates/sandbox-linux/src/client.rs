@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use crate::cgroup::{Cgroup, CgroupError, Entry};
 use crate::ids;
-use crate::order::{Config, Errand, Notice, Order, SlotKind, VolumeOwner};
+use crate::order::{Config, Errand, Links, Notice, Order, SlotKind, VolumeOwner};
 use crate::order_message;
 use crate::original::Original;
 use crate::reexec;
@@ -208,12 +208,13 @@ impl Launcher {
     pub fn open_volume(
         &self,
         path: &Path,
+        links: Links,
         writable: bool,
         owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
         let path = path.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?.to_owned();
         let socket = self.socket();
-        let errand = Errand::Volume { path, writable, owner };
+        let errand = Errand::Volume { path, links, writable, owner };
         socket::send(socket.as_fd(), &errand.encode(), &[]).map_err(|_| LaunchError::Gone)?;
         let (_, descriptors) =
             expect(socket.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;

@@ -121,7 +121,7 @@ impl Walk<'_> {
     }
 
     fn fits(&self, path: &str) -> bool {
-        self.rule.globs.iter().any(|glob| glob.matches(path))
+        self.rule.wants(path)
     }
 
     fn file(&mut self, directory: &OwnedFd, name: &CStr, path: String) {

@@ -107,8 +107,8 @@ impl Launcher {
                 self.slots.extend(original::start(&order, message.descriptors));
             }
             Ok(Errand::Farewell) => self.cgroups.clear(),
-            Ok(Errand::Volume { path, writable, owner }) => {
-                let answer = self.at_home(|| volume::open(&path, writable, owner));
+            Ok(Errand::Volume { path, links, writable, owner }) => {
+                let answer = self.at_home(|| volume::open(&path, links, writable, owner));
                 let sent = match &answer {
                     Ok(tree) => (Notice::Ready { owner: 0 }, vec![tree.as_fd()]),
                     Err(error) => (Notice::Failed(error.clone()), Vec::new()),

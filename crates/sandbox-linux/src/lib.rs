@@ -36,11 +36,13 @@ mod capabilities;
 mod clock;
 pub mod empty_network;
 mod loopback;
+mod netlink;
 pub mod private_mounts;
 mod program;
 pub mod restrict;
 pub mod rlimits;
 mod stub;
+pub mod way_out;
 
 pub mod landlock;
 pub mod seccomp;
@@ -63,7 +65,7 @@ mod wire;
 
 pub use client::{LaunchError, Launcher, Received, Slot, SlotStreams, ask_to_end};
 pub use order::{
-    Config, ExitNotice, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, SlotKind,
+    Config, ExitNotice, Links, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, SlotKind,
     VolumeOwner,
 };
 pub use original::{Copy, CopyInto, Original, can_copy};

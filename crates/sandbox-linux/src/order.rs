@@ -17,8 +17,8 @@ use rustix::io::Errno;
 pub struct Config {
     /// Which walls to build.
     pub walls: Walls,
-    /// Host directories and files shown read-only at the same place inside.
-    pub visible: Vec<String>,
+    /// The unpacked image whose files are the root; empty for the host's own programs.
+    pub image: String,
     /// The compiled system-call filter.
     pub filter: Vec<u8>,
     /// Whether denied calls are to be told to the supervisor.
@@ -89,6 +89,8 @@ pub struct Order<'a> {
     pub loopback: bool,
     /// The port on its loopback where the supervisor is to listen; 0 for none.
     pub gate_port: u16,
+    /// Whether every address is at hand, and the supervisor decides which of them answer.
+    pub reaches_out: bool,
     /// Host directories to show.
     pub volumes: Vec<OrderVolume<'a>>,
     /// The workspace it works in.
@@ -146,9 +148,7 @@ impl Config {
     pub(crate) fn encode(&self) -> Vec<u8> {
         Writer::default()
             .number(self.walls.to_number())
-            .list(&self.visible, |writer, path| {
-                writer.text(path);
-            })
+            .text(&self.image)
             .bytes(&self.filter)
             .flag(self.filter_notifies)
             .text(&self.cgroup_prefix)
@@ -160,11 +160,11 @@ impl Config {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
         let mut reader = Reader::new(bytes);
         let walls = Walls::from_number(reader.number()?);
-        let visible = reader.list(|reader| Ok(reader.text()?.to_owned()))?;
+        let image = reader.text()?.to_owned();
         let filter = reader.bytes()?.to_vec();
         Ok(Self {
             walls,
-            visible,
+            image,
             filter,
             filter_notifies: reader.flag()?,
             cgroup_prefix: reader.text()?.to_owned(),
@@ -183,6 +183,7 @@ impl<'a> Order<'a> {
             || !self.volumes.is_empty()
             || self.loopback
             || self.gate_port != 0
+            || self.reaches_out
             || self.cores != 0
             || (self.disk_bytes, self.disk_inodes) != disk
     }
@@ -208,6 +209,7 @@ impl<'a> Order<'a> {
             .number(self.cores)
             .flag(self.loopback)
             .number(self.gate_port.into())
+            .flag(self.reaches_out)
             .list(&self.volumes, |writer, volume| {
                 writer.text(volume.destination).flag(volume.is_directory);
                 writer.flag(volume.writable).flag(volume.copy_on_write);
@@ -240,6 +242,7 @@ impl<'a> Order<'a> {
             cores: reader.number()?,
             loopback: reader.flag()?,
             gate_port: u16::try_from(reader.number()?).map_err(|_| Malformed)?,
+            reaches_out: reader.flag()?,
             volumes: reader.list(|reader| {
                 Ok(OrderVolume {
                     destination: reader.text()?,
@@ -274,6 +277,15 @@ pub struct VolumeOwner {
     pub program: u32,
 }
 
+/// What becomes of a path on the host with a link among its directories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// They are followed: the path is one of ours.
+    Followed,
+    /// It is refused: the path was resolved and looked at, and a link that is there now came after.
+    Refused,
+}
+
 /// What the launcher is sent to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Errand {
@@ -296,6 +308,8 @@ pub(crate) enum Errand {
     Volume {
         /// The path on the host.
         path: String,
+        /// What if there is a link on it.
+        links: Links,
         /// Whether it can be written.
         writable: bool,
         /// Whose it is, if that differs from who the program is.
@@ -316,9 +330,10 @@ impl Errand {
             Self::Original { order } => {
                 writer.number(4).bytes(order);
             }
-            Self::Volume { path, writable, owner } => {
+            Self::Volume { path, links, writable, owner } => {
                 let VolumeOwner { user, group, program } = owner.unwrap_or_default();
-                writer.number(2).text(path).flag(*writable).flag(owner.is_some());
+                writer.number(2).text(path).flag(*links == Links::Followed).flag(*writable);
+                writer.flag(owner.is_some());
                 writer.number(user.into()).number(group.into()).number(program.into());
             }
         }
@@ -338,11 +353,13 @@ impl Errand {
             4 => Ok(Self::Original { order: reader.bytes()?.to_vec() }),
             2 => {
                 let path = reader.text()?.to_owned();
+                let links = if reader.flag()? { Links::Followed } else { Links::Refused };
                 let writable = reader.flag()?;
                 let has_owner = reader.flag()?;
                 let mut id = || u32::try_from(reader.number()?).map_err(|_| Malformed);
                 let owner = VolumeOwner { user: id()?, group: id()?, program: id()? };
-                Ok(Self::Volume { path, writable, owner: has_owner.then_some(owner) })
+                let owner = has_owner.then_some(owner);
+                Ok(Self::Volume { path, links, writable, owner })
             }
             _ => Err(Malformed),
         }
@@ -388,6 +405,8 @@ pub enum Notice {
     Workspace,
     /// Someone may come out of the sandbox. Descriptor: a socket that listens on its loopback.
     Gate,
+    /// Every address is at hand. Descriptors: those of `way_out::Ends`, in as many messages as it takes.
+    Network,
     /// A process of a slot stands inside every wall and waits to become the program. Descriptor, if there
     /// is a filter: its notifications.
     Confined,
@@ -439,6 +458,7 @@ impl Notice {
             Self::Workspace => writer.number(9),
             Self::Confined => writer.number(10),
             Self::Placed => writer.number(11),
+            Self::Network => writer.number(12),
         };
         writer.finish()
     }
@@ -460,6 +480,7 @@ impl Notice {
             9 => Self::Workspace,
             10 => Self::Confined,
             11 => Self::Placed,
+            12 => Self::Network,
             _ => return Err(Malformed),
         })
     }
@@ -494,7 +515,7 @@ mod tests {
     fn every_message_reads_back() {
         let config = Config {
             walls: Walls::all(),
-            visible: vec!["/usr".into()],
+            image: "/srv/image".into(),
             filter: vec![1, 2, 3],
             filter_notifies: true,
             cgroup_prefix: "sandbox-run.1.".into(),
@@ -513,6 +534,7 @@ mod tests {
             cores: 3,
             loopback: true,
             gate_port: 3128,
+            reaches_out: true,
             volumes: vec![OrderVolume {
                 destination: "/data",
                 is_directory: true,
@@ -532,6 +554,7 @@ mod tests {
             Errand::Original { order: vec![1, 2] },
             Errand::Volume {
                 path: "/srv".into(),
+                links: Links::Followed,
                 writable: true,
                 owner: Some(VolumeOwner { user: 1, group: 2, program: 5 }),
             },
@@ -544,6 +567,7 @@ mod tests {
             Notice::Gate,
             Notice::Workspace,
             Notice::Confined,
+            Notice::Network,
             Notice::Starting,
             Notice::Failed(StepError { step: "mount".into(), cause: Errno::PERM }),
             Notice::Exited(ExitNotice { code: Some(3), wall_nanos: 9, ..ExitNotice::default() }),

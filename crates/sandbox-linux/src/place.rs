@@ -6,7 +6,7 @@ use std::io::Write;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{CWD, Gid, Mode, OFlags, Uid};
+use rustix::fs::{CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::mount::{MountFlags, MoveMountFlags, mount, mount_bind, mount_remount, move_mount};
 use sandbox_core::Protection;
 
@@ -190,11 +190,23 @@ pub(crate) fn mount_volumes(
     trees: &[OwnedFd],
 ) -> Result<(), StepError> {
     for (volume, tree) in volumes.iter().zip(trees) {
-        if below_writable(volume.destination) {
-            make_mount_point(Path::new(volume.destination), volume.is_directory)?;
+        let step = format!("attach the volume {}", volume.destination);
+        let from = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
+        if !below_writable(volume.destination) {
+            move_mount(tree, "", CWD, volume.destination, from).at(&step)?;
+            continue;
         }
-        move_mount(tree, "", CWD, volume.destination, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-            .at(&format!("attach the volume {}", volume.destination))?;
+        make_mount_point(Path::new(volume.destination), volume.is_directory)?;
+        // A workspace may have a link there, left by an earlier program to have the volume appear elsewhere.
+        let place = rustix::fs::openat2(
+            CWD,
+            volume.destination,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+            ResolveFlags::NO_SYMLINKS,
+        );
+        let onto = from | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        move_mount(tree, "", place.at(&step)?, "", onto).at(&step)?;
     }
     Ok(())
 }

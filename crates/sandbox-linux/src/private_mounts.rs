@@ -1,13 +1,16 @@
 //! Mounts that one command sees and nobody else, for container runtimes that look at paths as somebody with few rights.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rustix::mount::{MountPropagationFlags, mount_bind_recursive, mount_change};
+use rustix::io::Errno;
+use rustix::mount::{
+    MountPropagationFlags, UnmountFlags, mount_bind_recursive, mount_change, unmount,
+};
 
 use crate::syscall::{self, NEW_MOUNT};
 
@@ -19,9 +22,7 @@ pub fn give(command: &mut Command, shown: &[(PathBuf, PathBuf)]) -> io::Result<(
         shown.iter().map(|(host, place)| Ok((text(host)?, text(place)?))).collect();
     let shown = shown?;
     let mount = move || -> io::Result<()> {
-        syscall::unshare(NEW_MOUNT)?;
-        // Nothing of it comes out; what the host mounts later may come in.
-        mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
+        enter()?;
         for (host, place) in &shown {
             mount_bind_recursive(host.as_c_str(), place.as_c_str())?;
         }
@@ -30,6 +31,34 @@ pub fn give(command: &mut Command, shown: &[(PathBuf, PathBuf)]) -> io::Result<(
     // SAFETY: between fork and exec the closure makes system calls with texts that were prepared before: it takes no lock
     // and allocates nothing.
     unsafe { command.pre_exec(mount) };
+    Ok(())
+}
+
+/// Has a command start without what is mounted at these places, if something is.
+pub fn hide(command: &mut Command, places: &'static [&'static CStr]) {
+    if places.is_empty() {
+        return;
+    }
+    let unmount_all = move || -> io::Result<()> {
+        enter()?;
+        for place in places {
+            match unmount(*place, UnmountFlags::DETACH) {
+                // There is no such place, or nothing is mounted at it.
+                Ok(()) | Err(Errno::NOENT | Errno::INVAL) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec the closure makes system calls with texts that are always there: it takes no lock and
+    // allocates nothing.
+    unsafe { command.pre_exec(unmount_all) };
+}
+
+/// Mounts of the caller's own. Nothing of them comes out; what the host mounts later may come in.
+fn enter() -> io::Result<()> {
+    syscall::unshare(NEW_MOUNT)?;
+    mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;
     Ok(())
 }
 
@@ -52,5 +81,18 @@ mod tests {
         give(&mut command, &[(host, place.clone())]).unwrap();
         assert_eq!(command.output().unwrap().stdout, b"text");
         assert_eq!(std::fs::read_dir(place).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_hidden_is_hidden_from_the_command_alone() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let mut command = Command::new("cat");
+        command.arg("/proc/version");
+        assert!(command.output().unwrap().status.success());
+        hide(&mut command, &[c"/proc", c"/nonexistent", c"/usr"]);
+        assert!(!command.output().unwrap().status.success());
+        assert!(Path::new("/proc/version").exists());
     }
 }

@@ -9,7 +9,7 @@
 //! mount a `/proc` of its own only where one is already visible; this empty one is there for that.
 
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{
@@ -19,16 +19,13 @@ use rustix::mount::{
 use sandbox_core::Protection;
 
 use crate::order::Config;
+use crate::skeleton::{SYSTEM, Shown, Skeleton};
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, MountAttributes};
 
 /// Where the new root is put together. It exists everywhere, and what it covers is hidden only in the
 /// builder's own namespace, after everything needed from below it was opened.
 const STAGE: &str = "/tmp";
-
-/// Directories and files the program's own, per-run mounts go onto.
-pub(crate) const MOUNT_POINTS: &[&str] =
-    &["work", "tmp", "mnt", "dev", "dev/shm", "dev/pts", "proc", "etc"];
 
 /// The devices a program may open.
 pub(crate) const DEVICES: &[&str] =
@@ -37,40 +34,10 @@ pub(crate) const DEVICES: &[&str] =
 /// Leads to the terminal that a program made for itself, if it made one.
 pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 
-/// Top-level names that are part of `/usr` on a merged system and directories on others.
-pub(crate) const SYSTEM: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
-
-/// Small host files whose contents programs expect, copied if they are there.
-const COPIED: &[&str] = &[
-    "/etc/ld.so.cache",
-    "/etc/services",
-    "/etc/protocols",
-    "/etc/mime.types",
-    "/etc/localtime",
-    "/etc/timezone",
-    "/etc/debian_version",
-];
-
-/// Host directories under `/etc` that toolchains need, shown read-only if they are there.
-pub(crate) const SHOWN_IN_ETC: &[&str] =
-    &["/etc/alternatives", "/etc/ssl/certs", "/etc/pki/tls/certs"];
-
-pub(crate) const WRITTEN: &[(&str, &str)] = &[
-    (
-        "etc/passwd",
-        "root:x:0:0:root:/:/usr/sbin/nologin\nsandbox:x:1000:1000:sandbox:/tmp:/bin/sh\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n",
-    ),
-    ("etc/group", "root:x:0:\nsandbox:x:1000:\nnogroup:x:65534:\n"),
-    ("etc/hosts", "127.0.0.1 localhost sandbox\n::1 localhost sandbox\n"),
-    ("etc/hostname", "sandbox\n"),
-    ("etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"),
-    ("etc/resolv.conf", ""),
-];
-
 /// A detached copy of a host path, and where it goes.
 struct Piece {
     tree: OwnedFd,
-    inside: String,
+    inside: PathBuf,
     is_directory: bool,
 }
 
@@ -79,26 +46,17 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     // Nothing that happens here may reach the host's mounts.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .at("make the mounts private")?;
-    let pieces = gather(config)?;
-    let copies = read_copies();
-    let links = read_links(SYSTEM);
+    let skeleton = match &*config.image {
+        "" => Skeleton::of_host(),
+        image => Skeleton::of_image(Path::new(image)).at("look at the image")?,
+    };
+    let pieces = gather(config, &skeleton)?;
 
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", STAGE, "tmpfs", flags, Some(c"size=16m,nr_inodes=4k,mode=755"))
+    mount("tmpfs", STAGE, "tmpfs", flags, Some(c"size=16m,nr_inodes=16k,mode=755"))
         .at("mount the root's tmpfs")?;
     rustix::process::chdir(STAGE).at("enter the new root")?;
-    for directory in MOUNT_POINTS {
-        make_directory(directory)?;
-    }
-    for (path, contents) in WRITTEN {
-        write_file(path, contents.as_bytes())?;
-    }
-    for (path, contents) in &copies {
-        write_file(path, contents)?;
-    }
-    for (name, target) in &links {
-        rustix::fs::symlink(target, *name).at("link a system directory")?;
-    }
+    skeleton.write(Path::new(".")).at("write the root")?;
     for (name, target) in [
         ("fd", "/proc/self/fd"),
         ("stdin", "fd/0"),
@@ -108,10 +66,6 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     ] {
         rustix::fs::symlink(target, format!("dev/{name}")).at("make a link in /dev")?;
     }
-    let has_os_release = Path::new("/usr/lib/os-release").exists();
-    if has_os_release {
-        rustix::fs::symlink("../usr/lib/os-release", "etc/os-release").at("link os-release")?;
-    }
     for piece in &pieces {
         attach(piece)?;
     }
@@ -120,31 +74,24 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     become_root()
 }
 
-/// Opens everything that comes from the host, before the stage could hide any of it.
-fn gather(config: &Config) -> Result<Vec<Piece>, StepError> {
+/// Opens everything that is shown, before the stage could hide any of it.
+fn gather(config: &Config, skeleton: &Skeleton) -> Result<Vec<Piece>, StepError> {
     let mut pieces = Vec::new();
-    let mut shown: Vec<String> = config.visible.clone();
-    for name in SYSTEM {
-        let path = Path::new("/").join(name);
-        if path.is_dir() && !path.is_symlink() {
-            shown.push(format!("/{name}"));
-        }
-    }
-    if config.walls.has(Protection::FreshRoot) {
-        shown.extend(SHOWN_IN_ETC.iter().map(ToString::to_string));
-    } else {
+    let has_fresh_root = config.walls.has(Protection::FreshRoot) || !config.image.is_empty();
+    if !has_fresh_root {
         // As the host has them: what may be written there may be written here.
         for path in other_host_directories() {
-            pieces.push(clone_tree(&path, syscall::MOUNT_NO_DEV)?);
+            pieces.push(clone_tree(Path::new(&path), Path::new(&path), syscall::MOUNT_NO_DEV)?);
         }
     }
-    for path in shown {
-        if Path::new(&path).exists() {
-            pieces.push(clone_tree(&path, syscall::MOUNT_NO_DEV | syscall::MOUNT_READ_ONLY)?);
+    for Shown { host, inside, .. } in skeleton.shown() {
+        if has_fresh_root || !inside.starts_with("/etc") {
+            let attributes = syscall::MOUNT_NO_DEV | syscall::MOUNT_READ_ONLY;
+            pieces.push(clone_tree(host, inside, attributes)?);
         }
     }
     for device in DEVICES.iter().chain([&OWN_TERMINAL]) {
-        pieces.push(clone_tree(device, 0)?);
+        pieces.push(clone_tree(Path::new(device), Path::new(device), 0)?);
     }
     Ok(pieces)
 }
@@ -164,53 +111,38 @@ fn other_host_directories() -> Vec<String> {
         .collect()
 }
 
-fn clone_tree(path: &str, attributes: u64) -> Result<Piece, StepError> {
+fn clone_tree(host: &Path, inside: &Path, attributes: u64) -> Result<Piece, StepError> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE;
-    let tree = open_tree(CWD, path, flags).at(&format!("take {path} into the root"))?;
+    let path = host.display();
+    let tree = open_tree(CWD, host, flags).at(&format!("take {path} into the root"))?;
     let attributes =
         MountAttributes { set: attributes | syscall::MOUNT_NO_SUID, ..MountAttributes::default() };
     syscall::change_mount(tree.as_fd(), &attributes, true)
         .at(&format!("make {path} safe to show"))?;
-    let is_directory = Path::new(path).is_dir();
-    Ok(Piece { tree, inside: path.trim_start_matches('/').to_owned(), is_directory })
+    let is_directory = host.is_dir();
+    let inside = inside.strip_prefix("/").unwrap_or(inside).to_owned();
+    Ok(Piece { tree, inside, is_directory })
 }
 
 fn attach(piece: &Piece) -> Result<(), StepError> {
     if piece.is_directory {
         make_directory(&piece.inside)?;
-    } else if !Path::new(&piece.inside).exists() {
+    } else if !piece.inside.exists() {
         // Never over what is there: with the fresh root off it may be the host's own.
         write_file(&piece.inside, b"")?;
     }
-    move_mount(&piece.tree, "", CWD, piece.inside.as_str(), MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
-        .at(&format!("attach /{}", piece.inside))
+    move_mount(&piece.tree, "", CWD, &piece.inside, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
+        .at(&format!("attach /{}", piece.inside.display()))
 }
 
-pub(crate) fn read_copies() -> Vec<(String, Vec<u8>)> {
-    COPIED
-        .iter()
-        .filter_map(|path| {
-            let contents = std::fs::read(path).ok()?;
-            Some((path.trim_start_matches('/').to_owned(), contents))
-        })
-        .collect()
+fn make_directory(path: &Path) -> Result<(), StepError> {
+    std::fs::create_dir_all(path).at(&format!("make /{}", path.display()))
 }
 
-pub(crate) fn read_links(names: &[&'static str]) -> Vec<(&'static str, std::path::PathBuf)> {
-    names
-        .iter()
-        .filter_map(|name| Some((*name, std::fs::read_link(Path::new("/").join(name)).ok()?)))
-        .collect()
-}
-
-fn make_directory(path: &str) -> Result<(), StepError> {
-    std::fs::create_dir_all(path).at(&format!("make /{path}"))
-}
-
-fn write_file(path: &str, contents: &[u8]) -> Result<(), StepError> {
-    std::fs::write(path, contents).at(&format!("write /{path}"))
+fn write_file(path: &Path, contents: &[u8]) -> Result<(), StepError> {
+    std::fs::write(path, contents).at(&format!("write /{}", path.display()))
 }
 
 /// Makes the stage the root of this namespace, and lets the old one go.

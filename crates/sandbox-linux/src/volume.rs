@@ -7,34 +7,43 @@ use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
-use crate::order::VolumeOwner;
+use crate::order::{Links, VolumeOwner};
 use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned, MountAttributes};
 
 /// A detached mount of a host path, to be moved into a sandbox.
 ///
-/// The path is opened once, without following any link on its last step, and the mount is made from
-/// what was opened: nothing can be swapped in between.
+/// The path is opened once, without following any link on its last step nor, where they are refused, on any other, and the
+/// mount is made from what was opened: nothing can be swapped in between.
 pub(crate) fn open(
     path: &str,
+    links: Links,
     writable: bool,
     owner: Option<VolumeOwner>,
 ) -> Result<OwnedFd, StepError> {
     let step = |what: &str| format!("{what} the volume {path}");
+    let resolve = match links {
+        Links::Followed => ResolveFlags::NO_MAGICLINKS,
+        Links::Refused => ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS,
+    };
     let place = rustix::fs::openat2(
         CWD,
         path,
         OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW,
         Mode::empty(),
-        ResolveFlags::NO_MAGICLINKS,
+        resolve,
     )
     .at(&step("open"))?;
-    let kind = rustix::fs::fstat(&place).at(&step("look at"))?.st_mode;
-    match FileType::from_raw_mode(kind) {
+    let found = rustix::fs::fstat(&place).at(&step("look at"))?;
+    match FileType::from_raw_mode(found.st_mode) {
         FileType::Directory | FileType::RegularFile => {}
         // A socket, device or link would be a door, not some files.
         _ => return Err(Errno::NOTDIR).at(&step("share")),
+    }
+    // Somebody put another directory there, whose files are not those of the owner who was asked for.
+    if owner.is_some_and(|owner| (owner.user, owner.group) != (found.st_uid, found.st_gid)) {
+        return Err(Errno::STALE).at(&step("find the owner of"));
     }
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -98,5 +107,33 @@ fn user_namespace_mapping(owner: VolumeOwner) -> Result<OwnedFd, StepError> {
             let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED);
             namespace.map(OwnedFd::from)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// What is said of a path that is refused before anything is mounted.
+    fn refusal(path: &std::path::Path, links: Links, owner: Option<VolumeOwner>) -> Errno {
+        open(path.to_str().unwrap(), links, false, owner).expect_err("it is refused").cause
+    }
+
+    #[test]
+    fn no_link_is_followed_on_a_path_that_was_resolved() {
+        let place = tempfile::tempdir().unwrap();
+        let place = place.path().canonicalize().unwrap();
+        std::fs::create_dir_all(place.join("real/sub")).unwrap();
+        symlink("real", place.join("link")).unwrap();
+        symlink("sub", place.join("real/last")).unwrap();
+        assert_eq!(refusal(&place.join("link/sub"), Links::Refused, None), Errno::LOOP);
+        // The last name is opened as what it is, and a link cannot be shared.
+        assert_eq!(refusal(&place.join("real/last"), Links::Refused, None), Errno::NOTDIR);
+        // Followed, it is there, and belongs to somebody else than is said.
+        let nobody = Some(VolumeOwner { user: u32::MAX - 1, group: 0, program: 1 });
+        assert_eq!(refusal(&place.join("link/sub"), Links::Followed, nobody), Errno::STALE);
+        assert_eq!(refusal(&place.join("real/last"), Links::Followed, None), Errno::NOTDIR);
+        assert_eq!(refusal(&place.join("real/sub"), Links::Refused, nobody), Errno::STALE);
     }
 }

@@ -120,15 +120,23 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
 
 /// What all sandboxes of this server have in common.
 fn set_up(config: &Config) -> SandboxBuilder {
-    let builder = Sandbox::builder()
+    let mut builder = Sandbox::builder()
         .warm(config.warm)
         .copies(config.warm_copies)
         .waits(wait_in_place)
+        // No request can name one, and none would get one.
+        .volumes_from([])
         .workspaces(workspace::of_server(config));
-    match &config.docker_host {
-        Some(host) => builder.docker_host(host),
-        None => builder,
+    if let Some(host) = &config.docker_host {
+        builder = builder.docker_host(host);
     }
+    if let Some(name) = &config.docker_runtime {
+        builder = builder.docker_runtime(name);
+    }
+    if let Some(runtime) = &config.oci_runtime {
+        builder = builder.oci_runtime(runtime.clone());
+    }
+    builder
 }
 
 /// Opens the database, making the data directory if it is not there: for this user alone, since what

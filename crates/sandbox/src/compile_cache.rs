@@ -85,6 +85,7 @@ pub(crate) fn replay(compiled: &Compiled, observer: &mut dyn Observer) -> StageO
         workspace: None,
         enforced: Vec::new(),
         violations: Vec::new(),
+        network: None,
         turned_away: Vec::new(),
         start: sandbox_core::Start::Cold,
         prepare_time: Duration::ZERO,

@@ -6,18 +6,20 @@ use std::time::Duration;
 use chrono::Utc;
 use sandbox_core::{
     Acceptance, Artefacts, Backend, BackendError, CancelToken, ExecutionId, InputFile, Observer,
-    Report, Request, SkippedFile, Stage, StageOutcome, StagePlan, Tree, WorkspaceReport,
+    Report, Request, SkippedFile, Stage, StageOutcome, StagePlan, Tree, Volume, WorkspaceReport,
     with_causes,
 };
 
 use crate::environment::{self, Installed};
 use crate::events::Events;
+use crate::image::{ImageRoot, Images};
 use crate::layers::{LayerError, Layers};
 use crate::plan::Surroundings;
 use crate::report::{self, Header, Interruption, StageResult};
 use crate::runtime::Layer;
 use crate::snippet::{self, Lines};
 use crate::store::{Compiled, Key, Store};
+use crate::volumes::VolumePlaces;
 use crate::workspace::Claim;
 use crate::{
     ExecuteError, Hooks, PackageError, Runtime, Runtimes, WorkspaceError, Workspaces,
@@ -33,6 +35,10 @@ pub(crate) struct Engine {
     pub(crate) store: Result<Store, String>,
     /// What outlives executions by name; the user's own unless set up otherwise.
     pub(crate) workspaces: Option<Workspaces>,
+    /// Where on the host volumes may lie.
+    pub(crate) volume_places: VolumePlaces,
+    /// Images that requests name.
+    pub(crate) images: Images,
     /// Whether compile stages are looked up there.
     pub(crate) remembers_compiled: bool,
 }
@@ -41,6 +47,10 @@ pub(crate) struct Engine {
 pub(crate) struct Job {
     request: Request,
     runtime: Runtime,
+    /// The image that it is carried out in, with its walls.
+    image: Option<Arc<ImageRoot>>,
+    /// Its volumes, by the paths that they lead to.
+    volumes: Vec<Volume>,
     acceptance: Acceptance,
     /// Why these walls and no others, if somebody chose for its author.
     pub(crate) isolation_reason: Option<String>,
@@ -66,11 +76,28 @@ impl Engine {
         for hook in &self.hooks {
             hook.on_request(&request)?;
         }
-        let runtime = self.runtimes.resolve(request.language())?;
+        let (runtime, image) = self.runtime_for(&request)?;
         plan::check(&runtime, &request)?;
+        let volumes = self.volume_places.resolve(request.volumes())?;
         let now = Acceptance { at: Utc::now(), waited: Duration::ZERO };
         let acceptance = request.acceptance().unwrap_or(now);
-        Ok(Job { request, runtime, acceptance, isolation_reason: None })
+        Ok(Job { request, runtime, image, volumes, acceptance, isolation_reason: None })
+    }
+
+    /// What carries out a request, and the image it is in.
+    pub(crate) fn runtime_for(
+        &self,
+        request: &Request,
+    ) -> Result<(Runtime, Option<Arc<ImageRoot>>), ExecuteError> {
+        match self.images.runtime(request, &self.runtimes)? {
+            Some((runtime, image)) => Ok((runtime, Some(image))),
+            None => Ok((self.runtimes.resolve(request.language())?, None)),
+        }
+    }
+
+    /// What builds the walls for a request.
+    fn backend_for<'a>(&'a self, job: &'a Job) -> &'a dyn Backend {
+        job.image.as_ref().map_or(&*self.backend, |image| image.backend())
     }
 
     /// Carries out what was accepted.
@@ -103,6 +130,7 @@ impl Engine {
             version: job.runtime.version().to_owned(),
             isolation: self.backend.isolation(),
             isolation_reason: job.isolation_reason.clone(),
+            image: job.runtime.image().map(|image| image.name.clone()),
             acceptance: job.acceptance,
             workspace,
         };
@@ -165,6 +193,7 @@ impl Engine {
         }
         let surroundings = self.surroundings(job, Stage::Run, installed, events, cancel)?;
         let mut plan = plan::run(&job.runtime, &job.request, artefacts, surroundings);
+        plan.volumes.clone_from(&job.volumes);
         let workspace = claim.map(Claim::plan).transpose();
         plan.workspace = workspace.map_err(|error| {
             Stop::Interrupted(Stage::Run, Interruption::Failed(with_causes(&error)))
@@ -212,7 +241,8 @@ impl Engine {
         }
         // Code of packages can run when an interpreter starts: no clock runs while one waits.
         let brings_code = installed.is_some();
-        let can_wait = self.backend.starts_runtimes_ahead() && job.runtime.is_started_ahead(stage);
+        let backend = self.backend_for(job);
+        let can_wait = backend.starts_runtimes_ahead() && job.runtime.is_started_ahead(stage);
         if can_wait && !brings_code {
             // Shown to what starts cold too: nobody is to see a difference.
             let layers = self.layers(job, stage, Layer::is_shown_to_warm, events, cancel)?;
@@ -236,7 +266,7 @@ impl Engine {
         }
         let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
         let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;
-        let layers = Layers { store: store.layers(), backend: self.backend.as_ref() };
+        let layers = Layers { store: store.layers(), backend: self.backend_for(job) };
         let mut progress = |message: &str| events.progress(message);
         layers.trees(&job.runtime, is_wanted, &mut progress, cancel).map_err(|error| match error {
             LayerError::Cancelled => Stop::Interrupted(stage, Interruption::Cancelled),
@@ -271,7 +301,7 @@ impl Engine {
         }
         let mut result =
             self.around_stage(job, plan, events, cancel, false, |plan, observer| {
-                let mut outcome = self.backend.run(plan, observer, cancel)?;
+                let mut outcome = self.backend_for(job).run(plan, observer, cancel)?;
                 // As the compiler said it, which is not how it is told where a template was used.
                 *to_keep = compile_cache::keep(&key, &mut outcome).map(|compiled| (key, compiled));
                 Ok(outcome)
@@ -292,7 +322,7 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<StageResult, Stop> {
         self.around_stage(job, plan, events, cancel, false, |plan, observer| {
-            self.backend.run(plan, observer, cancel)
+            self.backend_for(job).run(plan, observer, cancel)
         })
     }
 

@@ -1,6 +1,6 @@
 use std::io;
 
-use sandbox_core::{BackendError, InvalidRequest};
+use sandbox_core::{BackendError, InvalidRequest, InvalidVolume};
 
 use crate::{PackageError, RecipeError, Refusal, ResolveError, WorkspaceError};
 
@@ -41,9 +41,18 @@ pub enum ExecuteError {
     /// The packages cannot be had.
     #[error(transparent)]
     Packages(#[from] PackageError),
+    /// A volume may not be shared.
+    #[error(transparent)]
+    Volume(#[from] InvalidVolume),
     /// The workspace cannot be had.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
+    /// The image cannot be had.
+    #[error(transparent)]
+    Image(#[from] sandbox_images::ImageError),
+    /// No walls can be built around the image.
+    #[error("the walls around the image cannot be built")]
+    Walls(#[source] BackendError),
     /// A hook said no.
     #[error("refused: {}", .0.reason())]
     Refused(Refusal),

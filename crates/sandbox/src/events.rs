@@ -1,4 +1,6 @@
-use sandbox_core::{Event, EventKind, Observer, Report, Stage, StreamKind, UsageSample};
+use sandbox_core::{
+    Event, EventKind, NetworkEvent, Observer, Report, Stage, StreamKind, UsageSample,
+};
 
 /// Who hears the events of an execution.
 pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Event);
@@ -83,6 +85,10 @@ impl Observer for Events<'_> {
 
     fn usage(&mut self, sample: UsageSample) {
         self.tell(EventKind::Usage(sample));
+    }
+
+    fn network(&mut self, event: NetworkEvent) {
+        self.tell(EventKind::Network(event));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use sandbox_backends::docker::{DockerBackend, DockerOptions};
 use sandbox_backends::native::{NativeOptions, Spare};
-use sandbox_backends::oci::OciBackend;
+use sandbox_backends::oci::{OciBackend, OciOptions};
 use sandbox_core::{Backend, BackendError, Isolation, Protection, with_causes};
 
 use crate::sandbox::start_backend;
@@ -29,12 +29,17 @@ pub(crate) struct Choice<T> {
 /// A backend that can be used, and what it lacks here.
 pub(crate) type Usable<T> = (T, Vec<Protection>);
 
-/// Looks at every backend there is, and for the Docker Engine here if it is not at its usual place. Nothing of that stays
-/// on the host.
-pub fn isolations(docker_host: Option<&str>) -> Vec<IsolationStatus> {
-    let docker = DockerOptions { host: docker_host.map(str::to_owned), ..DockerOptions::default() };
+/// What builds containers, and how.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ContainerOptions {
+    pub(crate) docker: DockerOptions,
+    pub(crate) oci: OciOptions,
+}
+
+/// Looks at every backend there is. Nothing of that stays on the host.
+pub(crate) fn look_at_all(containers: &ContainerOptions) -> Vec<IsolationStatus> {
     let look = |isolation: &Isolation| {
-        let (unavailable, lacks) = match probe(*isolation, &docker) {
+        let (unavailable, lacks) = match probe(*isolation, containers) {
             Ok(lacks) => (None, lacks),
             Err(error) => (Some(with_causes(&error)), Vec::new()),
         };
@@ -97,10 +102,10 @@ fn reason(isolation: Isolation, passed_over: &[String]) -> String {
 pub(crate) fn start_preferred(
     order: &[Isolation],
     native: &NativeOptions,
-    docker: &DockerOptions,
+    containers: &ContainerOptions,
 ) -> Result<(Box<dyn Backend>, Option<String>), BackendError> {
     let mut errors = Vec::new();
-    let choice = choose(order, |isolation| match start_backend(isolation, native, docker) {
+    let choice = choose(order, |isolation| match start_backend(isolation, native, containers) {
         Ok(backend) => {
             let lacks = lacks(&*backend);
             Ok((backend, lacks))
@@ -128,16 +133,19 @@ pub(crate) fn lacks(backend: &dyn Backend) -> Vec<Protection> {
 }
 
 /// The same, or why it cannot be used.
-fn probe(isolation: Isolation, docker: &DockerOptions) -> Result<Vec<Protection>, BackendError> {
+fn probe(
+    isolation: Isolation,
+    containers: &ContainerOptions,
+) -> Result<Vec<Protection>, BackendError> {
     match isolation {
-        Isolation::Docker => DockerBackend::probe(docker).map(|()| Vec::new()),
-        Isolation::Runc => OciBackend::probe_runc().map(|()| Vec::new()),
+        Isolation::Docker => DockerBackend::probe(&containers.docker).map(|()| Vec::new()),
+        Isolation::Runc => OciBackend::probe_runc(&containers.oci).map(|()| Vec::new()),
         Isolation::Gvisor => OciBackend::probe_gvisor().map(|()| Vec::new()),
         // Whether the kernel lets somebody build walls is known when they stand.
         other => {
             let little =
                 NativeOptions { spare: Spare::Once(0), most_warm: 0, ..NativeOptions::default() };
-            start_backend(other, &little, docker).map(|backend| lacks(&*backend))
+            start_backend(other, &little, containers).map(|backend| lacks(&*backend))
         }
     }
 }

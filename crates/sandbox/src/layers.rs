@@ -152,8 +152,8 @@ fn explain(outcome: &StageOutcome) -> String {
     reason
 }
 
-/// Nobody listens to what a layer's makers print, unless they fail.
-struct Unheard;
+/// Nobody listens to what our own stages print, unless they fail.
+pub(crate) struct Unheard;
 
 impl Observer for Unheard {
     fn output(&mut self, _: StreamKind, _: &[u8]) {}

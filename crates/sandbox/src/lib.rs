@@ -31,6 +31,7 @@ mod hooks;
 mod layers;
 
 mod environment;
+mod image;
 mod runtime;
 pub mod template;
 mod workspace;
@@ -41,6 +42,7 @@ mod events;
 mod plan;
 mod report;
 mod snippet;
+mod volumes;
 
 pub mod attack;
 pub mod store;
@@ -56,15 +58,16 @@ pub use environment::{
 pub use error::{ExecuteError, StartError};
 pub use execution::Execution;
 pub use hooks::{Hooks, Refusal};
-pub use isolation::{IsolationStatus, isolations, preferred};
+pub use isolation::{IsolationStatus, preferred};
 pub use runtime::{
     Hello, Installer, RecipeError, ResolveError, Runtime, RuntimeStatus, Runtimes,
-    toolchains_directory,
+    TOOLCHAINS_IN_IMAGES, toolchains_directory,
 };
 pub use sandbox::{Requirements, Sandbox, SandboxBuilder};
 pub use workspace::{TarError, Workspace, WorkspaceError, Workspaces};
 
 /// The whole vocabulary of requests, limits, reports and backends.
 pub use sandbox_backends::native::{Copies, sandboxes_have_own_ids};
+pub use sandbox_backends::oci::OciRuntime;
 pub use sandbox_backends::{close_others_on_exec, seccomp_for_docker, seccomp_for_oci};
 pub use sandbox_core::*;

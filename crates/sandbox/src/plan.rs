@@ -1,6 +1,7 @@
 //! From a runtime and a request to the stages that carry it out. Nothing here touches the host.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -108,6 +109,7 @@ pub(crate) fn compile(
         stdin: Stdin::Empty,
         limits,
         network: NetworkPolicy::None,
+        allow: None,
         gate: None,
         volumes: Vec::new(),
         workspace: None,
@@ -146,7 +148,9 @@ pub(crate) fn run(
     command.extend_from_slice(request.args());
     let mut env = environment(runtime, &recipe.run.environment, &values);
     env.extend(surroundings.variables);
-    let warm = recipe.run.warm.as_ref().filter(|_| surroundings.is_started_ahead);
+    // One that waits has its walls already.
+    let may_wait = surroundings.is_started_ahead && request.network() != NetworkPolicy::Allowlist;
+    let warm = recipe.run.warm.as_ref().filter(|_| may_wait);
     let name = runtime.name().to_owned();
     let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
     env.extend(request.env().clone());
@@ -159,9 +163,10 @@ pub(crate) fn run(
         directory: request.workdir().map_or_else(String::new, ToString::to_string),
         stdin: take_stdin(request),
         network: request.network(),
+        allow: request.allow().cloned(),
         gate: None,
-        volumes: request.volumes().to_vec(),
-        // The engine has it, and puts it in.
+        // The engine has these, and puts them in.
+        volumes: Vec::new(),
         workspace: None,
         warm,
         trees: surroundings.trees,
@@ -199,7 +204,7 @@ fn warm(
     Arc::new(WarmPlan { name, command, env, files: files.collect(), forks: warm.forks })
 }
 
-/// What makes a layer of a toolchain: nothing of any request is in it.
+/// What makes a layer of a toolchain.
 pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
     let limits = layer.limits.fill(&Limits::compile());
     let values = Values {
@@ -210,25 +215,49 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
         memory_mb: megabytes(limits.memory()),
     };
     let globs = format!("{LAYER_DIRECTORY}/**").parse().expect("this pattern is well formed");
+    let env = environment(runtime, &Variables::new(), &values);
+    StagePlan {
+        trees: runtime.trees().to_vec(),
+        collect: CollectRule { globs: vec![globs], total: LARGEST_LAYER, count: MOST_LAYER_FILES },
+        ..of_ours(layer.command.expand(&values), env, limits)
+    }
+}
+
+/// A stage that we need ourselves. Nothing of any request is in it.
+fn of_ours(command: Vec<String>, env: BTreeMap<String, String>, limits: Limits) -> StagePlan {
     StagePlan {
         stage: Stage::Compile,
-        command: layer.command.expand(&values),
-        env: environment(runtime, &Variables::new(), &values),
+        command,
+        env,
         files: Vec::new(),
         artefacts: Arc::default(),
         directory: String::new(),
         stdin: Stdin::Empty,
+        limits,
         network: NetworkPolicy::None,
+        allow: None,
         gate: None,
         volumes: Vec::new(),
         workspace: None,
         warm: None,
-        trees: runtime.trees().to_vec(),
-        collect: CollectRule { globs: vec![globs], total: LARGEST_LAYER, count: MOST_LAYER_FILES },
-        limits,
+        trees: Vec::new(),
+        collect: CollectRule::nothing(),
         allow_missing: BTreeSet::new(),
         usage_interval: None,
     }
+}
+
+/// What asks a program of an image a question.
+pub(crate) fn question(
+    program: &Path,
+    args: &[String],
+    variables: &BTreeMap<String, String>,
+) -> StagePlan {
+    let base = BASE_ENVIRONMENT.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    let variables = variables.iter().map(|(name, value)| (name.clone(), value.clone()));
+    let program = program.to_string_lossy().into_owned();
+    let command = std::iter::once(program).chain(args.iter().cloned()).collect();
+    of_ours(command, base.chain(variables).collect(), Limits::compile())
 }
 
 /// A step of fetching and installing packages.
@@ -242,7 +271,7 @@ pub(crate) struct PackageStep<'a> {
     pub(crate) collect: &'a [&'a str],
 }
 
-/// What carries out such a step: like a layer, it has nothing of any program in it.
+/// What carries out such a step.
 pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
     let limits = package_limits();
     let values = Values {
@@ -260,23 +289,11 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
     let mut env = environment(runtime, &Variables::new(), &values);
     env.extend(step.variables);
     StagePlan {
-        stage: Stage::Compile,
-        command: step.command,
-        env,
         files: step.files,
-        artefacts: Arc::default(),
-        directory: String::new(),
-        stdin: Stdin::Empty,
-        network: NetworkPolicy::None,
         gate: step.gate,
-        volumes: Vec::new(),
-        workspace: None,
-        warm: None,
         trees,
         collect,
-        limits,
-        allow_missing: BTreeSet::new(),
-        usage_interval: None,
+        ..of_ours(step.command, env, limits)
     }
 }
 
@@ -392,6 +409,9 @@ fn environment(
     let base =
         BASE_ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let mut variables: BTreeMap<String, String> = base.collect();
+    if let Some(image) = runtime.image() {
+        variables.extend(image.variables.clone());
+    }
     if !runtime.is_system() {
         // Its other programs are found by name, as those of the system are.
         let path = format!("{}/bin:{SYSTEM_PATH}", runtime.root().display());
@@ -547,7 +567,7 @@ expected = ""
         let plan = run(&unprobed("c"), &request, Arc::default(), Surroundings::default());
         assert!(matches!(&plan.stdin, Stdin::Bytes(bytes) if bytes == b"in"));
         assert_eq!(plan.network, NetworkPolicy::Localhost);
-        assert_eq!((plan.volumes.len(), plan.env["A"].as_str()), (1, "b"));
+        assert_eq!(plan.env["A"].as_str(), "b");
         assert_eq!(plan.limits, Limits::run());
         assert!(plan.allow_missing.contains(&Protection::Landlock));
         assert_eq!(plan.collect.total, Limits::run().output());

@@ -19,6 +19,7 @@ pub(crate) struct Header {
     pub(crate) version: String,
     pub(crate) isolation: Isolation,
     pub(crate) isolation_reason: Option<String>,
+    pub(crate) image: Option<String>,
     pub(crate) acceptance: Acceptance,
     pub(crate) workspace: Option<WorkspaceReport>,
 }
@@ -89,6 +90,7 @@ pub(crate) fn assemble(
         version: header.version,
         isolation: header.isolation,
         isolation_reason: header.isolation_reason,
+        image: header.image,
         stdout,
         stderr,
         output,
@@ -108,6 +110,7 @@ pub(crate) fn assemble(
             .map_or_else(Vec::new, |run| run.outcome.files.iter().map(OutputFile::from).collect()),
         skipped_files: run.map_or_else(Vec::new, |run| run.outcome.skipped.clone()),
         workspace: header.workspace,
+        network: run.and_then(|run| run.outcome.network.clone()),
         enforced,
         missing,
         violations: violations(results),
@@ -282,6 +285,7 @@ mod tests {
             version: "1.2.3".into(),
             isolation: Isolation::Native,
             isolation_reason: None,
+            image: None,
             acceptance: Acceptance { at: chrono::Utc::now(), waited: Duration::ZERO },
             workspace: None,
         }

@@ -3,9 +3,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox_backends::docker::{DockerBackend, DockerOptions};
+use sandbox_backends::docker::DockerBackend;
 use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, Spare};
-use sandbox_backends::oci::OciBackend;
+use sandbox_backends::oci::{OciBackend, OciRuntime};
 use sandbox_core::{
     Backend, BackendError, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolFigures,
     Protection, Report, Request, with_causes,
@@ -14,8 +14,12 @@ use sandbox_core::{
 use crate::engine::{Engine, Job};
 use crate::environment;
 use crate::events::{Events, Listener};
-use crate::isolation::{choose, lacks, start_preferred};
+use crate::image::{Images, Walls};
+use crate::isolation::{
+    ContainerOptions, IsolationStatus, choose, lacks, look_at_all, start_preferred,
+};
 use crate::store::Store;
+use crate::volumes::VolumePlaces;
 use crate::waiting::Waiting;
 use crate::{
     Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
@@ -49,12 +53,14 @@ pub struct SandboxBuilder {
     native: NativeOptions,
     backend: Option<Box<dyn Backend>>,
     isolation: Option<Isolation>,
-    docker: DockerOptions,
+    containers: ContainerOptions,
     order: Vec<Isolation>,
     runtimes_directory: Option<PathBuf>,
     runtimes: Option<Arc<Runtimes>>,
     store_directory: Option<PathBuf>,
     workspaces: Option<Workspaces>,
+    volume_places: VolumePlaces,
+    images: Option<sandbox_images::Store>,
     remembers_compiled: bool,
     hooks: Vec<Box<dyn Hooks>>,
 }
@@ -71,12 +77,14 @@ impl Sandbox {
             native: NativeOptions::default(),
             backend: None,
             isolation: None,
-            docker: DockerOptions::default(),
+            containers: ContainerOptions::default(),
             order: Vec::new(),
             runtimes_directory: None,
             runtimes: None,
             store_directory: None,
             workspaces: None,
+            volume_places: VolumePlaces::default(),
+            images: None,
             remembers_compiled: true,
             hooks: Vec::new(),
         }
@@ -143,8 +151,9 @@ impl Sandbox {
     /// What a request takes, or why it would not be taken. Nothing is done for it, and hooks are not
     /// asked: for callers that let requests wait.
     pub fn requirements(&self, request: &Request) -> Result<Requirements, ExecuteError> {
-        let runtime = self.engine.runtimes.resolve(request.language())?;
+        let (runtime, _) = self.engine.runtime_for(request)?;
         plan::check(&runtime, request)?;
+        self.engine.volume_places.resolve(request.volumes())?;
         environment::locked(request, &runtime)?;
         Ok(Requirements {
             language: runtime.name().to_owned(),
@@ -217,7 +226,8 @@ impl SandboxBuilder {
     /// How many prepared sandboxes to keep ready.
     pub fn spare_slots(mut self, slots: usize) -> Self {
         self.native.spare = Spare::Keep(slots);
-        self.docker.spare = slots;
+        self.containers.docker.spare = slots;
+        self.containers.oci.spare = slots;
         self
     }
 
@@ -225,7 +235,8 @@ impl SandboxBuilder {
     /// program and end.
     pub fn for_one_execution(mut self) -> Self {
         self.native.spare = Spare::Once(1);
-        self.docker.spare = 0;
+        self.containers.docker.spare = 0;
+        self.containers.oci.spare = 0;
         self.native.most_warm = 0;
         self
     }
@@ -287,6 +298,19 @@ impl SandboxBuilder {
         self
     }
 
+    /// Takes only volumes whose host path lies at or below one of these, once the links on it are resolved; of none if the
+    /// list is empty. Without this they may lie anywhere, for callers whose requests are their own.
+    pub fn volumes_from(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.volume_places = VolumePlaces::only(places);
+        self
+    }
+
+    /// Looks for images here instead of in the user's data directory.
+    pub fn images(mut self, images: sandbox_images::Store) -> Self {
+        self.images = Some(images);
+        self
+    }
+
     /// Compiles every program anew, also one that was compiled before.
     pub fn without_compile_cache(mut self) -> Self {
         self.remembers_compiled = false;
@@ -301,8 +325,26 @@ impl SandboxBuilder {
 
     /// Where the Docker Engine listens (`unix:///PATH`), if it is not at its usual place.
     pub fn docker_host(mut self, host: impl Into<String>) -> Self {
-        self.docker.host = Some(host.into());
+        self.containers.docker.host = Some(host.into());
         self
+    }
+
+    /// Which of the Engine's runtimes builds the containers of `Isolation::Docker`, by its name there, if it is not to be the one
+    /// that the Engine prefers.
+    pub fn docker_runtime(mut self, name: impl Into<String>) -> Self {
+        self.containers.docker.runtime = Some(name.into());
+        self
+    }
+
+    /// Which runtime builds the containers of `Isolation::Runc`, if it is not to be the first that is there.
+    pub fn oci_runtime(mut self, runtime: OciRuntime) -> Self {
+        self.containers.oci.runtime = Some(runtime);
+        self
+    }
+
+    /// Looks at every isolation there is, with these settings. Nothing of that stays on the host.
+    pub fn isolations(&self) -> Vec<IsolationStatus> {
+        look_at_all(&self.containers)
     }
 
     /// Has the walls built by the first of these that is at full function on this host, or else by the first that can be
@@ -325,27 +367,35 @@ impl SandboxBuilder {
             None => Arc::new(Runtimes::load(self.runtimes_directory.as_deref())?),
         };
         let walls_stand = self.native.without.is_empty();
+        let walls_are_ours = self.backend.is_none();
         let (backend, reason) = match (self.backend, self.isolation) {
             (Some(backend), _) => (backend, None),
             (None, None) if !self.order.is_empty() => {
-                start_preferred(&self.order, &self.native, &self.docker)?
+                start_preferred(&self.order, &self.native, &self.containers)?
             }
             (None, isolation) => {
                 let isolation = isolation.unwrap_or(Isolation::Native);
-                (start_backend(isolation, &self.native, &self.docker)?, None)
+                (start_backend(isolation, &self.native, &self.containers)?, None)
             }
         };
         let store = match &self.store_directory {
             Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),
             None => Store::open(),
         };
+        let walls = walls_are_ours.then(|| Walls {
+            isolation: backend.isolation(),
+            native: self.native,
+            containers: self.containers,
+        });
         let engine = Engine {
             backend,
             runtimes,
+            images: Images::new(walls, self.images),
             hooks: self.hooks,
             // What needs it will say so; an interpreter does not.
             store: store.map_err(|error| with_causes(&error)),
             workspaces: self.workspaces,
+            volume_places: self.volume_places,
             // What was made with a wall missing is for nobody else.
             remembers_compiled: self.remembers_compiled && walls_stand,
         };
@@ -356,14 +406,15 @@ impl SandboxBuilder {
 pub(crate) fn start_backend(
     isolation: Isolation,
     native: &NativeOptions,
-    docker: &DockerOptions,
+    containers: &ContainerOptions,
 ) -> Result<Box<dyn Backend>, BackendError> {
-    let (waits, spare) = (native.waits, docker.spare);
+    let waits = native.waits;
+    let ContainerOptions { docker, oci } = containers;
     Ok(match isolation {
         Isolation::Native => Box::new(NativeBackend::start(native)?),
         Isolation::Docker => Box::new(Waiting { backend: DockerBackend::start(docker)?, waits }),
-        Isolation::Runc => Box::new(Waiting { backend: OciBackend::runc(spare)?, waits }),
-        Isolation::Gvisor => Box::new(Waiting { backend: OciBackend::gvisor(spare)?, waits }),
+        Isolation::Runc => Box::new(Waiting { backend: OciBackend::runc(oci)?, waits }),
+        Isolation::Gvisor => Box::new(Waiting { backend: OciBackend::gvisor(oci)?, waits }),
         other => {
             return Err(BackendError::Refused(format!("{other} is not a part of this build")));
         }

@@ -11,6 +11,8 @@ use sandbox_core::{
 };
 
 use crate::engine::Engine;
+use crate::image::Images;
+use crate::volumes::VolumePlaces;
 use crate::{Hooks, Runtimes};
 
 type Act = Box<
@@ -66,6 +68,8 @@ impl Scripted {
             hooks,
             store: Err("there is no store in this test".to_owned()),
             workspaces: None,
+            volume_places: VolumePlaces::default(),
+            images: Images::new(None, None),
             remembers_compiled: false,
         }
     }
@@ -129,6 +133,7 @@ pub(crate) fn outcome(ending: Ending) -> StageOutcome {
         workspace: None,
         enforced: Vec::new(),
         violations: Vec::new(),
+        network: None,
         turned_away: Vec::new(),
         start: sandbox_core::Start::Cold,
         prepare_time: Duration::ZERO,

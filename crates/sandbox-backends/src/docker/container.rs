@@ -1,5 +1,6 @@
 //! One container of the Engine's, from its creation to its removal.
 
+use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,8 +9,10 @@ use bollard::query_parameters::{
     AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, RemoveContainerOptionsBuilder,
     StartContainerOptions,
 };
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
 use sandbox_core::{BackendError, NetworkPolicy};
-use sandbox_linux::cgroup::Cgroup;
+use sandbox_linux::cgroup::{Cgroup, Entry, processes_in};
 use sandbox_linux::empty_network;
 use sandbox_linux::guest::frame::to_supervisor;
 use sandbox_linux::restrict::restrict;
@@ -17,7 +20,7 @@ use sandbox_linux::restrict::restrict;
 use super::description::Description;
 use super::engine::Engine;
 use super::{Docker, failed};
-use crate::guest::{Channel, Container, Heard, Purpose, is_populated};
+use crate::guest::{Channel, Container, Heard, Kernel, Purpose, is_populated};
 use crate::oci::ids::Range;
 
 /// A container that has not begun by then never will.
@@ -26,17 +29,18 @@ const START_TIME: Duration = Duration::from_mins(1);
 const END_TIME: Duration = Duration::from_secs(30);
 /// What our cgroup is called. A program can see the name.
 const OURS: &str = "program";
-/// The agent is counted too.
-const OWN_PROCESSES: u64 = 1;
 
 /// A container in which an agent waits for its order.
 pub(super) struct DockerContainer {
     docker: Arc<Docker>,
     id: String,
+    /// Its first process on the host.
     agent: u32,
     /// Holds the one below it, whose name tells nothing.
     around: Option<Box<dyn Cgroup>>,
     cgroup: Option<Box<dyn Cgroup>>,
+    /// Memory that its kernel has taken in our cgroup.
+    own_memory: u64,
     channel: Option<Channel>,
     _ids: Range,
 }
@@ -46,14 +50,18 @@ impl DockerContainer {
     pub(super) fn start(docker: &Arc<Docker>, purpose: &Purpose) -> Result<Self, BackendError> {
         let ids = docker.state.ids.take();
         let ids = ids.ok_or_else(|| failed("start a container", "there are too many of them"))?;
-        let lists = docker.state.lists_with(ids.first);
+        let kernel = docker.runtime.kernel;
+        // Where the agent is another user than the program, both are the container's own business.
+        let user = kernel.inside().user.unwrap_or(ids.first);
+        let lists = docker.state.lists_with(ids.first, user);
         let description = Description {
             image: &docker.image.name,
             purpose,
             agent: &docker.state.agent(),
             lists: &lists.map_err(|error| failed("list the users of a container", error))?,
             shown: &docker.image.shown,
-            user: ids.first,
+            user,
+            runtime: &docker.runtime,
             owner: &docker.state.owner(),
             filter: &docker.filter,
         };
@@ -71,6 +79,7 @@ impl DockerContainer {
             agent: 0,
             around: None,
             cgroup: None,
+            own_memory: 0,
             channel: None,
             _ids: ids,
         };
@@ -113,31 +122,78 @@ impl DockerContainer {
             let silenced = empty_network::silence(self.agent);
             silenced.map_err(|error| failed("take the network down", error))?;
         }
-        let restricted = restrict(self.agent);
-        restricted.map_err(|error| failed("restrict what the container shows", error))?;
+        if self.docker.runtime.kernel == Kernel::Host {
+            let restricted = restrict(self.agent);
+            restricted.map_err(|error| failed("restrict what the container shows", error))?;
+        }
         self.admit(purpose)?;
         self.channel = Some(channel);
         Ok(())
     }
 
-    /// Puts the agent, which is the only process there, where we limit and count. The Engine removes its own cgroup as
-    /// soon as a container ends, before we could read why it did.
+    /// Puts the container where we limit and count. The Engine removes its own cgroup as soon as a container ends, before we
+    /// could read why it did.
     fn admit(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
         let around = self.docker.hierarchy.create();
         let around = around.map_err(|error| failed("make a cgroup", error))?;
         let made = around.make_child(OURS);
         self.around = Some(around);
         let cgroup = self.cgroup.insert(made.map_err(|error| failed("make a cgroup", error))?);
-        let limited = cgroup.set_limits(&purpose.cgroup_limits(OWN_PROCESSES));
-        limited.map_err(|error| failed("set the limits of the container", error))?;
         let entry = cgroup.entry().map_err(|error| failed("open the cgroup", error))?;
-        let admitted = entry.admit(self.agent);
-        admitted.map_err(|error| failed("put the container into its cgroup", error))
+        let kernel = self.docker.runtime.kernel;
+        let admitted = match kernel {
+            // The agent is the only process there.
+            Kernel::Host => entry.admit(self.agent).map_err(io::Error::from),
+            Kernel::Gvisor => admit_all(&entry, &self.id, self.agent),
+        };
+        admitted.map_err(|error| failed("put the container into its cgroup", error))?;
+        let mut limits = kernel.limits(purpose);
+        if kernel == Kernel::Gvisor {
+            let usage = cgroup.usage();
+            let usage = usage.map_err(|error| failed("read what the container used", error))?;
+            self.own_memory = usage.memory_current;
+            limits = limits.with_more_memory(self.own_memory);
+        }
+        let limited = cgroup.set_limits(&limits);
+        limited.map_err(|error| failed("set the limits of the container", error))
     }
 
     /// Whether its agent still waits.
     pub(super) fn is_waiting(&mut self) -> bool {
         self.channel.as_mut().is_some_and(Channel::is_quiet) && is_populated(self)
+    }
+}
+
+/// Moves every process of a container of gVisor's, which the Engine has put into a cgroup that is named after it. What they start
+/// is where they are: when the first is moved and nobody is left, nobody comes any more.
+fn admit_all(entry: &Entry, id: &str, first: u32) -> io::Result<()> {
+    let deadline = Instant::now() + START_TIME;
+    let mut left = processes_in(id)?;
+    if !left.contains(&first) {
+        return Err(io::Error::other("its runtime keeps it in no cgroup of its own"));
+    }
+    while !left.is_empty() {
+        if Instant::now() >= deadline {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        for process in left {
+            match entry.admit(process) {
+                // It has ended meanwhile, or is about to.
+                Ok(()) | Err(Errno::SRCH) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        left = processes_in(id)?;
+    }
+    Ok(())
+}
+
+/// Ends what gVisor's runtime leaves of a container that it could not start, and that nobody else ends.
+fn kill_all(id: &str) {
+    let processes = processes_in(id).unwrap_or_default().into_iter();
+    for process in processes.filter_map(|process| Pid::from_raw(process.try_into().ok()?)) {
+        // One that has ended meanwhile is what was wanted.
+        let _ = kill_process(process, Signal::KILL);
     }
 }
 
@@ -178,11 +234,15 @@ impl Container for DockerContainer {
     }
 
     fn agent(&self) -> Option<u32> {
-        Some(self.agent)
+        (self.docker.runtime.kernel == Kernel::Host).then_some(self.agent)
     }
 
     fn own_processes(&self) -> Option<u64> {
-        Some(OWN_PROCESSES)
+        self.docker.runtime.kernel.own_processes()
+    }
+
+    fn own_memory(&self) -> u64 {
+        self.own_memory
     }
 }
 
@@ -190,6 +250,9 @@ impl Drop for DockerContainer {
     /// Nothing of it is left, whatever it was at.
     fn drop(&mut self) {
         drop(self.channel.take());
+        if self.cgroup.is_none() && self.docker.runtime.kernel == Kernel::Gvisor {
+            kill_all(&self.id);
+        }
         for cgroup in [self.cgroup.take(), self.around.take()].into_iter().flatten() {
             let _ = cgroup.kill();
             let _ = cgroup.dissolve();

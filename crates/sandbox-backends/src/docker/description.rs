@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigCgroupnsModeEnum, HostConfigLogConfig, Mount,
-    MountBindOptions, MountBindOptionsPropagationEnum, MountType,
+    MountBindOptions, MountBindOptionsPropagationEnum, MountType, ResourcesUlimits,
 };
 
+use super::runtime::Runtime;
 use crate::guest::{MADE_INODES, Purpose};
 
 /// Where the agent is inside.
@@ -19,7 +20,7 @@ pub(super) const OWNER_LABEL: &str = "run.sandbox.owner";
 
 /// The Engine's limits stand around ours, which are exact. The runtime that starts a container does so inside them, and
 /// needs some memory and threads.
-const SPARE_MEMORY: u64 = 64 << 20;
+const SPARE_MEMORY: i64 = 64 << 20;
 const SPARE_PROCESSES: i64 = 64;
 
 /// What the runtime itself looks at in there stays to be seen when the rest of it is hidden.
@@ -36,6 +37,7 @@ pub(super) struct Description<'a> {
     pub(super) shown: &'a [PathBuf],
     /// The program's user and group.
     pub(super) user: u32,
+    pub(super) runtime: &'a Runtime,
     pub(super) owner: &'a str,
     /// The system-call filter that stands around the agent's own.
     pub(super) filter: &'a str,
@@ -44,10 +46,11 @@ pub(super) struct Description<'a> {
 impl Description<'_> {
     pub(super) fn write(&self) -> ContainerCreateBody {
         let text = |text: &str| Some(text.to_owned());
+        let agent = if self.runtime.kernel.agent_is_root() { 0 } else { self.user };
         ContainerCreateBody {
             image: text(self.image),
             hostname: text("sandbox"),
-            user: Some(format!("{0}:{0}", self.user)),
+            user: Some(format!("{agent}:{agent}")),
             entrypoint: Some(vec![AGENT_INSIDE.to_owned()]),
             // What an image says is replaced, as its entry point is.
             cmd: Some(Vec::new()),
@@ -68,20 +71,31 @@ impl Description<'_> {
 
     fn host_config(&self) -> HostConfig {
         let purpose = self.purpose;
-        let memory = i64::try_from(purpose.memory_bytes + SPARE_MEMORY).unwrap_or(i64::MAX);
+        let Runtime { name, kernel } = self.runtime;
+        let limits = kernel.limits(purpose);
+        let number = |number: Option<u64>| number.and_then(|number| i64::try_from(number).ok());
+        let memory = number(limits.memory_bytes).map(|bytes| bytes.saturating_add(SPARE_MEMORY));
+        let none = |name: &&str| ResourcesUlimits {
+            name: Some((*name).to_owned()),
+            soft: Some(0),
+            hard: Some(0),
+        };
         let list = |items: &[&str]| Some(items.iter().map(|&item| item.to_owned()).collect());
         let filter = format!("seccomp={}", self.filter);
         HostConfig {
             network_mode: Some("none".to_owned()),
-            memory: Some(memory),
+            memory,
             // The same: no swap besides.
-            memory_swap: Some(memory),
+            memory_swap: memory,
             nano_cpus: Some(i64::from(purpose.cpu_millis) * 1_000_000),
-            pids_limit: Some(i64::from(purpose.pids) + SPARE_PROCESSES),
+            pids_limit: number(limits.pids).map(|pids| pids.saturating_add(SPARE_PROCESSES)),
+            runtime: name.clone(),
+            ulimits: Some(kernel.early_rlimits().iter().map(none).collect()),
             readonly_rootfs: Some(true),
             tmpfs: Some(self.file_systems()),
             mounts: Some(self.mounts()),
             cap_drop: list(&["ALL"]),
+            cap_add: list(kernel.rights_of_agent()),
             security_opt: Some(vec!["no-new-privileges".to_owned(), filter]),
             masked_paths: list(MASKED),
             readonly_paths: list(&[]),

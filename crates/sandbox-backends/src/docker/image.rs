@@ -1,4 +1,4 @@
-//! The image of containers whose programs use the host's own toolchains: what every root holds, and places for the rest.
+//! The image that the Engine has of a root: what it holds that is not mounted, and places for the rest.
 
 use std::fs;
 use std::io;
@@ -9,10 +9,11 @@ use bollard::errors::Error;
 use bollard::query_parameters::CreateImageOptionsBuilder;
 use futures_util::TryStreamExt as _;
 use sandbox_core::BackendError;
-use sandbox_linux::skeleton;
+use sandbox_linux::skeleton::Skeleton;
 
 use super::engine::Engine;
 use crate::failed;
+use crate::guest::Root;
 
 const NAME: &str = "sandbox-run/base";
 
@@ -25,9 +26,14 @@ pub(super) struct BaseImage {
 
 impl BaseImage {
     /// Has the Engine take it in, unless it has it already. The directory is for building it.
-    pub(super) fn import(engine: &Engine, directory: &Path) -> Result<Self, BackendError> {
-        let built = build(directory).map_err(|error| failed("build an image", error));
-        let (archive, shown) = built?;
+    pub(super) fn import(
+        engine: &Engine,
+        directory: &Path,
+        root: &Root,
+    ) -> Result<Self, BackendError> {
+        let built = build(directory, &root.skeleton);
+        let archive = built.map_err(|error| failed("build an image", error))?;
+        let shown = root.shown.clone();
         let tag = format!("{:016x}", fingerprint(&archive));
         let name = format!("{NAME}:{tag}");
         let docker = engine.docker.clone();
@@ -48,15 +54,14 @@ impl BaseImage {
     }
 }
 
-/// The archive, which is always the same on the same host.
-fn build(directory: &Path) -> io::Result<(Vec<u8>, Vec<PathBuf>)> {
+/// The archive, which is always the same for the same root.
+fn build(directory: &Path, skeleton: &Skeleton) -> io::Result<Vec<u8>> {
     let root = directory.join("image");
     fs::create_dir(&root)?;
-    let shown = skeleton::build(&root);
-    let archive = shown.and_then(|shown| {
+    let archive = skeleton.write(&root).and_then(|()| {
         let mut archive = tar::Builder::new(Vec::new());
         append(&mut archive, &root, Path::new(""))?;
-        Ok((archive.into_inner()?, shown))
+        archive.into_inner()
     });
     fs::remove_dir_all(&root)?;
     archive

@@ -1,16 +1,18 @@
 //! Containers of a Docker Engine that runs on this host.
 //!
 //! The Engine starts a container in which our agent is process 1 and waits for its order; we attach to it. Its root is an
-//! image with nothing but places in it, onto which the host's own toolchains are mounted, as the native backend shows
-//! them. The Engine's limits stand around a cgroup of ours, which is exact, and in which we count.
+//! image with nothing but places in it, onto which the host's own toolchains are mounted, or an image's directories, as
+//! the native backend shows them. The Engine's limits stand around a cgroup of ours, which is exact, and in which we count.
 
 mod container;
 mod description;
 mod engine;
 mod image;
+mod runtime;
 mod state;
 mod sweep;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sandbox_core::{
@@ -22,11 +24,12 @@ use sandbox_linux::seccomp::{ContainerFilter, Profile};
 
 use crate::failed;
 use crate::guest::{
-    ContainerPool, Containers, InContainer, Orders, Purpose, Workshop, look_at_host, walls,
+    ContainerPool, Containers, Kernel, Orders, Purpose, Root, Workshop, lacks, look_at_host, walls,
 };
 use container::DockerContainer;
 use engine::Engine;
 use image::BaseImage;
+use runtime::Runtime;
 use state::State;
 
 /// How the Docker backend is set up.
@@ -36,11 +39,15 @@ pub struct DockerOptions {
     pub spare: usize,
     /// Where it listens: `unix:///PATH`. Its usual place if nothing is said.
     pub host: Option<String>,
+    /// Where the image was unpacked whose programs are used; the host's own if nothing is said.
+    pub image: Option<PathBuf>,
+    /// Which of its runtimes builds containers, by the name that it has there. The one that it prefers if nothing is said.
+    pub runtime: Option<String>,
 }
 
 impl Default for DockerOptions {
     fn default() -> Self {
-        Self { spare: 2, host: None }
+        Self { spare: 2, host: None, image: None, runtime: None }
     }
 }
 
@@ -56,6 +63,7 @@ struct Docker {
     image: BaseImage,
     state: State,
     filter: String,
+    runtime: Runtime,
 }
 
 impl Workshop for Arc<Docker> {
@@ -77,28 +85,33 @@ impl DockerBackend {
     }
 
     /// What containers need of the host, or what it lacks. The reason is for people.
-    fn look_at_host(options: &DockerOptions) -> Result<(Hierarchy, Engine), BackendError> {
+    fn look_at_host(options: &DockerOptions) -> Result<(Hierarchy, Engine, Runtime), BackendError> {
         let hierarchy = look_at_host("docker")?;
         let engine = Engine::connect(options.host.as_deref().unwrap_or(engine::USUAL_HOST))?;
-        Ok((hierarchy, engine))
+        let runtime = Runtime::choose(&engine, options.runtime.as_deref())?;
+        Ok((hierarchy, engine, runtime))
     }
 
     /// Looks for the Engine, and clears what an earlier crash left.
     pub fn start(options: &DockerOptions) -> Result<Self, BackendError> {
-        let (hierarchy, engine) = Self::look_at_host(options)?;
+        let (hierarchy, engine, runtime) = Self::look_at_host(options)?;
         sweep::sweep(&engine)?;
         // Now that nobody is in them.
         sweep_everywhere();
         hierarchy.sweep();
         let state = State::open()?;
-        let image = BaseImage::import(&engine, &state.directory)?;
-        let orders = Orders::new(InContainer::default())?;
-        let capabilities = Capabilities { enforceable: walls(&[]), missing: missing() };
+        let root = Root::of(options.image.as_deref())?;
+        let image = BaseImage::import(&engine, &state.directory, &root)?;
+        let trees = root.trees;
+        let kernel = runtime.kernel;
+        let orders = Orders::new(kernel.inside())?;
+        let (enforceable, missing) = (walls(kernel.own_walls()), missing(kernel));
+        let capabilities = Capabilities { enforceable, missing };
         let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
-        let docker = Arc::new(Docker { engine, hierarchy, image, state, filter });
+        let docker = Arc::new(Docker { engine, hierarchy, image, state, filter, runtime });
         let pool = ContainerPool::start(docker, options.spare)?;
         let isolation = Isolation::Docker;
-        Ok(Self { containers: Containers { isolation, pool, capabilities, orders } })
+        Ok(Self { containers: Containers { isolation, pool, capabilities, orders, trees } })
     }
 }
 
@@ -125,15 +138,24 @@ impl Backend for DockerBackend {
     }
 }
 
-fn missing() -> Vec<MissingProtection> {
-    let lacks = |protection, reason: &str| MissingProtection {
-        protection,
-        reason: reason.to_owned(),
-        remedy: "use --isolation native".to_owned(),
-    };
-    vec![
-        lacks(Protection::UserNamespace, "the Engine maps no ids of a container's own"),
-        lacks(Protection::TimeNamespace, "the Engine makes no time namespaces"),
-        lacks(Protection::Landlock, "the agent sets no rules of Landlock"),
-    ]
+fn missing(kernel: Kernel) -> Vec<MissingProtection> {
+    let mut missing =
+        vec![lacks(Protection::UserNamespace, "the Engine maps no ids of a container's own")];
+    missing.extend(kernel.missing("the Engine"));
+    missing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_protection_is_there_or_said_to_be_missing() {
+        for kernel in Kernel::ALL {
+            let mut all = walls(kernel.own_walls());
+            all.extend(missing(*kernel).iter().map(|missing| missing.protection));
+            all.sort_unstable();
+            assert_eq!(all, Protection::ALL, "{kernel:?}");
+        }
+    }
 }

@@ -62,9 +62,10 @@ impl State {
         self.directory.join("agent")
     }
 
-    /// Lists of users and groups in which the program's user has its usual name, as `passwd` and `group`, and of `hosts`.
-    pub(super) fn lists_with(&self, user: u32) -> io::Result<PathBuf> {
-        let lists = self.directory.join(format!("user-{user}"));
+    /// Lists of users and groups in which the program's user has its usual name, as `passwd` and `group`, and of `hosts`. They are
+    /// for one container at a time, which has this id.
+    pub(super) fn lists_with(&self, id: u32, user: u32) -> io::Result<PathBuf> {
+        let lists = self.directory.join(format!("user-{id}"));
         if lists.exists() {
             return Ok(lists);
         }

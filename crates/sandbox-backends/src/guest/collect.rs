@@ -33,7 +33,7 @@ pub(super) fn collect(
     let mut left = rule.total.as_u64();
     for name in names {
         let path = String::from_utf8_lossy(&name.path).into_owned();
-        if !rule.globs.iter().any(|glob| glob.matches(&path)) {
+        if !rule.wants(&path) {
             continue;
         }
         if let Some(reason) = reason_to_skip(&name) {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use sandbox_core::{
     BackendError, CancelToken, Capabilities, Isolation, Observer, Protection, StageOutcome,
-    StagePlan,
+    StagePlan, Tree,
 };
 
 use super::watch::{Around, Container, carry_out};
@@ -51,6 +51,8 @@ pub(crate) struct Containers<W: Workshop> {
     pub(crate) pool: ContainerPool<W>,
     pub(crate) capabilities: Capabilities,
     pub(crate) orders: Orders,
+    /// What every one of them shows.
+    pub(crate) trees: Vec<Tree>,
 }
 
 impl<W: Workshop<Container: Container>> Containers<W> {
@@ -62,7 +64,10 @@ impl<W: Workshop<Container: Container>> Containers<W> {
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
-        let mut lease = self.pool.claim(&Purpose::of(plan, self.isolation)?)?;
+        let mut purpose = Purpose::of(plan, self.isolation)?;
+        // Behind the plan's own, which the agent knows by number.
+        purpose.trees.extend_from_slice(&self.trees);
+        let mut lease = self.pool.claim(&purpose)?;
         let start = lease.start;
         let container = lease.container();
         let channel = container.take_channel()?;

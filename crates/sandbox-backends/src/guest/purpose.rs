@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use sandbox_core::{BackendError, Isolation, NetworkPolicy, StagePlan, Tree};
-use sandbox_linux::cgroup::CgroupLimits;
 use sandbox_linux::guest::place_of_original;
 
 /// Files of a tree that the agent makes, beside those that the program may have.
@@ -28,6 +27,7 @@ impl Purpose {
             (plan.workspace.is_some(), "workspaces"),
             (!plan.volumes.is_empty(), "volumes"),
             (plan.gate.is_some(), "way to fetch packages"),
+            (plan.network == NetworkPolicy::Allowlist, "network with an allow-list"),
         ];
         if let Some((_, what)) = lacking.iter().find(|(is_needed, _)| *is_needed) {
             return Err(BackendError::Refused(format!(
@@ -58,14 +58,5 @@ impl Purpose {
     /// Places of trees that the agent makes.
     pub(crate) fn made_trees(&self) -> impl Iterator<Item = &Path> {
         self.trees.iter().filter(|tree| tree.copy_on_write).map(|tree| &*tree.inside)
-    }
-
-    /// What its cgroup allows, with so many processes that are not the program's.
-    pub(crate) fn cgroup_limits(&self, own_processes: u64) -> CgroupLimits {
-        CgroupLimits {
-            memory_bytes: Some(self.memory_bytes),
-            pids: Some(u64::from(self.pids) + own_processes),
-            cpu_millis: Some(self.cpu_millis),
-        }
     }
 }

@@ -404,6 +404,7 @@ impl Watch<'_> {
                 .into_iter()
                 .map(|(syscall, count)| Violation { syscall, count })
                 .collect(),
+            network: None,
             turned_away: Vec::new(),
             start: self.around.start,
             prepare_time: started - self.around.begun,

@@ -1,6 +1,7 @@
 //! What this host can hold, found by trying, and what was left out on purpose.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use rustix::io::Errno;
 use sandbox_core::{BackendError, Capabilities, MissingProtection, Protection, StagePlan};
@@ -34,6 +35,8 @@ pub(crate) struct Host {
     pub(crate) memory: u64,
     without: BTreeSet<Protection>,
     waits: fn(&mut dyn FnMut()),
+    /// Where the image lies that is the root, if one is.
+    pub(crate) image: Option<PathBuf>,
 }
 
 impl Host {
@@ -88,6 +91,7 @@ impl Host {
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             without: options.without.clone(),
             waits: options.waits,
+            image: options.image.clone(),
             memory: memory(),
         })
     }

@@ -3,7 +3,7 @@
 //! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
 //! (`host`), slots (`slots`) ready before they are needed (`pool`, `stock`, `refill`), some with a runtime that waits in
 //! them (`warm`, `shelf`), a plan turned into an order (`order`), the loop that watches one sandbox
-//! (`supervise`), a runtime's word that it ends (`leave`), the one way out of it that a plan can have (`gate`), and the verdict over how it ended
+//! (`supervise`), a runtime's word that it ends (`leave`), the way out of it for stages of ours (`gate`) and what a program reaches through its allow-list (`reach`), and the verdict over how it ended
 //! (`verdict`). What was used is taken down (`retire`), a moment
 //! later (`bell`).
 
@@ -15,6 +15,7 @@ mod order;
 mod originals;
 pub(crate) mod output;
 mod pool;
+mod reach;
 mod refill;
 mod retire;
 mod shelf;
@@ -28,6 +29,7 @@ mod warm;
 mod workspace;
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -36,7 +38,7 @@ use sandbox_core::{
     PoolFigures, Protection, StageOutcome, StagePlan,
 };
 
-use crate::failed;
+use crate::{failed, look_at_image};
 use host::Host;
 use pool::Pool;
 
@@ -54,6 +56,8 @@ pub struct NativeOptions {
     pub copies: Copies,
     /// Use no cgroups even where the host has them, as on a host that gives us none.
     pub no_cgroups: bool,
+    /// Where the image was unpacked whose programs are used; the host's own if nothing is said.
+    pub image: Option<PathBuf>,
     /// Calls what may hold its thread up for long: waiting for a program, and preparing a sandbox while somebody
     /// waits for it. A caller whose threads have other work as well can see to that work here.
     pub waits: fn(&mut dyn FnMut()),
@@ -90,6 +94,9 @@ pub struct NativeBackend {
 impl NativeBackend {
     /// Probes the host, clears what an earlier crash left, and starts the launcher.
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
+        if let Some(image) = &options.image {
+            look_at_image(image)?;
+        }
         let host = Arc::new(Host::probe(options)?);
         let pool = Pool::start(Arc::clone(&host), options)?;
         Ok(Self { host, pool })
@@ -145,6 +152,7 @@ impl Default for NativeOptions {
             most_warm: 8,
             copies: Copies::default(),
             no_cgroups: false,
+            image: None,
             waits: |wait| wait(),
         }
     }

@@ -12,7 +12,9 @@ use sandbox_core::{
 };
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::Notifications;
-use sandbox_linux::{LaunchError, Order, OrderFile, OrderVolume, Original, VolumeOwner, rlimits};
+use sandbox_linux::{
+    LaunchError, Links, Order, OrderFile, OrderVolume, Original, VolumeOwner, rlimits,
+};
 
 use super::host::Host;
 use super::output::Streams;
@@ -123,7 +125,7 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         Vec::new()
     };
     let has_network = host.has(Protection::NetNamespace);
-    let wants_loopback = plan.network == NetworkPolicy::Localhost || plan.gate.is_some();
+    let wants_loopback = plan.network != NetworkPolicy::None || plan.gate.is_some();
     Order {
         argv: plan.command.iter().map(String::as_str).collect(),
         env: env.iter().map(String::as_str).collect(),
@@ -136,6 +138,7 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         loopback: wants_loopback && has_network,
         // Without a network of its own it would be a hole in the host's, and of no use.
         gate_port: plan.gate.as_ref().filter(|_| has_network).map_or(0, |gate| gate.port),
+        reaches_out: plan.network == NetworkPolicy::Allowlist && has_network,
         volumes: shown(plan),
         workspace: None,
         waits: false,
@@ -181,7 +184,7 @@ fn open_trees(
             let mapped = tree.copy_on_write || is_for_its_owner(&tree.host);
             let mapping = if mapped { mapping(host, &tree.host, owner) } else { None };
             maker
-                .open_volume(&tree.host, false, mapping)
+                .open_volume(&tree.host, Links::Followed, false, mapping)
                 .map_err(|error| failed(&format!("show {}", tree.host.display()), error))
         })
         .collect()
@@ -212,7 +215,8 @@ fn open_volumes(
             }
             let writable = volume.access() == VolumeAccess::ReadWrite;
             let mapping = mapping(host, volume.host(), owner);
-            maker.open_volume(volume.host(), writable, mapping).map_err(|error| {
+            let opened = maker.open_volume(volume.host(), Links::Refused, writable, mapping);
+            opened.map_err(|error| {
                 let chain = with_causes(&error);
                 BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))
             })

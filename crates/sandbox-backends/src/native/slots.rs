@@ -10,7 +10,7 @@ use sandbox_core::{BackendError, Limits};
 use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
 use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{
-    Config, LaunchError, Launcher, Order, Original, Slot, SlotKind, SlotStreams, StepError,
+    Config, LaunchError, Launcher, Links, Order, Original, Slot, SlotKind, SlotStreams, StepError,
     VolumeOwner,
 };
 
@@ -87,10 +87,11 @@ impl Maker {
     pub(crate) fn open_volume(
         &self,
         path: &Path,
+        links: Links,
         writable: bool,
         owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
-        self.launcher().open_volume(path, writable, owner)
+        self.launcher().open_volume(path, links, writable, owner)
     }
 
     fn launcher(&self) -> Arc<Launcher> {
@@ -180,7 +181,7 @@ fn start_launcher(host: &Host) -> Result<Launcher, LaunchError> {
     let usual = Limits::run();
     let config = Config {
         walls: host.walls,
-        visible: vec!["/usr".to_owned()],
+        image: host.image.as_ref().map_or_else(String::new, |path| path.display().to_string()),
         filter: host.filter.as_bytes().to_vec(),
         filter_notifies: true,
         cgroup_prefix: Hierarchy::own_prefix()?,

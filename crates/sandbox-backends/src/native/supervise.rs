@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
-use sandbox_core::{BackendError, CancelToken, Observer, Protection, StagePlan, TimeKind};
+use sandbox_core::{
+    BackendError, CancelToken, NetworkReport, Observer, Protection, StagePlan, TimeKind,
+};
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::{Notification, Notifications};
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
@@ -20,6 +23,7 @@ use super::host::Host;
 use super::leave;
 use super::order::Running;
 use super::output::Kept;
+use super::reach::{Ends, OpenNetwork};
 use super::usage::Sampler;
 use crate::failed;
 
@@ -67,6 +71,7 @@ pub(crate) struct Ended<'a> {
     pub(crate) work: Option<OwnedFd>,
     pub(crate) kept: Kept,
     pub(crate) violations: BTreeMap<String, u64>,
+    pub(crate) network: Option<NetworkReport>,
     pub(crate) turned_away: Vec<String>,
     pub(crate) prepare_time: Duration,
     pub(crate) run_time: Duration,
@@ -83,6 +88,10 @@ struct Watch<'a> {
     notifications: Option<Notifications>,
     /// Closed with everything that goes through it when the watch ends.
     gate: Option<OpenGate>,
+    /// The same.
+    network: Option<OpenNetwork>,
+    /// What it is made of, as long as not all is there.
+    ends: Ends,
     work: Option<OwnedFd>,
     kept: Kept,
     violations: BTreeMap<String, u64>,
@@ -128,6 +137,8 @@ pub(crate) fn watch<'a>(
         cancelled,
         notifications,
         gate: None,
+        network: None,
+        ends: Ends::default(),
         work: None,
         kept: Kept::new(limit),
         violations: BTreeMap::new(),
@@ -157,6 +168,7 @@ enum Source {
     Slot,
     DeniedCall,
     Memory,
+    Network,
     Cancel,
 }
 
@@ -177,6 +189,7 @@ impl<'a> Watch<'a> {
                     self.answer_denied_call();
                 }
                 Source::Memory => self.look_at_memory(),
+                Source::Network => self.tell_of_network(),
                 Source::Cancel => self.cancel(),
             }
         }
@@ -201,6 +214,9 @@ impl<'a> Watch<'a> {
             && self.next_answer.is_none()
         {
             listen(Source::DeniedCall, notifications.as_fd(), PollFlags::IN);
+        }
+        if let Some(network) = &self.network {
+            listen(Source::Network, network.news(), PollFlags::IN);
         }
         if self.cause.is_none() {
             listen(Source::Cancel, self.cancelled.as_fd(), PollFlags::IN);
@@ -321,6 +337,10 @@ impl<'a> Watch<'a> {
                 self.over = true;
             }
             Received::Notice(notice, descriptors) => {
+                if notice == Notice::Network {
+                    self.open_network(descriptors);
+                    return Ok(());
+                }
                 let descriptor = descriptors.into_iter().next();
                 self.heed(notice, descriptor);
             }
@@ -342,8 +362,12 @@ impl<'a> Watch<'a> {
 
     fn heed(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
         match notice {
-            // These were said while the slot was prepared.
-            Notice::Cloned | Notice::Ready { .. } | Notice::Confined | Notice::Placed => {}
+            // These were said while the slot was prepared, or are heeded before.
+            Notice::Cloned
+            | Notice::Ready { .. }
+            | Notice::Confined
+            | Notice::Placed
+            | Notice::Network => {}
             Notice::Gate => self.open_gate(descriptor),
             Notice::Workspace => self.work = descriptor,
             Notice::Starting => {
@@ -380,6 +404,26 @@ impl<'a> Watch<'a> {
                 self.failure = Some(StepError { step, cause });
                 self.end(Cause::Cancelled);
             }
+        }
+    }
+
+    fn open_network(&mut self, some: Vec<OwnedFd>) {
+        let (Some(ends), Some(allow)) = (self.ends.take(some), &self.plan.allow) else {
+            return;
+        };
+        match OpenNetwork::open(ends, Arc::clone(allow)) {
+            Ok(network) => self.network = Some(network),
+            Err(cause) => {
+                let step = "open the network".to_owned();
+                self.failure = Some(StepError { step, cause });
+                self.end(Cause::Cancelled);
+            }
+        }
+    }
+
+    fn tell_of_network(&mut self) {
+        for event in self.network.as_ref().map(OpenNetwork::take_events).unwrap_or_default() {
+            self.observer.network(event);
         }
     }
 
@@ -483,6 +527,13 @@ impl<'a> Watch<'a> {
 
     fn finish(mut self) -> Result<Ended<'a>, BackendError> {
         let now = Instant::now();
+        let network = self.network.take().map(|network| {
+            let (events, report) = network.close();
+            for event in events {
+                self.observer.network(event);
+            }
+            report
+        });
         let turned_away = self.gate.take().map(OpenGate::close).unwrap_or_default();
         self.running.streams.drain(&mut self.kept, self.observer);
         while self.answer_denied_call() {}
@@ -500,6 +551,7 @@ impl<'a> Watch<'a> {
             work: self.work,
             kept: self.kept,
             violations: self.violations,
+            network,
             turned_away,
             prepare_time: started - self.begun,
             run_time: now - started,

@@ -61,6 +61,7 @@ pub(crate) fn conclude(
             .into_iter()
             .map(|(syscall, count)| Violation { syscall, count })
             .collect(),
+        network: ended.network,
         turned_away: ended.turned_away,
         start: slot.start,
         prepare_time: ended.prepare_time,

@@ -131,6 +131,7 @@ impl RuntimeShape {
             stdin: Stdin::Empty,
             limits: limits.clone(),
             network: self.network,
+            allow: None,
             gate: None,
             volumes: Vec::new(),
             trees: self.trees.clone(),

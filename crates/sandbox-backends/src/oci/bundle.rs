@@ -5,12 +5,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::kind::Kind;
-use crate::guest::{MADE_INODES, Purpose};
+use crate::guest::{MADE_INODES, Purpose, USER};
 
 /// Where the agent is inside.
 pub(super) const AGENT_INSIDE: &str = "/etc/sandbox-agent";
-/// The program's user inside.
-pub(super) const USER: u32 = 1000;
 /// As in the native walls: our own directories must not count against the program.
 const OWN_INODES: u64 = 9;
 
@@ -43,8 +41,13 @@ impl Description<'_> {
             ids(USER, self.first_id + 1),
             ids(65_534, self.first_id + 2),
         ]);
-        let user = if self.kind.agent_is_root() { 0 } else { USER };
-        let rights = self.kind.rights_of_agent();
+        let kernel = self.kind.kernel();
+        let user = if kernel.agent_is_root() { 0 } else { USER };
+        let rights = kernel.rights_of_agent();
+        let rlimits = kernel.early_rlimits().iter().map(
+            |name| json!({"type": format!("RLIMIT_{}", name.to_uppercase()), "soft": 0, "hard": 0}),
+        );
+        let rlimits: Vec<Value> = rlimits.collect();
         let kinds = ["user", "mount", "pid", "ipc", "uts", "cgroup"];
         let mut namespaces: Vec<Value> = kinds.iter().map(|kind| json!({"type": kind})).collect();
         // In one of its own making the runtime brings the loopback interface up.
@@ -63,7 +66,7 @@ impl Description<'_> {
                 "env": [],
                 "cwd": "/",
                 "noNewPrivileges": true,
-                "rlimits": self.kind.early_rlimits(),
+                "rlimits": rlimits,
                 "capabilities": {
                     "bounding": rights, "effective": rights, "permitted": rights,
                     "inheritable": [], "ambient": [],

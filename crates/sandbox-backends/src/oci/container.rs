@@ -16,7 +16,6 @@ use sandbox_linux::private_mounts;
 use super::Oci;
 use super::bundle::Description;
 use super::ids::Range;
-use super::kind::Kind;
 use super::state::places_for;
 use crate::failed;
 use crate::guest::{Channel, Container, Heard, Purpose, is_populated};
@@ -63,7 +62,7 @@ impl OciContainer {
             ids.take().ok_or_else(|| failed("start a container", "there are too many of them"))?;
         let around = hierarchy.create().map_err(|error| failed("make a cgroup", error))?;
         let cgroup = around.make_child(OURS).map_err(|error| failed("make a cgroup", error))?;
-        let limits = runtime.kind.limits(purpose);
+        let limits = runtime.kind.kernel().limits(purpose);
         let (bundle, name) = state.new_bundle().map_err(|error| failed("make a bundle", error))?;
         let first_id = ids.first;
         let mut container = Self {
@@ -96,13 +95,10 @@ impl OciContainer {
         let cgroup = self.around.as_ref().and_then(|around| around.path_for_runtimes());
         let cgroup = cgroup.ok_or_else(|| failed("find the cgroup", "it has no path"))?;
         let cgroup = format!("{cgroup}/{OF_RUNTIME}");
-        let network = match (purpose.network, oci.runtime.kind) {
-            (NetworkPolicy::None, Kind::Runc) => Some(empty_network()),
-            // gVisor has a network of its own making.
-            _ => None,
-        };
-        let network =
-            network.transpose().map_err(|error| failed("make a network namespace", error))?;
+        let is_empty =
+            purpose.network == NetworkPolicy::None && oci.runtime.kind.uses_host_network();
+        let network = is_empty.then(empty_network).transpose();
+        let network = network.map_err(|error| failed("make a network namespace", error))?;
         let shown = purpose.shown_trees().map(|(host, inside)| (host.to_owned(), inside));
         let mut trees: Vec<(PathBuf, PathBuf)> = shown.collect();
         let mut places = Vec::new();
@@ -118,7 +114,7 @@ impl OciContainer {
             trees: &trees,
             root: &root,
             agent: &agent,
-            shown: &oci.state.shown,
+            shown: &oci.state.root.shown,
             first_id,
             network: network.as_ref().map(|(_, path)| path.as_path()),
             cgroup: &cgroup,
@@ -198,15 +194,15 @@ impl OciContainer {
     fn wait_for_agent(&self) -> io::Result<u32> {
         let deadline = Instant::now() + START_TIME;
         loop {
-            match fs::read_to_string(self.agent_file()) {
-                Ok(text) => return text.trim().parse().map_err(io::Error::other),
-                Err(error)
-                    if error.kind() == io::ErrorKind::NotFound && Instant::now() < deadline =>
-                {
-                    std::thread::sleep(Duration::from_micros(200));
-                }
-                Err(error) => return Err(error),
+            let written = match fs::read_to_string(self.agent_file()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+                read => read?,
+            };
+            // Between the two steps of making and filling it, it is there and empty.
+            if !written.is_empty() || Instant::now() >= deadline {
+                return written.trim().parse().map_err(io::Error::other);
             }
+            std::thread::sleep(Duration::from_micros(200));
         }
     }
 
@@ -268,7 +264,7 @@ impl Container for OciContainer {
     }
 
     fn own_processes(&self) -> Option<u64> {
-        self.oci.runtime.kind.own_processes()
+        self.oci.runtime.kind.kernel().own_processes()
     }
 
     fn own_memory(&self) -> u64 {

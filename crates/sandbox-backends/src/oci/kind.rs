@@ -1,18 +1,18 @@
 //! Which runtime builds the containers, and what that changes.
 
-use sandbox_core::{Isolation, MissingProtection, Protection};
-use sandbox_linux::cgroup::CgroupLimits;
-use sandbox_linux::seccomp::DeniedAction;
-use serde_json::{Value, json};
+use std::ffi::CStr;
 
-use super::bundle::USER;
-use crate::guest::{InContainer, Purpose, walls};
+use sandbox_core::{Isolation, MissingProtection, Protection};
+
+use crate::guest::{Kernel, walls};
 
 /// A runtime that we know how to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Namespaces of the host's kernel.
     Runc,
+    /// The same, built by another program.
+    Crun,
     /// A kernel of its own, in user space.
     Gvisor,
 }
@@ -21,21 +21,14 @@ pub(super) enum Kind {
 /// less of a host. There is a third, with virtual machines, which hangs on some hosts.
 const PLATFORMS: &[&str] = &["systrap", "ptrace"];
 
-/// What gVisor's kernel may need beside what it has taken before the program comes. What it needs for each of the
-/// program's processes, some three MiB, counts as the program's.
-const GVISOR_MEMORY: u64 = 16 << 20;
-/// Threads of the host that it may have for each of the program's (two were seen) and for itself (forty). They keep it from
-/// harming the host; the program's own are bounded by its kernel.
-const GVISOR_THREADS_EACH: u64 = 4;
-const GVISOR_THREADS: u64 = 300;
-
 impl Kind {
-    pub(super) const ALL: &[Self] = &[Self::Runc, Self::Gvisor];
+    pub(super) const ALL: &[Self] = &[Self::Runc, Self::Crun, Self::Gvisor];
 
-    pub(super) fn isolation(self) -> Isolation {
-        match self {
-            Self::Runc => Isolation::Runc,
-            Self::Gvisor => Isolation::Gvisor,
+    /// Those that do the same as the first of them, in the order in which they are looked for.
+    pub(super) fn of(isolation: Isolation) -> &'static [Self] {
+        match isolation {
+            Isolation::Gvisor => &[Self::Gvisor],
+            _ => &[Self::Runc, Self::Crun],
         }
     }
 
@@ -43,6 +36,7 @@ impl Kind {
     pub(super) fn program(self) -> &'static str {
         match self {
             Self::Runc => "runc",
+            Self::Crun => "crun",
             Self::Gvisor => "runsc",
         }
     }
@@ -51,6 +45,7 @@ impl Kind {
     pub(super) fn how_to_install(self) -> &'static str {
         match self {
             Self::Runc => "'apt-get install runc' on Debian",
+            Self::Crun => "'apt-get install crun' on Debian",
             Self::Gvisor => {
                 "'apt-get install runsc' on Debian, from backports before Debian 13, or \
                  https://gvisor.dev/docs/user_guide/install"
@@ -62,6 +57,8 @@ impl Kind {
     pub(super) fn options(self) -> &'static [&'static str] {
         match self {
             Self::Runc => &[],
+            // Whatever its builder preferred: the paths of cgroups that it gets are not systemd's.
+            Self::Crun => &["--cgroup-manager=cgroupfs"],
             Self::Gvisor => &[
                 // It is started in a cgroup of ours.
                 "--ignore-cgroups",
@@ -74,10 +71,28 @@ impl Kind {
         }
     }
 
+    /// What it must not see of the host, if that is there.
+    pub(super) fn hidden(self) -> &'static [&'static CStr] {
+        match self {
+            // It does nothing where it finds cgroups of both versions, and the first has all that it needs.
+            Self::Crun => &[c"/sys/fs/cgroup/unified"],
+            Self::Runc | Self::Gvisor => &[],
+        }
+    }
+
+    /// Whether its containers have namespaces of the host's network.
+    pub(super) fn uses_host_network(self) -> bool {
+        match self {
+            Self::Runc | Self::Crun => true,
+            // It has a network of its own making.
+            Self::Gvisor => false,
+        }
+    }
+
     /// Ways in which it can run a container, best first; each adds an option to a call.
     pub(super) fn ways(self) -> &'static [&'static str] {
         match self {
-            Self::Runc => &[""],
+            Self::Runc | Self::Crun => &[""],
             Self::Gvisor => PLATFORMS,
         }
     }
@@ -86,7 +101,7 @@ impl Kind {
     /// started.
     pub(super) fn starts_inside(self) -> bool {
         match self {
-            Self::Runc => false,
+            Self::Runc | Self::Crun => false,
             // A container is many processes of the host, which come and go.
             Self::Gvisor => true,
         }
@@ -96,110 +111,31 @@ impl Kind {
     /// that is closed to others.
     pub(super) fn looks_as_container(self) -> bool {
         match self {
-            Self::Runc => false,
+            Self::Runc | Self::Crun => false,
             Self::Gvisor => true,
         }
     }
 
-    /// How many of those that the cgroup counts are not the program's, if that can be said.
-    pub(super) fn own_processes(self) -> Option<u64> {
+    /// What a program in its containers talks to.
+    pub(super) fn kernel(self) -> Kernel {
         match self {
-            // The agent.
-            Self::Runc => Some(1),
-            Self::Gvisor => None,
-        }
-    }
-
-    /// What a cgroup has to limit, so that a program in it has as much as it may have.
-    pub(super) fn limits(self, purpose: &Purpose) -> CgroupLimits {
-        let (memory, pids) = (purpose.memory_bytes, u64::from(purpose.pids));
-        let (memory, pids) = match self {
-            // The agent is one.
-            Self::Runc => (memory, pids + 1),
-            Self::Gvisor => (memory + GVISOR_MEMORY, pids * GVISOR_THREADS_EACH + GVISOR_THREADS),
-        };
-        CgroupLimits {
-            memory_bytes: Some(memory),
-            pids: Some(pids),
-            cpu_millis: Some(purpose.cpu_millis),
-        }
-    }
-
-    /// Whether the agent is another user than the program.
-    pub(super) fn agent_is_root(self) -> bool {
-        match self {
-            // The kernel protects process 1 from signals, and the agent hides the rest.
-            Self::Runc => false,
-            // Its kernel lets everybody of the same user kill process 1, and open what it has open.
-            Self::Gvisor => true,
-        }
-    }
-
-    /// Capabilities that the agent needs for that, and that no program gets.
-    pub(super) fn rights_of_agent(self) -> &'static [&'static str] {
-        if self.agent_is_root() {
-            &["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"]
-        } else {
-            &[]
-        }
-    }
-
-    /// Resource limits that have to stand before the agent starts, in the words of the runtime description.
-    pub(super) fn early_rlimits(self) -> Vec<Value> {
-        let none = |name: &str| json!({"type": name, "soft": 0, "hard": 0});
-        match self {
-            Self::Runc => Vec::new(),
-            // Its kernel lets no process change this one.
-            Self::Gvisor => vec![none("RLIMIT_MSGQUEUE")],
-        }
-    }
-
-    /// What the agent finds in its containers.
-    pub(super) fn inside(self) -> InContainer {
-        match self {
-            Self::Runc => InContainer::default(),
-            Self::Gvisor => InContainer {
-                // Its kernel has no listeners.
-                denied: DeniedAction::Errno,
-                // It counts time in which a process waits for a processor too, and would end one early.
-                counts_cpu_time: false,
-                counts_processes: false,
-                user: Some(USER),
-            },
+            Self::Runc | Self::Crun => Kernel::Host,
+            Self::Gvisor => Kernel::Gvisor,
         }
     }
 
     /// What stands around a program.
     pub(super) fn walls(self) -> Vec<Protection> {
-        walls(match self {
-            Self::Runc => &[Protection::UserNamespace],
-            // Its clocks start with it.
-            Self::Gvisor => &[Protection::UserNamespace, Protection::TimeNamespace],
-        })
+        walls(&[&[Protection::UserNamespace], self.kernel().own_walls()].concat())
     }
 
     pub(super) fn missing(self) -> Vec<MissingProtection> {
-        let lacks = |protection, reason: &str| MissingProtection {
-            protection,
-            reason: reason.to_owned(),
-            remedy: "use --isolation native".to_owned(),
-        };
-        match self {
-            Self::Runc => vec![
-                lacks(Protection::TimeNamespace, "this runc makes no time namespaces"),
-                lacks(Protection::Landlock, "the agent sets no rules of Landlock"),
-            ],
-            Self::Gvisor => {
-                vec![lacks(Protection::Landlock, "gVisor's kernel has no Landlock")]
-            }
-        }
+        self.kernel().missing("the runtime")
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use sandbox_core::NetworkPolicy;
-
     use super::*;
 
     #[test]
@@ -210,21 +146,5 @@ mod tests {
             all.sort_unstable();
             assert_eq!(all, Protection::ALL, "{kind:?}");
         }
-    }
-
-    #[test]
-    fn what_the_runtime_needs_is_added_to_the_limits() {
-        let purpose = Purpose {
-            memory_bytes: 64 << 20,
-            pids: 8,
-            cpu_millis: 1000,
-            disk_bytes: 1 << 20,
-            inodes: 100,
-            network: NetworkPolicy::None,
-            trees: Vec::new(),
-        };
-        let cgroup = Kind::Gvisor.limits(&purpose);
-        assert_eq!(cgroup.memory_bytes, Some(purpose.memory_bytes + GVISOR_MEMORY));
-        assert!(cgroup.pids > Kind::Runc.limits(&purpose).pids);
     }
 }

@@ -1,10 +1,11 @@
-//! Containers that a runtime of the OCI kind builds: runc, or gVisor's runsc.
+//! Containers that a runtime of the OCI kind builds: runc, crun, or gVisor's runsc.
 //!
 //! The runtime gets a bundle: a description of the walls, and a root made of the host's own toolchains, as the native
 //! backend has it. In it our agent is process 1, and takes the order. The cgroup is made, limited and read by us; the
 //! runtime puts the container into it.
 
 mod bundle;
+mod choice;
 mod container;
 pub(crate) mod ids;
 mod kind;
@@ -23,13 +24,13 @@ use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
 use serde_json::Value;
 
 use crate::failed;
-use crate::guest::{ContainerPool, Containers, Orders, Purpose, Workshop, look_at_host};
+use crate::guest::{ContainerPool, Containers, Orders, Purpose, Root, Workshop, look_at_host};
 use container::OciContainer;
 use ids::Ids;
-use kind::Kind;
 use runtime::Runtime;
 use state::State;
 
+pub use choice::{OciOptions, OciRuntime};
 pub(crate) use state::claim_ids;
 
 /// A backend that has its walls built by a container runtime.
@@ -50,36 +51,43 @@ struct Oci {
 }
 
 impl OciBackend {
-    /// Looks for runc, and clears what an earlier crash left. Keeps so many containers ready of each kind that is in
-    /// demand. The reason why it cannot be used is for people.
-    pub fn runc(spare: usize) -> Result<Self, BackendError> {
-        Self::start(Kind::Runc, spare)
+    /// Looks for a runtime of namespaces, and clears what an earlier crash left. The reason why it cannot be used is for
+    /// people.
+    pub fn runc(options: &OciOptions) -> Result<Self, BackendError> {
+        Self::start(Isolation::Runc, options)
     }
 
-    /// The same with gVisor's runtime.
-    pub fn gvisor(spare: usize) -> Result<Self, BackendError> {
-        Self::start(Kind::Gvisor, spare)
+    /// The same with gVisor's runtime, whichever other is asked for.
+    pub fn gvisor(options: &OciOptions) -> Result<Self, BackendError> {
+        let options = OciOptions { runtime: None, ..options.clone() };
+        Self::start(Isolation::Gvisor, &options)
     }
 
-    /// Whether runc can be used here, without starting anything.
-    pub fn probe_runc() -> Result<(), BackendError> {
-        Self::probe(Kind::Runc).map(drop)
+    /// Whether a runtime of namespaces can be used here, without starting anything.
+    pub fn probe_runc(options: &OciOptions) -> Result<(), BackendError> {
+        Self::probe(Isolation::Runc, options).map(drop)
     }
 
     /// The same with gVisor's runtime.
     pub fn probe_gvisor() -> Result<(), BackendError> {
-        Self::probe(Kind::Gvisor).map(drop)
+        Self::probe(Isolation::Gvisor, &OciOptions::default()).map(drop)
     }
 
-    fn probe(kind: Kind) -> Result<(Runtime, Hierarchy), BackendError> {
-        let runtime = Runtime::find(kind)?;
-        Ok((runtime, look_at_host(kind.isolation().name())?))
+    fn probe(
+        isolation: Isolation,
+        options: &OciOptions,
+    ) -> Result<(Runtime, Hierarchy), BackendError> {
+        let runtime = Runtime::choose(isolation, options.runtime.as_ref())?;
+        Ok((runtime, look_at_host(isolation.name())?))
     }
 
-    fn start(kind: Kind, spare: usize) -> Result<Self, BackendError> {
-        let (runtime, hierarchy) = Self::probe(kind)?;
-        let orders = Orders::new(kind.inside())?;
-        let state = State::open(kind)?;
+    fn start(isolation: Isolation, options: &OciOptions) -> Result<Self, BackendError> {
+        let (runtime, hierarchy) = Self::probe(isolation, options)?;
+        let kind = runtime.kind;
+        let orders = Orders::new(kind.kernel().inside())?;
+        let root = Root::of(options.image.as_deref())?;
+        let trees = root.trees.clone();
+        let state = State::open(&runtime, root)?;
         sweep_everywhere();
         hierarchy.sweep();
         let capabilities = Capabilities { enforceable: kind.walls(), missing: kind.missing() };
@@ -88,9 +96,8 @@ impl OciBackend {
         let seccomp = Profile::builtin().oci_json(ContainerFilter::AroundAgent, Arch::NATIVE);
         let way = AtomicUsize::new(0);
         let oci = Arc::new(Oci { runtime, hierarchy, state, ids, seccomp, way });
-        let pool = ContainerPool::start(oci, spare)?;
-        let isolation = kind.isolation();
-        Ok(Self { containers: Containers { isolation, pool, capabilities, orders } })
+        let pool = ContainerPool::start(oci, options.spare)?;
+        Ok(Self { containers: Containers { isolation, pool, capabilities, orders, trees } })
     }
 }
 

@@ -1,10 +1,15 @@
 //! The program that builds containers.
 
+use std::fs;
+use std::io;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use sandbox_core::BackendError;
+use sandbox_core::{BackendError, Isolation};
+use sandbox_linux::private_mounts;
 
+use super::choice::OciRuntime;
 use super::kind::Kind;
 use crate::failed;
 
@@ -20,23 +25,70 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// Looks for it, and asks it whether it takes what we will ask of it.
-    pub(super) fn find(kind: Kind) -> Result<Self, BackendError> {
-        let name = kind.program();
-        let refused = |what: String| {
-            let how = kind.how_to_install();
-            let reason = format!("{what}: install it ({how}), or use --isolation native");
+    /// Looks for one of those that do the same, for the one that is asked for if there is, and asks it whether it takes
+    /// what we will ask of it.
+    pub(super) fn choose(
+        isolation: Isolation,
+        wanted: Option<&OciRuntime>,
+    ) -> Result<Self, BackendError> {
+        let kinds = Kind::of(isolation);
+        if let Some(OciRuntime::At(program)) = wanted {
+            return Self::at(program, kinds);
+        }
+        if let Some(kind) = wanted.and_then(OciRuntime::kind) {
+            return Self::find(kind);
+        }
+        let mut first_error = None;
+        for kind in kinds {
+            match Self::find(*kind) {
+                Ok(runtime) => return Ok(runtime),
+                // How to get the one that is preferred is what people want to know.
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        Err(first_error.unwrap_or_else(|| failed("look for a runtime", "none is known")))
+    }
+
+    /// One of these, at this place.
+    fn at(program: &Path, kinds: &[Kind]) -> Result<Self, BackendError> {
+        let mut found = kinds.iter().map(|kind| Self { kind: *kind, program: program.to_owned() });
+        let names: Vec<&str> = kinds.iter().map(|kind| kind.program()).collect();
+        let names = names.join(" or ");
+        let program = program.display();
+        found.find(Self::is_as_expected).ok_or_else(|| {
+            let reason = format!(
+                "{program} does not work, is not {names}, or is too old: name another with \
+                 --oci-runtime, or use --isolation native"
+            );
             BackendError::Refused(reason)
-        };
+        })
+    }
+
+    fn find(kind: Kind) -> Result<Self, BackendError> {
+        let name = kind.program();
         let found =
             PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file());
-        let program = found.ok_or_else(|| refused(format!("{name} is not installed")))?;
-        let runtime = Self { kind, program };
+        let missing = || refused(&format!("{name} is not installed"), kind.how_to_install());
+        let runtime = Self { kind, program: found.ok_or_else(missing)? };
         if runtime.is_as_expected() {
             return Ok(runtime);
         }
         let program = runtime.program.display();
-        Err(refused(format!("{program} does not work, is another program, or is too old")))
+        let what = format!("{program} does not work, is another program, or is too old");
+        Err(refused(&what, kind.how_to_install()))
+    }
+
+    /// The one that somebody left containers of: at the place that was noted, or else where such programs are.
+    pub(super) fn noted(kind: Kind, note: &Path) -> Option<Self> {
+        match fs::read_link(note) {
+            Ok(program) => Self::at(&program, &[kind]).ok(),
+            Err(_) => Self::find(kind).ok(),
+        }
+    }
+
+    /// Notes for a later start which program it is.
+    pub(super) fn note(&self, note: &Path) -> io::Result<()> {
+        symlink(&self.program, note)
     }
 
     /// Options are read before the version is told, so that one that is not known shows.
@@ -60,6 +112,7 @@ impl Runtime {
     pub(super) fn call(&self, root: &Path) -> Command {
         let mut command = self.bare_call();
         command.arg("--root").arg(root);
+        private_mounts::hide(&mut command, self.kind.hidden());
         command
     }
 
@@ -86,4 +139,9 @@ impl Runtime {
         // One that was never made, or is gone, is what was wanted.
         let _ = call.stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
+}
+
+fn refused(what: &str, how: &str) -> BackendError {
+    let reason = format!("{what}: install it ({how}), or use --isolation native");
+    BackendError::Refused(reason)
 }

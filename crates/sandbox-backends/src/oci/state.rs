@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sandbox_core::{BackendError, Tree};
 use sandbox_linux::cgroup::Hierarchy;
 use sandbox_linux::guest::AGENT;
-use sandbox_linux::skeleton;
+use sandbox_linux::skeleton::{Skeleton, make_place};
 
 use super::ids::Ids;
 use super::kind::Kind;
 use super::runtime::Runtime;
 use crate::failed;
-use crate::guest::Purpose;
+use crate::guest::{Purpose, Root};
 
 /// Gone with the next start of the machine, as containers are.
 const PLACE: &str = "/run/sandbox-run-oci";
@@ -28,32 +28,37 @@ const MOST_TRIES: usize = 20;
 
 const ROOT: &str = "root";
 const BUNDLES: &str = "bundles";
+/// Which program builds the containers of a process.
+const RUNTIME: &str = "runtime";
 /// Whose ids are whose.
 const IDS: &str = "ids";
 
 /// The directory of this process.
 pub(super) struct State {
     directory: PathBuf,
+    /// What the directory of a container's runtime is called.
     kind: Kind,
-    /// Host paths that every container shows.
-    pub(super) shown: Vec<PathBuf>,
+    /// What containers show.
+    pub(super) root: Root,
     number: AtomicU64,
 }
 
 impl State {
-    pub(super) fn open(kind: Kind) -> Result<Self, BackendError> {
+    pub(super) fn open(runtime: &Runtime, root: Root) -> Result<Self, BackendError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         sweep();
         let prefix = Hierarchy::own_prefix();
         let prefix = prefix.map_err(|error| crate::failed("name a directory", error))?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = Path::new(PLACE).join(format!("{prefix}{number}"));
-        let shown = again_if_gone(|| {
+        let filled = again_if_gone(|| {
             open_directory(Path::new(PLACE))?;
-            fill(&directory)
+            fill(&directory, &root.skeleton)?;
+            runtime.note(&directory.join(RUNTIME))
         });
-        let shown = shown.map_err(|error| failed("make a directory for containers", error))?;
-        Ok(Self { directory, kind, shown, number: AtomicU64::new(0) })
+        filled.map_err(|error| failed("make a directory for containers", error))?;
+        let kind = runtime.kind;
+        Ok(Self { directory, kind, root, number: AtomicU64::new(0) })
     }
 
     /// What everything of this process is called that holds containers.
@@ -89,7 +94,7 @@ impl State {
         let root = bundle.join(ROOT);
         // Those that the agent makes are directories.
         let made = purpose.made_trees().map(|place| (Path::new("/"), place.to_owned()));
-        build_root(&root, purpose.shown_trees().chain(made))?;
+        build_root(&root, &self.root.skeleton, purpose.shown_trees().chain(made))?;
         Ok(root)
     }
 }
@@ -100,7 +105,7 @@ pub(super) fn places_for(trees: &[Tree], bundle: &Path) -> io::Result<Vec<(PathB
     make_directory(&directory)?;
     let place = |(number, tree): (usize, &Tree)| {
         let name = Path::new("/").join(number.to_string());
-        skeleton::make_place_at(&directory, &tree.host, &name)?;
+        make_place(&directory, &name, tree.host.is_dir())?;
         Ok((tree.host.clone(), directory.join(number.to_string())))
     };
     trees.iter().enumerate().map(place).collect()
@@ -147,7 +152,7 @@ fn open_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
+fn fill(directory: &Path, skeleton: &Skeleton) -> io::Result<()> {
     for path in [directory.to_owned(), directory.join(BUNDLES)] {
         make_directory(&path)?;
     }
@@ -155,7 +160,7 @@ fn fill(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent)?;
     file.write_all(AGENT)?;
     fs::set_permissions(&agent, Permissions::from_mode(0o755))?;
-    build_root(&directory.join(ROOT), [].into_iter())
+    build_root(&directory.join(ROOT), skeleton, [].into_iter())
 }
 
 /// Others may pass through, as the runtime does when it is nobody, and look at nothing. Whatever our file mode mask is.
@@ -164,22 +169,21 @@ fn make_directory(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o711))
 }
 
-/// Builds the root of containers, and says which paths of the host they show besides.
+/// Builds the root of containers.
 fn build_root<'a>(
     root: &Path,
+    skeleton: &Skeleton,
     trees: impl Iterator<Item = (&'a Path, PathBuf)>,
-) -> io::Result<Vec<PathBuf>> {
+) -> io::Result<()> {
     fs::create_dir(root)?;
-    let shown = skeleton::build(root)?;
-    let agent = Path::new("/dev/null");
-    skeleton::make_place_at(root, agent, Path::new(super::bundle::AGENT_INSIDE))?;
+    skeleton.write(root)?;
+    make_place(root, Path::new(super::bundle::AGENT_INSIDE), false)?;
     for (host, inside) in trees {
-        skeleton::make_place_at(root, host, &inside)?;
+        make_place(root, &inside, host.is_dir())?;
     }
     let_all_read(root)?;
     // Runtimes give a mounted file system the mode of the directory below it.
-    fs::set_permissions(root.join("tmp"), Permissions::from_mode(0o1777))?;
-    Ok(shown)
+    fs::set_permissions(root.join("tmp"), Permissions::from_mode(0o1777))
 }
 
 /// Whatever our file mode mask is.
@@ -207,22 +211,23 @@ fn sweep() {
             continue;
         }
         let bundles = fs::read_dir(entry.path().join(BUNDLES)).into_iter().flatten().flatten();
-        bundles.for_each(|bundle| end_container(&bundle.path()));
+        let note = entry.path().join(RUNTIME);
+        bundles.for_each(|bundle| end_container(&bundle.path(), &note));
         let _ = fs::remove_dir_all(entry.path());
     }
     // Now that nobody has them.
     Ids::sweep(&Path::new(PLACE).join(IDS));
 }
 
-/// Ends the container of a bundle, if there is one.
-fn end_container(bundle: &Path) {
+/// Ends the container of a bundle, if there is one, with the program that was noted.
+fn end_container(bundle: &Path, note: &Path) {
     for kind in Kind::ALL {
         let root = bundle.join(kind.program());
         if !root.exists() {
             continue;
         }
         // If the runtime is gone, nobody knows of its containers.
-        let Ok(runtime) = Runtime::find(*kind) else { continue };
+        let Some(runtime) = Runtime::noted(*kind, note) else { continue };
         for container in runtime.containers(&root).unwrap_or_default() {
             runtime.delete(&root, &container);
         }

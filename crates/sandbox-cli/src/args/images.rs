@@ -1,4 +1,5 @@
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueHint};
 use sandbox_images::Reference;
@@ -14,6 +15,7 @@ in $SANDBOX_RUN_IMAGES, or else in sandbox-run/images below $XDG_DATA_HOME, or e
 
 Example:
   sandbox-run images pull python:3.12-slim
+  sandbox-run images build python
   docker save my/tool:1 | gzip > tool.tar.gz; sandbox-run images import tool.tar.gz
   sandbox-run images list"
 )]
@@ -44,6 +46,11 @@ pub(crate) enum ImagesAction {
         #[arg(short, long)]
         quiet: bool,
     },
+    /// Build one for languages from Debian packages, without a registry
+    ///
+    /// The packages are those by which the recipes of the languages say that they are installed. mmdebstrap puts them
+    /// together, from the mirrors that this host uses; it needs root, or user namespaces.
+    Build(BuildImageArgs),
     /// List them
     List {
         /// Print JSON instead of a table [default: a table]
@@ -86,4 +93,61 @@ pub(crate) struct PullArgs {
     /// Print nothing if all goes well
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// Arguments of `images build`.
+#[derive(Debug, Args)]
+pub(crate) struct BuildImageArgs {
+    /// The languages
+    #[arg(value_name = "LANG", required = true)]
+    pub(crate) languages: Vec<String>,
+    /// What to call it [default: sandbox-run/LANG:latest, several languages joined by '-']
+    #[arg(long, value_name = "REF")]
+    pub(crate) name: Option<Reference>,
+    /// The release whose packages to take [default: this host's if it is Debian, or else bookworm]
+    #[arg(long)]
+    pub(crate) suite: Option<Suite>,
+    /// Print nothing if all goes well
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// The name of a release, such as `bookworm`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Suite(String);
+
+impl Suite {
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for Suite {
+    type Err = &'static str;
+
+    /// It becomes an argument of other programs, and a part of addresses.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
+        let begins_well = text.starts_with(|letter: char| letter.is_ascii_alphanumeric());
+        if begins_well && text.chars().all(is_plain) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err("a release has a name like bookworm")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_a_plain_name() {
+        for good in ["bookworm", "stable-updates", "12.0"] {
+            assert_eq!(good.parse::<Suite>().unwrap().as_str(), good);
+        }
+        for bad in ["", "-x", "a b", "../x", "x;y", "x\n"] {
+            assert!(bad.parse::<Suite>().is_err(), "{bad:?}");
+        }
+    }
 }

@@ -1,9 +1,9 @@
 use clap::Args;
-use sandbox::Isolation;
+use sandbox::{Isolation, OciRuntime, SandboxBuilder};
 
 use super::values::{IsolationOrder, parse_order};
 
-/// What `auto` prefers.
+/// What `auto` prefers, and what builds containers.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OrderArgs {
     /// What --isolation auto prefers, the first that is at full function here [default: native, then the others]
@@ -20,12 +20,41 @@ pub(crate) struct OrderArgs {
         hide_env_values = true
     )]
     docker_host: Option<String>,
+
+    /// Which of the Docker Engine's runtimes builds containers, as in runsc [default: the one that the Engine prefers]
+    #[arg(
+        long,
+        value_name = "NAME",
+        help_heading = "Walls",
+        env = "SANDBOX_RUN_DOCKER_RUNTIME",
+        hide_env_values = true
+    )]
+    docker_runtime: Option<String>,
+
+    /// What builds the containers of --isolation runc [default: the first of runc and crun that is installed]
+    #[arg(
+        long,
+        value_name = "runc|crun|/PATH",
+        help_heading = "Walls",
+        env = "SANDBOX_RUN_OCI_RUNTIME",
+        hide_env_values = true
+    )]
+    oci_runtime: Option<OciRuntime>,
 }
 
 impl OrderArgs {
-    /// Where the Docker Engine is, if somebody says so.
-    pub(crate) fn docker_host(&self) -> Option<&str> {
-        self.docker_host.as_deref()
+    /// Sets up what builds containers, as far as somebody says so.
+    pub(crate) fn set_up(&self, mut builder: SandboxBuilder) -> SandboxBuilder {
+        if let Some(host) = &self.docker_host {
+            builder = builder.docker_host(host);
+        }
+        if let Some(name) = &self.docker_runtime {
+            builder = builder.docker_runtime(name);
+        }
+        if let Some(runtime) = &self.oci_runtime {
+            builder = builder.oci_runtime(runtime.clone());
+        }
+        builder
     }
 
     /// The order of preference.

@@ -3,8 +3,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use sandbox::{
-    ByteSize, EnvironmentName, NetworkPolicy, Protection, WorkspaceChoice, parse_duration,
+    AllowRule, ByteSize, EnvironmentName, NetworkPolicy, Protection, WorkspaceChoice,
+    parse_duration,
 };
+use sandbox_images::Reference;
 
 use super::values::{IsolationChoice, Packages, Pair, parse_isolation, parse_packages, parse_pair};
 use super::{OrderArgs, ServerArgs};
@@ -158,10 +160,22 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) compile_memory: Option<ByteSize>,
 
-    /// What it reaches: none, or a localhost of its own
-    #[arg(long, value_name = "none|localhost", help_heading = WALLS,
+    /// What it reaches: none, a localhost of its own, or what --allow names besides
+    #[arg(long, value_name = "none|localhost|allowlist", help_heading = WALLS,
           default_value_t = NetworkPolicy::None)]
     pub(crate) network: NetworkPolicy,
+
+    /// Let it reach this, with --network allowlist; can be repeated [default: nothing]
+    ///
+    /// HOST is a name, *.domain for every name below it, an address, or a range of addresses such as 10.0.0.0/8.
+    /// Without a port it is 80 and 443. A name that leads to a private address is refused, unless that address is
+    /// allowed too.
+    #[arg(long, value_name = "HOST[:PORT[-PORT]]", help_heading = WALLS)]
+    pub(crate) allow: Vec<AllowRule>,
+
+    /// Look up any name for it, also one that --allow does not name
+    #[arg(long, help_heading = WALLS)]
+    pub(crate) allow_dns: bool,
 
     /// What builds the walls: this program itself (native), docker, runc, gvisor, or auto to leave the choice
     #[arg(long, value_name = "native|docker|runc|gvisor|auto", help_heading = WALLS, default_value = "auto",
@@ -170,6 +184,13 @@ pub(crate) struct RunArgs {
 
     #[command(flatten)]
     pub(crate) order: OrderArgs,
+
+    /// See the files and programs of this image instead of this host's [default: this host's]
+    ///
+    /// One that `sandbox-run images` has pulled, imported or built. The language is looked for in it as it is on a
+    /// host, and its variables are set. Its user, command and directory are not used.
+    #[arg(long, value_name = "REF", help_heading = WALLS, conflicts_with_all = ["packages", "environment"])]
+    pub(crate) image: Option<Reference>,
 
     /// Go on without this protection if the host cannot give it; can be repeated [default: none]
     ///
@@ -182,6 +203,9 @@ pub(crate) struct RunArgs {
     pub(crate) output_dir: Option<PathBuf>,
 
     /// Which files to bring back; can be repeated [default: ** with --output-dir, else none]
+    ///
+    /// `*` and `?` stand for parts of a name, `**` for any directories. The name of a directory brings
+    /// back everything in it.
     #[arg(long, value_name = "GLOB", help_heading = RESULT)]
     pub(crate) collect: Vec<String>,
 

@@ -1,5 +1,6 @@
 //! `sandbox-run images`: what sandboxes can have as their root.
 
+mod build;
 mod progress;
 mod show;
 
@@ -19,12 +20,17 @@ pub(crate) fn carry_out(args: &ImagesArgs) -> Result<u8, Failure> {
         // Before anything is made.
         look_at(file)?;
     }
+    if let ImagesAction::Build(args) = &args.action {
+        // It opens the store when it knows what to build.
+        return build::build(args);
+    }
     let store = Store::of_user().map_err(|error| failure(&error))?;
     match &args.action {
         ImagesAction::Pull(args) => pull(&store, args)?,
         ImagesAction::Import { file, name, quiet } => {
             import(&store, file, name.as_ref(), *quiet)?;
         }
+        ImagesAction::Build(_) => {}
         ImagesAction::List { json } => {
             let listed = store.list().map_err(|error| failure(&error))?;
             print(&if *json { as_json(&listed)? } else { show::table(&listed) })?;

@@ -24,11 +24,17 @@ impl Line {
     pub(super) fn show(&mut self, progress: &Progress) {
         let is_soon = self.last.is_some_and(|last| last.elapsed() < BETWEEN);
         let is_frequent = matches!(progress, Progress::Fetching { .. } | Progress::Reading { .. });
-        if !self.shown || is_soon && is_frequent {
+        if !(is_soon && is_frequent) {
+            self.say(&in_words(progress));
+        }
+    }
+
+    pub(super) fn say(&mut self, text: &str) {
+        if !self.shown {
             return;
         }
         self.last = Some(Instant::now());
-        let text: String = printable(&in_words(progress)).chars().take(LONGEST).collect();
+        let text: String = printable(text).chars().take(LONGEST).collect();
         // It is only for the eye.
         let _ = write!(io::stderr().lock(), "\r\x1b[K{text}");
     }

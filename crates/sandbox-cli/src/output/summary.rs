@@ -1,4 +1,6 @@
-use sandbox::{Isolation, Report, Stage, Status, WorkspaceAccess, WorkspaceReport};
+use sandbox::{
+    Decision, Isolation, NetworkReport, Report, Stage, Status, WorkspaceAccess, WorkspaceReport,
+};
 
 use super::Paint;
 use super::figures::{size, time};
@@ -40,6 +42,9 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
     if let Some(workspace) = &report.workspace {
         lines.extend(about_workspace(workspace, paint));
     }
+    if let Some(network) = &report.network {
+        lines.extend(about_network(network, paint));
+    }
     if let Some(reason) = &report.isolation_reason
         && *reason != report.isolation.reason_of_first()
     {
@@ -76,6 +81,22 @@ fn about_workspace(workspace: &WorkspaceReport, paint: Paint) -> Vec<String> {
         lines.push(format!("  left out of the workspace: {}", list(files)));
     }
     lines
+}
+
+/// What it wanted to reach and did not. What it reached, a person has allowed.
+fn about_network(network: &NetworkReport, paint: Paint) -> Option<String> {
+    let refused = network.connections.iter().filter(|record| record.decision != Decision::Allowed);
+    let places = refused.map(|record| {
+        let how = if record.decision == Decision::Failed { " (no answer)" } else { "" };
+        format!("{}:{}{how}", printable(&record.host), record.port)
+    });
+    let names = network.dns.iter().filter(|question| question.decision != Decision::Allowed);
+    let mut all: Vec<String> =
+        places.chain(names.map(|question| printable(&question.name))).collect();
+    all.sort();
+    all.dedup();
+    let line = || format!("not reached: {}", list(all.iter().cloned()));
+    (!all.is_empty()).then(|| format!("  {}", paint.warning(&line())))
 }
 
 fn headline(report: &Report, paint: Paint) -> String {
@@ -138,7 +159,7 @@ fn list(names: impl Iterator<Item = String>) -> String {
 mod tests {
     use super::super::samples;
     use super::*;
-    use sandbox::{FileEncoding, OutputFile, Protection, Violation};
+    use sandbox::{ConnectionRecord, FileEncoding, OutputFile, Protection, Transport, Violation};
 
     #[test]
     fn a_good_end_is_one_line_with_the_figures() {
@@ -146,6 +167,34 @@ mod tests {
             summary(&samples::report(), Paint::none()),
             "✓ completed in 12 ms · cpu 9.1 ms · memory 8.0 MiB\n"
         );
+    }
+
+    #[test]
+    fn what_was_not_reached_is_told_once() {
+        let place = |host: &str, decision| ConnectionRecord {
+            host: host.to_owned(),
+            address: "192.0.2.1".to_owned(),
+            port: 80,
+            transport: Transport::Tcp,
+            decision,
+            reason: None,
+            count: 1,
+            bytes_in: 0,
+            bytes_out: 0,
+        };
+        let mut report = samples::report();
+        report.network = Some(NetworkReport {
+            connections: vec![
+                place("a.example", Decision::Allowed),
+                place("b.example", Decision::Refused),
+                place("c.example", Decision::Failed),
+                place("b.example", Decision::Refused),
+            ],
+            ..NetworkReport::default()
+        });
+        let text = summary(&report, Paint::none());
+        let wanted = "\n  not reached: b.example:80, c.example:80 (no answer)\n";
+        assert!(text.ends_with(wanted), "{text}");
     }
 
     #[test]
@@ -165,6 +214,7 @@ mod tests {
             .map(|number| OutputFile {
                 path: format!("f{number}"),
                 size: 5,
+                sha256: String::new(),
                 encoding: FileEncoding::Utf8,
                 content: "hello".into(),
             })

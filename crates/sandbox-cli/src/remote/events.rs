@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sandbox::{Event, EventKind, Report, Stage, StreamKind, UsageSample};
+use sandbox::{Event, EventKind, NetworkEvent, Report, Stage, StreamKind, UsageSample};
 use sandbox_api::Problem;
 use serde::Deserialize;
 
@@ -28,6 +28,9 @@ enum Wire {
     Stdout(Data),
     Stderr(Data),
     Usage(UsageSample),
+    Network {
+        network: NetworkEvent,
+    },
     Report {
         report: Box<Report>,
     },
@@ -74,6 +77,7 @@ pub(crate) fn read(text: &str) -> Result<News, InvalidEvent> {
         Wire::Stdout(data) => EventKind::Output(StreamKind::Stdout, data.bytes()?),
         Wire::Stderr(data) => EventKind::Output(StreamKind::Stderr, data.bytes()?),
         Wire::Usage(sample) => EventKind::Usage(sample),
+        Wire::Network { network } => EventKind::Network(network),
         Wire::Report { report } => EventKind::Report(report),
         Wire::Error { problem } => return Ok(News::Failed(problem)),
         Wire::Unknown => return Ok(News::Unknown(seq)),

@@ -20,6 +20,7 @@ struct Entry {
     version: Option<String>,
     versions: Vec<String>,
     program: Option<PathBuf>,
+    image: Option<String>,
     missing: Option<String>,
     install: Option<String>,
 }
@@ -34,6 +35,7 @@ impl Default for Entry {
             version: None,
             versions: Vec::new(),
             program: None,
+            image: None,
             missing: None,
             install: None,
         }
@@ -83,6 +85,7 @@ impl From<Entry> for RuntimeStatus {
             version: entry.version,
             versions,
             program: entry.program,
+            image: entry.image,
             missing,
             install: entry.install,
         }

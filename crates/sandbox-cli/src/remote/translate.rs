@@ -30,7 +30,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
         stdin: stdin(request.stdin())?,
         args: request.args().to_vec(),
         env: request.env().clone(),
-        network: network(request.network())?,
+        network: network(request),
         isolation: match args.isolation {
             IsolationChoice::Auto => None,
             IsolationChoice::This(isolation) => Some(isolation.to_string()),
@@ -86,6 +86,7 @@ fn refuse_unsayable(args: &RunArgs, request: &Request) -> Result<(), Failure> {
         ("--workdir", request.workdir().is_some(), "it has no such setting"),
         ("--open-files", args.open_files.is_some(), "it has no such setting"),
         ("--compile-memory", args.compile_memory.is_some(), "it has no such setting"),
+        ("--image", args.image.is_some(), "its images are its own"),
         ("--no-cache", args.no_cache, "its cache is its own"),
     ] {
         if is_used {
@@ -95,14 +96,16 @@ fn refuse_unsayable(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     Ok(())
 }
 
-fn network(policy: NetworkPolicy) -> Result<Option<NetworkRequest>, Failure> {
-    match policy {
-        NetworkPolicy::None => Ok(None),
-        NetworkPolicy::Localhost => {
-            Ok(Some(NetworkRequest { mode: NetworkMode::Localhost, allow: Vec::new(), dns: false }))
-        }
-        other => Err(Failure::Usage(format!("--network {other} does not go with --server"))),
-    }
+fn network(request: &Request) -> Option<NetworkRequest> {
+    let mode = match request.network() {
+        NetworkPolicy::Localhost => NetworkMode::Localhost,
+        NetworkPolicy::Allowlist => NetworkMode::Allowlist,
+        _ => return None,
+    };
+    let allow = request.allow();
+    let rules = allow.map(|allow| allow.rules().iter().map(ToString::to_string).collect());
+    let dns = allow.is_some_and(|allow| allow.looks_up_any_name());
+    Some(NetworkRequest { mode, allow: rules.unwrap_or_default(), dns })
 }
 
 fn stdin(stdin: &Stdin) -> Result<Option<String>, Failure> {

@@ -95,19 +95,26 @@ fn install_privately(wanted: &Wanted<'_>) -> Result<(), Failure> {
         Failure::Usage("there is no home directory to install into: set HOME".to_owned())
     })?;
     let site = Site::open(&toolchains, &wanted.language)?;
-    let target = site.temporary.display().to_string();
-    if !pip.is_empty() {
-        let mut line = vec!["python3", "-m", "pip", "install", "--quiet", "--target", &target];
-        line.extend(pip.iter().map(String::as_str));
-        run(&line)?;
-    }
-    if !npm.is_empty() {
-        let mut line = vec!["npm", "install", "--silent", "--no-fund", "--no-audit"];
-        line.extend(["--prefix", &target]);
-        line.extend(npm.iter().map(String::as_str));
-        run(&line)?;
+    for line in from_registries(wanted.installer, &site.temporary) {
+        run(&line.iter().map(String::as_str).collect::<Vec<_>>())?;
     }
     site.finish()
+}
+
+/// The commands that put what comes from registries of languages into a directory.
+pub(crate) fn from_registries(installer: &Installer, target: &Path) -> Vec<Vec<String>> {
+    let Installer { pip, npm, .. } = installer;
+    let target = target.display().to_string();
+    // Nobody imports what is in there, so there is no use in compiling it.
+    let pip_install = ["python3", "-m", "pip", "install", "--quiet", "--no-compile", "--target"];
+    let npm_install = ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix"];
+    let all: [(&[&str], _); 2] = [(&pip_install, pip), (&npm_install, npm)];
+    let wanted = all.into_iter().filter(|(_, packages)| !packages.is_empty());
+    let line = |(begin, packages): (&[&str], &Vec<String>)| {
+        let begin = begin.iter().copied().chain([target.as_str()]).map(str::to_owned);
+        begin.chain(packages.iter().cloned()).collect()
+    };
+    wanted.map(line).collect()
 }
 
 /// Where a toolchain is put together, and where it goes.
@@ -190,6 +197,20 @@ mod tests {
             assert_eq!(std::fs::read_to_string(folder.path().join("toy/file")).unwrap(), contents);
         }
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn each_registry_has_its_own_command() {
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        let none = Installer { apt: names(&["x"]), ..Installer::default() };
+        assert!(from_registries(&none, Path::new("/t")).is_empty());
+        let both = Installer { pip: names(&["a>=1"]), npm: names(&["b@2", "c"]), apt: Vec::new() };
+        let lines = from_registries(&both, Path::new("/t"));
+        let lines: Vec<String> = lines.iter().map(|line| line.join(" ")).collect();
+        assert!(lines[0].starts_with("python3 -m pip install"), "{lines:?}");
+        assert!(lines[0].ends_with("--target /t a>=1"), "{lines:?}");
+        assert!(lines[1].starts_with("npm install"), "{lines:?}");
+        assert!(lines[1].ends_with("--prefix /t b@2 c"), "{lines:?}");
     }
 
     #[test]

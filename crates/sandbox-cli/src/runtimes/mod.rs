@@ -8,6 +8,8 @@ use comfy_table::{ContentArrangement, Table};
 use sandbox::{RuntimeStatus, Runtimes};
 use serde::Serialize;
 
+pub(crate) use install::from_registries;
+
 use crate::args::RuntimesArgs;
 use crate::errors::Failure;
 use crate::output::terminal_width;
@@ -23,6 +25,8 @@ struct Entry<'a> {
     version: Option<&'a str>,
     versions: &'a [String],
     program: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<&'a str>,
     missing: Option<&'a str>,
     install: Option<&'a str>,
 }
@@ -71,6 +75,7 @@ fn entry(status: &RuntimeStatus) -> Entry<'_> {
         version: status.version.as_deref(),
         versions: &status.versions,
         program: status.program.as_ref().map(|path| path.display().to_string()),
+        image: status.image.as_deref(),
         missing: status.missing.as_deref(),
         install: status.install.as_deref(),
     }
@@ -95,7 +100,10 @@ fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
                 None => missing.clone(),
             },
             (Some(program), None) => program.display().to_string(),
-            (None, None) => String::new(),
+            (None, None) => status
+                .image
+                .as_ref()
+                .map_or_else(String::new, |image| format!("in the image {image}")),
         };
         let version =
             if status.missing.is_none() { status.versions.join(" ") } else { "missing".to_owned() };
@@ -122,6 +130,7 @@ mod tests {
             version: Some("3.11.2".into()),
             versions: vec!["3.11.2".into(), "3.12.1".into()],
             program: Some("/usr/bin/python3".into()),
+            image: None,
             missing: None,
             install: Some("apt-get install python3".into()),
         };
@@ -132,6 +141,7 @@ mod tests {
             version: None,
             versions: Vec::new(),
             program: None,
+            image: None,
             missing: Some("there is no gcc".into()),
             install: Some("apt-get install gcc".into()),
         };

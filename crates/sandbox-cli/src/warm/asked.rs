@@ -71,6 +71,8 @@ impl Asked {
             ("a file that can be executed", request.files().iter().any(|file| file.executable)),
             ("a directory of environments", request.environments().is_some()),
             ("a time of acceptance", request.acceptance().is_some()),
+            ("an image", request.image().is_some()),
+            ("a network with an allow-list", request.allow().is_some()),
             ("workspaces of others", request.workspaces_of().is_some()),
         ] {
             if is_used {

@@ -55,6 +55,11 @@ impl Errand {
             let reason = "--warm does not go with --server: the helper is on this machine";
             return Err(Failure::Usage(reason.to_owned()));
         }
+        if request.image().is_some() || runtimes.image_of(request.language().name()).is_some() {
+            let reason =
+                "--warm does not go with an image: the helper has the toolchains of this host";
+            return Err(Failure::Usage(reason.to_owned()));
+        }
         let preferred = match args.isolation {
             IsolationChoice::This(isolation) => isolation,
             IsolationChoice::Auto => args.order.first(),

@@ -101,9 +101,21 @@ fn the_helper_has_no_containers() {
 }
 
 #[test]
+fn a_volume_is_refused_for_what_a_link_leads_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let link = directory.path().join("link");
+    std::os::unix::fs::symlink("/", &link).unwrap();
+    for (host, reason) in [(link.clone(), "leads to /,"), (link.join("proc"), "leads to /proc,")] {
+        let volume = format!("{}:/data", host.display());
+        let answer = call(&["-l", "bash", "-c", "ls /data", "--volume", &volume]);
+        answer.is_refused_with(&[&volume, reason]);
+    }
+}
+
+#[test]
 fn a_network_or_volume_that_is_none_is_refused() {
     let with = |flag: &str, value: &str| call(&["-l", "python", "-c", "1", flag, value]);
-    with("--network", "host").is_refused_with(&["none or localhost"]);
+    with("--network", "host").is_refused_with(&["none, localhost or allowlist"]);
     with("--volume", "/proc:/p").is_refused_with(&["/proc"]);
     with("--volume", "/srv").is_refused_with(&["HOST:DEST"]);
     with("--workdir", "../x").is_refused_with(&["'..'"]);

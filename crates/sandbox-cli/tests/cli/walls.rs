@@ -63,6 +63,39 @@ fn containers_report_the_same() {
     }
 }
 
+/// Runs hello behind `--isolation runc` with other programs in the places of some.
+fn hello_by_runc(instead: &[(&str, &str)], args: &[&str]) -> Answer {
+    let mounts = instead.iter().map(|(place, other)| format!("mount --bind {other} {place} && "));
+    let script =
+        mounts.collect::<String>() + "exec \"$0\" \"$@\" --isolation runc -l bash -c 'echo hi'";
+    let mut command = assert_cmd::Command::new("unshare");
+    command.args(["--mount", "sh", "-c", &script, BINARY]).args(args);
+    command.output().unwrap().into()
+}
+
+#[test]
+fn crun_is_used_where_there_is_no_runc_and_where_somebody_says_so() {
+    let (no_runc, no_crun) = (("/usr/sbin/runc", "/dev/null"), ("/usr/bin/crun", "/dev/null"));
+    for (instead, args) in [
+        (&[no_runc][..], &[][..]),
+        (&[no_crun], &[]),
+        (&[no_runc], &["--oci-runtime", "crun"]),
+        (&[no_runc], &["--oci-runtime", "/usr/bin/crun"]),
+        (&[no_crun], &["--oci-runtime", "runc"]),
+    ] {
+        let answer = hello_by_runc(instead, args);
+        assert_eq!((answer.code, &*answer.stdout), (Some(0), "hi\n"), "{args:?}: {answer:?}");
+    }
+    for (instead, args, words) in [
+        (&[no_runc, no_crun][..], &[][..], "apt-get install runc"),
+        (&[no_crun], &["--oci-runtime", "crun"], "apt-get install crun"),
+        (&[], &["--oci-runtime", "/bin/true"], "/bin/true does not work, is not runc or crun"),
+        (&[], &["--oci-runtime", "youki"], "runc, crun or the path"),
+    ] {
+        hello_by_runc(instead, args).is_refused_with(&[words]);
+    }
+}
+
 #[test]
 fn a_runtime_that_is_missing_or_another_program_is_told_in_one_line() {
     let script =

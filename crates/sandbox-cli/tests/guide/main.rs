@@ -49,6 +49,7 @@ sections! {
     workspaces: "Workspaces",
     compile_cache: "The compile cache",
     warm_starts: "Warm starts",
+    what_it_reaches: "What it reaches",
     other_walls: "Other walls",
     another_language: "Adding a language",
     reports: "Reports and exit codes",

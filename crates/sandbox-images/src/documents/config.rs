@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use super::Platform;
 use crate::{Digest, ImageError};
@@ -47,6 +48,24 @@ struct RootFileSystem {
 impl ConfigFile {
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, ImageError> {
         serde_json::from_slice(bytes).map_err(|error| ImageError::document("configuration", error))
+    }
+
+    /// One for an image of one layer that is made here. It says nothing of when: the same files are the same image.
+    pub(crate) fn made_for(config: &ImageConfig, content: &Digest) -> Value {
+        let pair = |(name, value): &(String, String)| format!("{name}={value}");
+        let here = Platform::here();
+        json!({
+            "os": here.os,
+            "architecture": here.architecture,
+            "config": {
+                "Env": config.environment.iter().map(pair).collect::<Vec<_>>(),
+                "WorkingDir": config.working_directory,
+                "User": config.user,
+                "Entrypoint": config.entrypoint,
+                "Cmd": config.command,
+            },
+            "rootfs": { "type": "layers", "diff_ids": [content] },
+        })
     }
 
     /// Refuses what is for other machines, or for another number of layers.
@@ -115,6 +134,23 @@ mod tests {
         assert_eq!((read.entrypoint.len(), read.command), (0, vec!["python3".to_owned()]));
         let bare = config(r#"{"rootfs":{}}"#).unwrap();
         assert_eq!(bare.into_config(), ImageConfig::default());
+    }
+
+    #[test]
+    fn what_is_made_reads_back() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let wanted = ImageConfig {
+            environment: vec![pair("PATH", "/bin:/usr/bin"), pair("A", "b=c")],
+            working_directory: Some("/srv".to_owned()),
+            user: None,
+            entrypoint: Vec::new(),
+            command: vec!["sh".to_owned()],
+        };
+        let made = ConfigFile::made_for(&wanted, &Digest::of(b"layer")).to_string();
+        let read = config(&made).unwrap();
+        read.check(1).unwrap();
+        assert_eq!(read.contents(), [Digest::of(b"layer")]);
+        assert_eq!(read.into_config(), wanted);
     }
 
     #[test]

@@ -1,9 +1,11 @@
-//! Images from files: archives of `docker save` in both their forms, and OCI layouts as archives or directories.
+//! Images from files: archives of `docker save` in both their forms, and OCI layouts as archives or directories. And
+//! from root file systems that are no images yet.
 
 mod archive;
 mod directory;
 mod docker;
 mod layout;
+mod root;
 
 use std::fs::File;
 use std::path::Path;

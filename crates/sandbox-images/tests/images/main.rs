@@ -11,6 +11,7 @@ mod pull;
 mod real_tree;
 #[cfg(feature = "pull")]
 mod registry;
+mod root;
 mod store;
 mod tar_writer;
 #[cfg(feature = "pull")]

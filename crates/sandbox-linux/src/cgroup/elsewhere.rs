@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::Hierarchy;
@@ -23,6 +24,30 @@ pub fn sweep_everywhere() {
             }
         }
     }
+}
+
+/// Processes whose cgroup has this in its path, in the hierarchy in which processes are counted.
+pub fn processes_in(name: &str) -> io::Result<Vec<u32>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let entry = entry?;
+        let process = entry.file_name().to_str().and_then(|name| name.parse().ok());
+        let Some(process) = process else { continue };
+        // One that is gone meanwhile is in none.
+        let memberships = fs::read_to_string(entry.path().join("cgroup")).unwrap_or_default();
+        if counted_in(&memberships).is_some_and(|path| path.contains(name)) {
+            found.push(process);
+        }
+    }
+    Ok(found)
+}
+
+/// The path in that hierarchy: with the controller on v1, and without any on v2.
+fn counted_in(memberships: &str) -> Option<&str> {
+    let lines = memberships.lines().map(|line| line.splitn(3, ':').skip(1));
+    let mut lines = lines.filter_map(|mut parts| Some((parts.next()?, parts.next()?)));
+    let counted = lines.clone().find(|(names, _)| names.split(',').any(|name| name == "pids"));
+    counted.or_else(|| lines.find(|(names, _)| names.is_empty())).map(|(_, path)| path)
 }
 
 fn remove(cgroup: &Path) {
@@ -47,4 +72,25 @@ fn own_directories() -> Vec<PathBuf> {
     let below =
         |place| own.iter().map(move |own| Path::new(place).join(own.trim_start_matches('/')));
     places.flat_map(below).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_found_where_they_are_counted() {
+        let both = "9:name=systemd:/a\n8:cpu,pids:/b\n0::/c\n";
+        assert_eq!(counted_in(both), Some("/b"));
+        assert_eq!(counted_in("1:name=systemd:/a\n0::/c:d\n"), Some("/c:d"));
+        assert_eq!(counted_in(""), None);
+    }
+
+    #[test]
+    fn this_process_is_in_its_own_cgroup() {
+        let memberships = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let own = counted_in(&memberships).unwrap();
+        assert!(processes_in(own).unwrap().contains(&std::process::id()));
+        assert!(processes_in("no cgroup is called this").unwrap().is_empty());
+    }
 }

@@ -43,7 +43,7 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
-pub use elsewhere::{remove_everywhere, sweep_everywhere};
+pub use elsewhere::{processes_in, remove_everywhere, sweep_everywhere};
 pub use error::{CgroupError, Leftover};
 pub use hierarchy::{Hierarchy, Version};
 pub use limits::{CgroupLimits, Enforces};

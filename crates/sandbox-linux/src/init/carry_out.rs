@@ -24,6 +24,7 @@ use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::stub::Stub;
 use crate::syscall::{self, ChildStack};
+use crate::way_out;
 
 /// Carries out the order, to the end of the sandbox.
 pub(super) fn carry_out(
@@ -53,6 +54,14 @@ pub(super) fn carry_out(
         let gate = loopback::listen_on(order.gate_port).at("listen on loopback")?;
         socket::send(supervisor, &Notice::Gate.encode(), &[gate.as_fd()])
             .at("hand the gate over")?;
+    }
+    if order.reaches_out {
+        let ends = way_out::open().at("make a network with every address")?;
+        for batch in ends.batches() {
+            let descriptors: Vec<_> = batch.iter().map(AsFd::as_fd).collect();
+            socket::send(supervisor, &Notice::Network.encode(), &descriptors)
+                .at("hand the network over")?;
+        }
     }
     let mut before = Before::now(prepared.counters.as_ref(), None);
     let program = clone_program(init, &order, &streams, &mut prepared)?;

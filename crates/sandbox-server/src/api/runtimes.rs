@@ -25,6 +25,9 @@ pub(super) struct RuntimeEntry {
     version: Option<String>,
     /// Every version there is, the default first.
     versions: Vec<String>,
+    /// The image that it is in, if it is not on the server's own host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image: Option<String>,
     /// Why it cannot be used, if it cannot.
     missing: Option<String>,
     /// How the server's owner gets it.
@@ -65,6 +68,7 @@ impl From<RuntimeStatus> for RuntimeEntry {
             available: status.missing.is_none(),
             version: status.version,
             versions: status.versions,
+            image: status.image,
             missing: status.missing,
             install: status.install,
         }

@@ -78,6 +78,8 @@ pub(super) struct Report {
     isolation: Option<String>,
     /// Why it was that one, if the choice was the server's.
     isolation_reason: Option<String>,
+    /// The image whose files it saw, with its digest, if it was not the server's own host.
+    image: Option<String>,
     stdout: Option<String>,
     stderr: Option<String>,
     /// Both in the order in which they were written.
@@ -107,6 +109,8 @@ pub(super) struct Report {
     skipped_files: Option<Vec<SkippedFile>>,
     /// What became of the workspace, if the request named one.
     workspace: Option<WorkspaceReport>,
+    /// What it tried to reach, if it was allowed to reach something.
+    network: Option<NetworkReport>,
     /// Protections really in force.
     enforced: Option<Vec<String>>,
     /// Protections that were wanted and not in force, because the request allowed it.
@@ -140,6 +144,49 @@ pub(super) struct WorkspaceReport {
     left_out: Option<Vec<SkippedFile>>,
 }
 
+/// What a program tried to reach.
+#[derive(ToSchema)]
+pub(super) struct NetworkReport {
+    /// Connections and datagrams, by place and decision.
+    connections: Vec<ConnectionRecord>,
+    /// Questions for names.
+    dns: Vec<QuestionRecord>,
+    /// Whether there was more than is told here.
+    truncated: Option<bool>,
+}
+
+/// Connections to one place that ended alike.
+#[derive(ToSchema)]
+pub(super) struct ConnectionRecord {
+    /// The name that it was looked up by, or else the address.
+    host: String,
+    address: String,
+    port: u16,
+    /// `tcp` or `udp`.
+    transport: String,
+    /// `allowed`, `refused` or `failed`.
+    decision: String,
+    /// Why, if it was not let through.
+    reason: Option<String>,
+    count: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+}
+
+/// Questions for one name that were answered alike.
+#[derive(ToSchema)]
+pub(super) struct QuestionRecord {
+    name: String,
+    /// What was asked of it: `A`, `AAAA`.
+    kind: String,
+    /// `allowed`, `refused` or `failed`.
+    decision: String,
+    /// Why, if it was not answered.
+    reason: Option<String>,
+    addresses: Vec<String>,
+    count: u64,
+}
+
 /// One stage of a report.
 #[derive(ToSchema)]
 pub(super) struct StageReport {
@@ -168,6 +215,8 @@ pub(super) struct StageReport {
 pub(super) struct OutputFile {
     path: String,
     size: u64,
+    /// The SHA-256 of its bytes, in hexadecimal.
+    sha256: String,
     /// `utf-8` or `base64`.
     encoding: String,
     content: String,
@@ -222,6 +271,9 @@ pub(super) struct Event {
     io_read_bytes: Option<u64>,
     /// With `usage`.
     io_write_bytes: Option<u64>,
+    /// With `network`: what was decided about a connection, a datagram or a question for a name.
+    #[schema(value_type = Option<Object>)]
+    network: Option<()>,
     /// With `report`, the last event.
     report: Option<Report>,
     /// With `error`: why the stream ends early.
@@ -247,6 +299,7 @@ pub(super) enum EventType {
     Stdout,
     Stderr,
     Usage,
+    Network,
     Report,
     Error,
 }

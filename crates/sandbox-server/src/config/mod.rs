@@ -17,11 +17,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::{ByteSize, Copies, Isolation};
+use sandbox::{ByteSize, Copies, Isolation, OciRuntime};
 use sandbox_store::Retention;
 
 use crate::callbacks::AddressPolicy;
-use crate::work::Caps;
+use crate::work::{Caps, NetworkPermission};
 
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Layer;
@@ -70,6 +70,10 @@ pub(crate) struct Config {
     pub(crate) isolation_order: Vec<Isolation>,
     /// Where the Docker Engine listens, if not at its usual place.
     pub(crate) docker_host: Option<String>,
+    /// Which of its runtimes builds containers, if not the one that it prefers.
+    pub(crate) docker_runtime: Option<String>,
+    /// What builds containers of runc's sort, if not the first that is installed.
+    pub(crate) oci_runtime: Option<OciRuntime>,
     /// Whether packages are fetched for clients.
     pub(crate) packages: Packages,
     /// Environments of one key.
@@ -94,6 +98,8 @@ pub(crate) struct Config {
     pub(crate) retention: Retention,
     /// Web pages from here may call the server.
     pub(crate) cors_origins: Vec<String>,
+    /// What programs may reach, if they ask for it.
+    pub(crate) network: NetworkPermission,
     /// Where callbacks may go beside public addresses.
     pub(crate) callback_allow: AddressPolicy,
     /// The form of the log.

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sandbox::{ByteSize, Copies, Isolation, parse_duration};
+use sandbox::{AddressRange, ByteSize, Copies, Isolation, OciRuntime, parse_duration};
 use sandbox_store::Retention;
 
 use super::layers::Layer;
 use super::{Config, ConfigError, LogFormat, Packages, tls};
-use crate::work::Caps;
+use crate::work::{Caps, NetworkPermission};
 
 pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
     settled.read("role", role)?;
@@ -44,6 +44,8 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         workspaces_per_key: settled.read("workspaces_per_key", number)?,
         isolations: settled.read("isolations", Isolation::parse_list)?,
         docker_host: settled.read("docker_host", docker_host)?,
+        docker_runtime: settled.read("docker_runtime", docker_runtime)?,
+        oci_runtime: settled.read("oci_runtime", oci_runtime)?,
         isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
         packages: settled.read("packages", packages)?,
         environments_per_key: settled.read("environments_per_key", number)?,
@@ -59,6 +61,10 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
             audit: settled.read("audit_retention", duration)?,
         },
         cors_origins: settled.read("cors_origins", origins)?,
+        network: NetworkPermission {
+            allowlist: settled.read("network_allowlist", switch)?,
+            ranges: settled.read("network_allow", ranges)?,
+        },
         callback_allow: settled.read("callback_allow", str::parse)?,
         log: settled.read("log", log_format)?,
         log_filter: settled.read("log_filter", log_filter)?,
@@ -168,8 +174,23 @@ fn docker_host(text: &str) -> Result<Option<String>, String> {
     }
 }
 
+/// The Engine knows which ones it has.
+#[expect(clippy::unnecessary_wraps, reason = "every setting is read by a function that may refuse")]
+fn docker_runtime(text: &str) -> Result<Option<String>, String> {
+    Ok((!text.is_empty()).then(|| text.to_owned()))
+}
+
+fn oci_runtime(text: &str) -> Result<Option<OciRuntime>, String> {
+    if text.is_empty() { Ok(None) } else { text.parse().map(Some) }
+}
+
 fn packages(text: &str) -> Result<Packages, String> {
     Ok(if switch(text)? { Packages::On } else { Packages::Off })
+}
+
+fn ranges(text: &str) -> Result<Vec<AddressRange>, String> {
+    let ranges = text.split(',').map(str::trim).filter(|range| !range.is_empty());
+    ranges.map(str::parse).collect()
 }
 
 fn switch(text: &str) -> Result<bool, String> {

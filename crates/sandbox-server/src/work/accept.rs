@@ -143,6 +143,7 @@ fn check_here(
     let sandbox = Arc::clone(sandbox.map_err(|reason| invalid("isolation", reason))?);
     let environments = shared.environments_of(owner);
     let request = convert(asked, owner, None)?.with_environments(environments);
+    shared.limits.network.check(request.allow().map(|allow| &**allow))?;
     let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
     workspace::check(&sandbox, &request)?;
     let json = serde_json::to_string(asked)

@@ -4,12 +4,12 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use sandbox::{
-    ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits, NetworkPolicy, PackageError,
-    Protection, Request, RequestBuilder, ResolveError, with_causes,
+    ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits, PackageError, Protection, Request,
+    RequestBuilder, ResolveError, with_causes,
 };
-use sandbox_api::{Code, ExecuteRequest, NetworkMode, Problem};
+use sandbox_api::{Code, ExecuteRequest, Problem};
 
-use super::{template, workspace};
+use super::{network, template, workspace};
 
 /// More words about an execution than anybody filters by.
 const MOST_LABELS: usize = 32;
@@ -26,9 +26,9 @@ pub(super) fn convert(
         .args(asked.args.iter().cloned())
         .limits(run_limits(asked)?)
         .compile_limits(compile_limits(asked)?)
-        .network(network(asked)?)
         .packages(asked.packages.iter().cloned())
         .workspaces_of(workspace::owner(owner));
+    builder = network::add(asked, builder)?;
     if let Some(id) = id {
         builder = builder.id(id);
     }
@@ -92,6 +92,14 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
             )
         }
         ExecuteError::Packages(error) => invalid("packages", with_causes(error)),
+        ExecuteError::Image(_) | ExecuteError::Walls(_) => {
+            // The recipe names it, and the recipes are the owner's.
+            tracing::error!(reason = with_causes(error), "the image of a language cannot be used");
+            Problem::new(
+                Code::LanguageUnavailable,
+                "the image of this language cannot be used; the server's log has why",
+            )
+        }
         other => Problem::new(Code::InvalidField, with_causes(other)),
     }
 }
@@ -162,22 +170,6 @@ fn program(asked: &ExecuteRequest, mut builder: RequestBuilder) -> Result<Reques
     Ok(files.into_iter().fold(builder, |builder, (path, bytes)| builder.file(path, bytes)))
 }
 
-fn network(asked: &ExecuteRequest) -> Result<NetworkPolicy, Problem> {
-    let Some(network) = &asked.network else {
-        return Ok(NetworkPolicy::None);
-    };
-    if network.mode != NetworkMode::Allowlist && (network.dns || !network.allow.is_empty()) {
-        return Err(invalid("network", "'allow' and 'dns' go with the mode allowlist only"));
-    }
-    match network.mode {
-        NetworkMode::None => Ok(NetworkPolicy::None),
-        NetworkMode::Localhost => Ok(NetworkPolicy::Localhost),
-        NetworkMode::Allowlist => {
-            Err(invalid("network", "the mode allowlist is not available in this build"))
-        }
-    }
-}
-
 fn run_limits(asked: &ExecuteRequest) -> Result<Limits, Problem> {
     // Sizes too large for a number saturate, and the range check then refuses them.
     let mib = |count: u64| ByteSize::bytes(count.saturating_mul(1 << 20));
@@ -229,6 +221,7 @@ fn field_of(error: &InvalidRequest) -> &'static str {
         InvalidRequest::Package(_) | InvalidRequest::Packages(_) => "packages",
         InvalidRequest::Environment(_) => "environment",
         InvalidRequest::Workspace(_) => "workspace",
+        InvalidRequest::Network(_) => "network",
         InvalidRequest::Language(_) => "language",
         InvalidRequest::UsageInterval(_) => "usage_interval_ms",
         _ => "files",
@@ -238,6 +231,7 @@ fn field_of(error: &InvalidRequest) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sandbox::NetworkPolicy;
     use serde_json::{Value, json};
 
     fn converted(mut fields: Value) -> Result<Request, Problem> {
@@ -298,7 +292,7 @@ mod tests {
             (json!({"packages": ["-r"]}), "packages"),
             (json!({"environment": ".."}), "environment"),
             (json!({"allow_missing": ["magic"]}), "allow_missing"),
-            (json!({"network": {"mode": "allowlist"}}), "network"),
+            (json!({"network": {"mode": "allowlist", "allow": ["a b"]}}), "network"),
             (json!({"network": {"mode": "none", "allow": ["a"]}}), "network"),
             (json!({"workspace": "../w"}), "workspace"),
             (json!({"workspace": "w:x"}), "workspace"),

@@ -14,6 +14,7 @@ pub(crate) mod workspace;
 mod events;
 mod familiar;
 mod live;
+mod network;
 
 mod budget;
 mod hub;
@@ -47,6 +48,7 @@ use crate::sandboxes::Sandboxes;
 pub(crate) use accept::{AnswerWith, Ticket};
 pub(crate) use caps::Caps;
 use live::{Live, lock};
+pub(crate) use network::NetworkPermission;
 pub(crate) use report::Told;
 use report::is_final;
 use shared::{Shared, WorkLimits, may_see, no_such, store_failed};

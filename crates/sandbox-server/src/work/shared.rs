@@ -13,6 +13,7 @@ use super::budget::Budget;
 use super::caps::Caps;
 use super::familiar::Familiar;
 use super::hub::{Bounds, Hub};
+use super::network::NetworkPermission;
 use super::turn::Turns;
 use crate::callbacks::AddressPolicy;
 use crate::config::{Config, Packages};
@@ -42,6 +43,8 @@ pub(super) struct WorkLimits {
     pub(super) quota_per_key: usize,
     /// Whether clients without keys have it too.
     pub(super) limit_local: bool,
+    /// What programs may reach.
+    pub(super) network: NetworkPermission,
     /// Where callbacks may go.
     pub(super) callback_allow: AddressPolicy,
 }
@@ -75,6 +78,7 @@ impl From<&Config> for WorkLimits {
             queue_bound: config.queue_bound,
             quota_per_key: config.quota_per_key,
             limit_local: config.limit_local,
+            network: config.network.clone(),
             callback_allow: config.callback_allow.clone(),
         }
     }

@@ -12,7 +12,7 @@ use sandbox_store::{Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{AnswerWith, Caps, EventStream, Ticket, Told, Work, WorkLimits};
+use super::{AnswerWith, Caps, EventStream, NetworkPermission, Ticket, Told, Work, WorkLimits};
 use crate::callbacks::AddressPolicy;
 use crate::config::Packages;
 use crate::keys::Identity;
@@ -47,6 +47,7 @@ fn limits() -> WorkLimits {
         queue_bound: 100,
         quota_per_key: 50,
         limit_local: false,
+        network: NetworkPermission { allowlist: true, ranges: Vec::new() },
         callback_allow: AddressPolicy::default(),
     }
 }

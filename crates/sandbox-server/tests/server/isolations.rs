@@ -16,7 +16,7 @@ fn data() -> tempfile::TempDir {
 }
 
 fn has_runc(test: &str) -> bool {
-    let found = sandbox::isolations(None);
+    let found = sandbox::Sandbox::builder().isolations();
     let runc = found.iter().find(|status| status.isolation == sandbox::Isolation::Runc);
     let reason = runc.and_then(|status| status.unavailable.clone());
     if let Some(reason) = &reason {
@@ -69,7 +69,8 @@ fn a_server_that_is_killed_loses_no_execution_in_a_container() {
     }
     let data = data();
     let server = Server::start_with(data.path(), &[RUNC]);
-    let ids: Vec<_> = (0..8).map(|n| accept(&server, &format!("sleep 0.{n}; echo {n}"))).collect();
+    // Each lasts long enough to be seen.
+    let ids: Vec<_> = (0..8).map(|n| accept(&server, &format!("sleep 1.{n}; echo {n}"))).collect();
     server.wait_until_running(&ids[0]);
     let (belongings, number) = (Belongings::of(&server), server.id());
     server.kill();
@@ -121,6 +122,11 @@ fn isolations_that_make_no_sense_are_refused_at_the_start() {
         (
             &[("SANDBOXD_ISOLATIONS", "docker"), ("SANDBOXD_DOCKER_HOST", "unix:///nonexistent")],
             ["with the isolation docker", "/nonexistent"],
+        ),
+        (&[("SANDBOXD_OCI_RUNTIME", "youki")], ["oci_runtime", "runc, crun or the path"]),
+        (
+            &[("SANDBOXD_ISOLATIONS", "runc"), ("SANDBOXD_OCI_RUNTIME", "/nonexistent")],
+            ["with the isolation runc", "/nonexistent"],
         ),
         (&[("SANDBOXD_ISOLATION_ORDER", "runc")], ["isolation_order names none", "native"]),
     ] {

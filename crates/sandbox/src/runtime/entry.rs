@@ -3,13 +3,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use sandbox_core::with_causes;
 use serde::Serialize;
 
 use super::header::{Header, Written};
 use super::recipe::{Recipe, Toolchain};
 use super::registry::ResolveError;
-use super::toolchain::{self, Absent, Found, Places};
+use super::toolchain::{self, Absent, Found, Places, in_image};
 use super::version;
+use super::{Question, Unpacked};
 
 /// A recipe and what this host has for it.
 #[derive(Debug)]
@@ -55,6 +57,8 @@ pub struct RuntimeStatus {
     pub versions: Vec<String>,
     /// The interpreter or compiler.
     pub program: Option<PathBuf>,
+    /// The image that it is in, if its recipe names one. What is in there is known when it is used.
+    pub image: Option<String>,
     /// Why it cannot be used, if it cannot.
     pub missing: Option<String>,
     /// How to get it.
@@ -76,6 +80,44 @@ impl Entry {
 
     fn toolchain(&self) -> &Toolchain {
         &self.recipe().toolchain
+    }
+
+    /// The image that its toolchain is in, if it is not the host's.
+    pub(crate) fn image(&self) -> Option<&str> {
+        self.toolchain().image.as_ref().map(|image| &*image.0)
+    }
+
+    /// What an image has for it; or what was looked for there.
+    pub(crate) fn find_in(
+        &self,
+        image: Unpacked<'_>,
+        wanted: Option<&str>,
+        question: Question<'_>,
+    ) -> Result<Found, String> {
+        let toolchain = self.toolchain();
+        if let Some(need) = toolchain.needs.iter().find(|need| image.find(need).is_none()) {
+            return Err(format!("it needs {need}, which is not there"));
+        }
+        let (mut not_found, mut reasons) = (Vec::new(), Vec::new());
+        let candidates = in_image::candidates(&toolchain.programs.0);
+        for program in candidates.iter().map(String::as_str) {
+            match in_image::probe(image, program, toolchain, question) {
+                Ok(found) if wanted.is_none_or(|text| version::satisfies(&found.version, text)) => {
+                    return Ok(found);
+                }
+                Ok(found) => reasons.push(format!(
+                    "{} is version {}",
+                    found.program.display(),
+                    found.version
+                )),
+                Err(Absent::Unusable(reason)) => reasons.push(reason),
+                Err(Absent::NotFound) => not_found.push(program),
+            }
+        }
+        if reasons.is_empty() {
+            reasons.push(format!("there is no {}", spoken(&not_found)));
+        }
+        Err(reasons.join("; "))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -187,6 +229,9 @@ impl Entry {
     }
 
     pub(crate) fn status(&self) -> RuntimeStatus {
+        if let Some(image) = self.image() {
+            return self.status_in(image);
+        }
         self.forget_absent();
         let found = self.first();
         let found = found.as_ref();
@@ -203,8 +248,26 @@ impl Entry {
             version: found.map(|found| found.version.clone()),
             versions,
             program: found.map(|found| found.program.clone()),
+            image: None,
             missing: found.is_none().then(|| self.why_missing()),
             install: self.toolchain().install.clone(),
+        }
+    }
+
+    /// What is known of a language in an image before anything was started in it.
+    fn status_in(&self, image: &str) -> RuntimeStatus {
+        let found = image.parse().map_err(sandbox_images::ImageError::from);
+        let found = found.and_then(|image| sandbox_images::Store::of_user()?.find(&image));
+        RuntimeStatus {
+            name: self.header().name.clone(),
+            aliases: self.header().aliases.clone(),
+            extensions: self.header().extensions.clone(),
+            version: None,
+            versions: Vec::new(),
+            program: None,
+            image: Some(image.to_owned()),
+            missing: found.err().map(|error| with_causes(&error)),
+            install: Some(format!("sandbox-run images pull {image}")),
         }
     }
 }

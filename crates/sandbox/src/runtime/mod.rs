@@ -15,6 +15,7 @@ mod entry;
 mod registry;
 mod spelling;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,19 +27,40 @@ pub(crate) use recipe::{Compile, Layer, Packages, Recipe, Variables, Warm, layer
 pub use recipe::{Hello, Installer, RecipeError};
 pub use registry::{ResolveError, Runtimes};
 use toolchain::Found;
+pub use toolchain::in_image::TOOLCHAINS_IN_IMAGES;
+pub(crate) use toolchain::in_image::{Question, Unpacked};
 pub use toolchain::toolchains_directory;
 pub(crate) use toolchain::{ask, existing};
 
-/// A language at a version: a recipe and the toolchain of this host that carries it out.
+/// A language at a version: a recipe and the toolchain, of this host or of an image, that carries it out.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     recipe: Arc<Recipe>,
     found: Found,
+    image: Option<Arc<ImageUse>>,
+}
+
+/// The image that a toolchain is in.
+#[derive(Debug)]
+pub(crate) struct ImageUse {
+    /// Its name with its digest, for reports.
+    pub(crate) name: String,
+    /// Variables that it sets, the search path among them.
+    pub(crate) variables: BTreeMap<String, String>,
 }
 
 impl Runtime {
     pub(crate) fn new(recipe: Arc<Recipe>, found: Found) -> Self {
-        Self { recipe, found }
+        Self { recipe, found, image: None }
+    }
+
+    pub(crate) fn in_image(self, image: &Arc<ImageUse>) -> Self {
+        Self { image: Some(Arc::clone(image)), ..self }
+    }
+
+    /// The image that it is in, if it is not the host's.
+    pub(crate) fn image(&self) -> Option<&ImageUse> {
+        self.image.as_deref()
     }
 
     /// The language, by its own name and not by an alias.
@@ -51,7 +73,7 @@ impl Runtime {
         &self.found.version
     }
 
-    /// The interpreter or compiler, a path that is the same on the host and inside.
+    /// The interpreter or compiler: its path inside, which is the same on the host if it is the host's.
     pub fn program(&self) -> &Path {
         &self.found.program
     }

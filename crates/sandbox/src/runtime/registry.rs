@@ -8,7 +8,7 @@ use super::entry::{Entry, RuntimeStatus};
 use super::header::{Header, Written};
 use super::recipe::{Hello, RecipeError};
 use super::toolchain::Places;
-use super::{Installer, Runtime, builtin, sources, spelling};
+use super::{ImageUse, Installer, Question, Runtime, Unpacked, builtin, sources, spelling};
 
 /// The languages: built-in recipes and the user's own, with what this host has for them.
 ///
@@ -16,6 +16,7 @@ use super::{Installer, Runtime, builtin, sources, spelling};
 #[derive(Debug)]
 pub struct Runtimes {
     entries: Vec<Entry>,
+    places: Arc<Places>,
 }
 
 /// Why a language cannot be used.
@@ -41,6 +42,24 @@ pub enum ResolveError {
         reason: String,
         /// How to get it.
         install: Option<String>,
+    },
+    /// It is in an image, into which only a sandbox can look.
+    #[error("{language} is in the image {image}, and not on this host")]
+    InImage {
+        /// The language.
+        language: String,
+        /// The image.
+        image: String,
+    },
+    /// The image that was named does not have it.
+    #[error("{language} is not in the image {image}: {reason}")]
+    NotInImage {
+        /// The language.
+        language: String,
+        /// The image.
+        image: String,
+        /// What was looked for.
+        reason: String,
     },
     /// The language is there, in other versions only.
     #[error("{language} {wanted} is not available on this host; found {}", found.join(", "))]
@@ -88,7 +107,8 @@ impl Runtimes {
         }
         refuse_clashes(by_name.values())?;
         let entry = |written| Entry::new(written, Arc::clone(&places));
-        Ok(Self { entries: by_name.into_values().map(entry).collect() })
+        let entries = by_name.into_values().map(entry).collect();
+        Ok(Self { entries, places })
     }
 
     /// Looks for every language on this host.
@@ -103,19 +123,60 @@ impl Runtimes {
 
     /// Finds a language by name or alias, and the toolchain for it.
     pub fn resolve(&self, choice: &LanguageChoice) -> Result<Runtime, ResolveError> {
-        let entry = self.find(choice.name()).ok_or_else(|| {
+        let entry = self.entry(choice)?;
+        if let Some(image) = entry.image() {
+            let (language, image) = (entry.header().name.clone(), image.to_owned());
+            return Err(ResolveError::InImage { language, image });
+        }
+        let found = match choice.version() {
+            None => entry.first().ok_or_else(|| entry.toolchain_missing())?,
+            Some(wanted) => entry.version(wanted)?,
+        };
+        Ok(Runtime::new(Arc::clone(entry.recipe()), found))
+    }
+
+    /// The same in an image, whose programs are asked by `question`.
+    pub(crate) fn resolve_in(
+        &self,
+        choice: &LanguageChoice,
+        image: Unpacked<'_>,
+        used: &Arc<ImageUse>,
+        question: Question<'_>,
+    ) -> Result<Runtime, ResolveError> {
+        let entry = self.entry(choice)?;
+        let found = entry.find_in(image, choice.version(), question);
+        let found = found.map_err(|reason| ResolveError::NotInImage {
+            language: entry.header().name.clone(),
+            image: used.name.clone(),
+            reason,
+        })?;
+        Ok(Runtime::new(Arc::clone(entry.recipe()), found).in_image(used))
+    }
+
+    /// The proper name of a language, whether or not there is anything to carry it out.
+    pub fn proper_name(&self, choice: &LanguageChoice) -> Result<&str, ResolveError> {
+        self.entry(choice).map(|entry| &*entry.header().name)
+    }
+
+    /// The image in which the recipe of a language says that its toolchain is.
+    pub fn image_of(&self, language: &str) -> Option<&str> {
+        self.find(language).and_then(Entry::image)
+    }
+
+    /// Where is kept what toolchains said of themselves.
+    pub(crate) fn memory(&self) -> Option<&Path> {
+        self.places.memory.as_deref()
+    }
+
+    fn entry(&self, choice: &LanguageChoice) -> Result<&Entry, ResolveError> {
+        self.find(choice.name()).ok_or_else(|| {
             let names = self.entries.iter().flat_map(Entry::names);
             ResolveError::UnknownLanguage {
                 name: choice.name().to_owned(),
                 known: self.names().map(ToOwned::to_owned).collect(),
                 did_you_mean: spelling::nearest(choice.name(), names).map(ToOwned::to_owned),
             }
-        })?;
-        let found = match choice.version() {
-            None => entry.first().ok_or_else(|| entry.toolchain_missing())?,
-            Some(wanted) => entry.version(wanted)?,
-        };
-        Ok(Runtime::new(Arc::clone(entry.recipe()), found))
+        })
     }
 
     /// Where a project of a language starts: the first of these paths that fits the first pattern of

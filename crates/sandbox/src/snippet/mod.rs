@@ -12,7 +12,8 @@
 mod line;
 
 use sandbox_core::{
-    Observer, RelativePath, Request, Snippet, Stage, StageOutcome, StreamKind, UsageSample,
+    NetworkEvent, Observer, RelativePath, Request, Snippet, Stage, StageOutcome, StreamKind,
+    UsageSample,
 };
 
 use line::Rewriter;
@@ -125,6 +126,10 @@ impl Observer for Telling<'_> {
 
     fn usage(&mut self, sample: UsageSample) {
         self.observer.usage(sample);
+    }
+
+    fn network(&mut self, event: NetworkEvent) {
+        self.observer.network(event);
     }
 }
 

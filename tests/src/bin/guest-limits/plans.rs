@@ -50,6 +50,7 @@ pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {
         stdin: Stdin::Empty,
         limits,
         network: NetworkPolicy::None,
+        allow: None,
         gate: None,
         volumes: Vec::new(),
         workspace: None,

@@ -72,9 +72,9 @@ fn every_field_of_a_request_is_known_here() {
         .filter(|line| line.starts_with(|letter: char| letter.is_ascii_lowercase()))
         .filter_map(|line| line.split(':').next())
         .collect();
-    let known = "id language code files stdin args env run_limits compile_limits network collect \
+    let known = "id language code files stdin args env run_limits compile_limits network allow collect \
                  volumes workdir allow_missing usage_interval packages environment environments \
-                 acceptance workspace workspaces_of snippet";
+                 acceptance workspace workspaces_of snippet image";
     assert_eq!(fields, known.split_whitespace().collect::<Vec<_>>());
 }
 
@@ -84,6 +84,7 @@ fn what_has_no_place_is_refused() {
     for request in [
         code().stdin("bytes").build().unwrap(),
         code().workspaces_of("somebody").build().unwrap(),
+        code().image("debian").build().unwrap(),
         code().build().unwrap().with_environments("/srv".into()),
     ] {
         let failure = Asked::of(&request).unwrap_err();

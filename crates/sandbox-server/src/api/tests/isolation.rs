@@ -9,7 +9,7 @@ const BOTH: &[Isolation] = &[Isolation::Native, Isolation::Runc];
 
 /// A server that permits native walls and containers of runc, if this host has them.
 async fn with_runc(test: &str, order: &[Isolation]) -> Option<Server> {
-    let found = sandbox::isolations(None);
+    let found = sandbox::Sandbox::builder().isolations();
     let runc = found.iter().find(|status| status.isolation == Isolation::Runc).unwrap();
     if let Some(reason) = &runc.unavailable {
         skip(test, reason);

@@ -9,10 +9,11 @@ async fn post_bytes(server: &Server, media_type: Option<&str>, body: impl Into<B
 async fn a_body_that_cannot_be_read_is_refused_with_the_place() {
     let server = Server::start().await;
     let deep = format!("{{\"language\": {}", "[".repeat(100_000));
-    let cases: [(&[u8], &str); 7] = [
+    let cases: [(&[u8], &str); 8] = [
         (b"", "EOF"),
         (b"{\"language\": \"python\",}", "line 1 column 23"),
         (b"{\"language\": \"python\", \"colour\": 1}", "unknown field `colour`"),
+        (b"{\"language\": \"python\", \"volumes\": [\"/srv:/data\"]}", "unknown field `volumes`"),
         (b"{\"language\": 1}", "expected a string"),
         (b"{\"code\": \"1\"}", "missing field `language`"),
         (b"{\"language\": \"\xff\"}", "not UTF-8 from byte 14"),

@@ -11,6 +11,7 @@ mod isolation;
 mod keys;
 mod limits;
 mod malformed;
+mod network;
 mod stream;
 mod workspaces;
 
@@ -66,6 +67,7 @@ impl Server {
         let sandboxes = Sandboxes::start(&config.isolations, &config.isolation_order, || {
             Sandbox::builder()
                 .waits(wait_in_place)
+                .volumes_from([])
                 .store_directory(directory.path().join("store"))
                 .workspaces(workspace::of_server(&config))
         });

@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use super::values::{Least, Programs};
+use super::values::{ImageName, Least, Programs};
 
 /// Where the interpreter or compiler is, and how it tells its version.
 #[derive(Debug, Deserialize)]
@@ -20,6 +20,8 @@ pub(crate) struct Toolchain {
     /// Further programs without which it does not work.
     #[serde(default)]
     pub(crate) needs: Vec<String>,
+    /// The image that it is in; the host's own is used if nothing is said.
+    pub(crate) image: Option<ImageName>,
     /// What a person types to get it.
     pub(crate) install: Option<String>,
     /// What `runtimes --install` does to get it.

@@ -37,6 +37,19 @@ impl TryFrom<String> for FilePath {
     }
 }
 
+/// The name of an image.
+#[derive(Debug, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct ImageName(pub(crate) String);
+
+impl TryFrom<String> for ImageName {
+    type Error = sandbox_images::InvalidReference;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        text.parse::<sandbox_images::Reference>().map(|_| Self(text))
+    }
+}
+
 /// The name of an environment variable.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]

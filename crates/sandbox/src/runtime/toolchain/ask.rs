@@ -29,7 +29,12 @@ pub(crate) fn version(
     if !status.success() {
         return Err(format!("asked for its version, it ended with {status}"));
     }
-    let version = version::find(&message, rule.after.as_deref());
+    version_in(&message, rule)
+}
+
+/// The version that a message tells.
+pub(crate) fn version_in(message: &str, rule: &VersionRule) -> Result<String, String> {
+    let version = version::find(message, rule.after.as_deref());
     version.map(ToOwned::to_owned).ok_or_else(|| {
         let first_line = message.lines().next().unwrap_or_default();
         format!(

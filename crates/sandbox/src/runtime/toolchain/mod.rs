@@ -1,6 +1,7 @@
 //! Looks for toolchains on this host: where they are, which version, what must be shown of them.
 
 pub(crate) mod ask;
+pub(crate) mod in_image;
 mod memory;
 mod places;
 mod search;
@@ -32,6 +33,8 @@ pub(crate) struct Found {
     /// The file that it really is, and how that was when it answered.
     real: PathBuf,
     stamp: Stamp,
+    /// The digest of the image that it is in, if it is not the host's.
+    image: Option<String>,
 }
 
 /// Where package managers keep what is installed. Compilers use files of many packages: headers,
@@ -47,12 +50,18 @@ impl Found {
 
     /// Changes whenever the program does.
     pub(crate) fn identity(&self) -> String {
-        format!("{} {} {}", self.program.display(), self.version, self.stamp.describe())
+        let image = self.image.as_deref().unwrap_or("host");
+        let (program, stamp) = (self.program.display(), self.stamp.describe());
+        format!("{program} {} {stamp} {image}", self.version)
     }
 
     /// Changes whenever something may have changed that a compiler uses: the program, the directories
     /// of a private toolchain, or what is installed on the system.
     pub(crate) fn identity_with_libraries(&self) -> String {
+        if self.image.is_some() {
+            // Nothing in an image ever changes.
+            return self.identity();
+        }
         let own = ["", "bin", "lib", "libexec", "include"].map(|name| self.root.join(name));
         let own = own.into_iter().filter(|_| !self.is_system);
         let places = own.chain(PACKAGES.iter().map(PathBuf::from));
@@ -130,7 +139,7 @@ fn examine(
     let patterns = toolchain.shows.iter();
     let further = patterns.flat_map(|pattern| search::find(pattern, places));
     let trees = own.into_iter().chain(further.filter_map(|path| shown::further(&path))).collect();
-    Ok(Found { program, version, root, trees, is_system, real, stamp })
+    Ok(Found { program, version, root, trees, is_system, real, stamp, image: None })
 }
 
 /// A toolchain's links are the host's own: no sandboxed program can write them.
@@ -180,6 +189,7 @@ impl Found {
             is_system: true,
             real: program.into(),
             stamp: Stamp::of(Path::new("/")).expect("there is a root"),
+            image: None,
         }
     }
 }

@@ -1,5 +1,17 @@
+//! What of the network a program may reach, and what became of its attempts.
+
+mod address;
+mod allow;
+mod journal;
+
 use std::fmt;
 use std::str::FromStr;
+
+pub use address::{AddressRange, special_address};
+pub use allow::{AllowRule, AllowTarget, Allowlist, InvalidAllowRule, NetworkLimits};
+pub use journal::{
+    ConnectionRecord, Decision, NetworkEvent, NetworkReport, QuestionRecord, Transport,
+};
 
 /// What of the network a program may reach.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -10,11 +22,13 @@ pub enum NetworkPolicy {
     None,
     /// A loopback of its own: its processes reach each other and nothing else.
     Localhost,
+    /// The same, and what its [`Allowlist`] names.
+    Allowlist,
 }
 
 /// A text that is no network policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is not a network policy: it is none or localhost")]
+#[error("'{text}' is not a network policy: it is none, localhost or allowlist")]
 pub struct InvalidNetworkPolicy {
     text: String,
 }
@@ -24,6 +38,7 @@ impl fmt::Display for NetworkPolicy {
         f.write_str(match self {
             Self::None => "none",
             Self::Localhost => "localhost",
+            Self::Allowlist => "allowlist",
         })
     }
 }
@@ -35,6 +50,7 @@ impl FromStr for NetworkPolicy {
         match text {
             "none" => Ok(Self::None),
             "localhost" => Ok(Self::Localhost),
+            "allowlist" => Ok(Self::Allowlist),
             _ => Err(InvalidNetworkPolicy { text: text.to_owned() }),
         }
     }

@@ -1,0 +1,228 @@
+//! Looks for toolchains in an unpacked image.
+//!
+//! The image is a stranger's: its links are followed as they would be inside, never out of it, and none of its programs
+//! is started but in a sandbox.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
+
+use sandbox_core::Glob;
+
+use super::{Absent, Found, Stamp, ask, memory, shown};
+use crate::runtime::recipe::Toolchain;
+use crate::runtime::version;
+
+/// An image that was unpacked.
+#[derive(Clone, Copy)]
+pub(crate) struct Unpacked<'a> {
+    /// Where.
+    pub(crate) root: &'a Path,
+    /// What tells it from every other.
+    pub(crate) digest: &'a str,
+    /// Where its programs are looked for by name.
+    pub(crate) path: &'a str,
+    /// Where is kept what toolchains said of themselves.
+    pub(crate) memory: Option<&'a Path>,
+}
+
+/// Starts a program of the image in a sandbox, and gives what it printed.
+pub(crate) type Question<'a> = &'a dyn Fn(&Path, &[String]) -> Result<String, String>;
+
+/// Where an image that is built here has toolchains that no package of the distribution brings, one directory for each
+/// language. `{toolchains}` of a recipe is this place.
+pub const TOOLCHAINS_IN_IMAGES: &str = "/opt/sandbox-run/toolchains";
+
+/// Candidates of a recipe in the order in which an image is searched for them: what was put there for it, then by name
+/// along the image's own path, which says what its maker prefers, and only then the places where hosts have them.
+pub(crate) fn candidates(programs: &[String]) -> Vec<String> {
+    let own = programs.iter().filter_map(|program| program.strip_prefix("{toolchains}"));
+    let own = own.map(|rest| format!("{TOOLCHAINS_IN_IMAGES}{rest}"));
+    let names = programs.iter().filter_map(|program| program.rsplit('/').next()).map(str::to_owned);
+    let names = names.filter(|name| !name.contains('*'));
+    let places = programs.iter().filter(|program| program.starts_with('/')).cloned();
+    let mut candidates = Vec::new();
+    for candidate in own.chain(names).chain(places) {
+        if !candidates.contains(&candidate) {
+            candidates.push(candidate);
+        }
+    }
+    candidates
+}
+
+/// What a candidate of a recipe stands for in an image.
+pub(crate) fn probe(
+    image: Unpacked<'_>,
+    candidate: &str,
+    toolchain: &Toolchain,
+    question: Question<'_>,
+) -> Result<Found, Absent> {
+    let (program, real) = image.find(candidate).ok_or(Absent::NotFound)?;
+    let unusable = |reason| Absent::Unusable(format!("{}: {reason}", program.display()));
+    let version = image.version_of(&program, &real, toolchain, question).map_err(unusable)?;
+    if let Some(least) = &toolchain.least
+        && version::compare(&version, &least.0).is_lt()
+    {
+        let reason = format!("it is version {version}, and at least {} is needed", least.0);
+        return Err(unusable(reason));
+    }
+    let stamp = Stamp::of(&real).ok_or_else(|| unusable("cannot be looked at".to_owned()))?;
+    let inside = real.strip_prefix(image.root).unwrap_or(&real);
+    let root = shown::root_of(&Path::new("/").join(inside));
+    let image = Some(image.digest.to_owned());
+    Ok(Found { program, version, root, trees: Vec::new(), is_system: true, real, stamp, image })
+}
+
+impl Unpacked<'_> {
+    /// A program by name, path or pattern: its path inside, and the file of the host that it really is.
+    pub(crate) fn find(&self, candidate: &str) -> Option<(PathBuf, PathBuf)> {
+        let candidates = if candidate.starts_with('/') {
+            self.matches(candidate)
+        } else if candidate.contains('/') {
+            return None;
+        } else {
+            self.path.split(':').map(|directory| Path::new(directory).join(candidate)).collect()
+        };
+        candidates.into_iter().filter(|path| path.is_absolute()).find_map(|path| {
+            let real = self.executable(&path)?;
+            Some((path, real))
+        })
+    }
+
+    /// Every path that fits a pattern whose `*` stand for parts of one name each.
+    fn matches(&self, pattern: &str) -> Vec<PathBuf> {
+        let mut found = vec![PathBuf::from("/")];
+        for part in pattern.split('/').filter(|part| !part.is_empty()) {
+            let next = |directory: PathBuf| match part.parse::<Glob>() {
+                Ok(glob) if part.contains('*') => self.listed(&directory, &glob),
+                _ => vec![directory.join(part)],
+            };
+            found = found.into_iter().flat_map(next).collect();
+        }
+        // The newest version first, as far as names tell.
+        found.sort_by(|left, right| {
+            version::compare(&right.to_string_lossy(), &left.to_string_lossy())
+        });
+        found
+    }
+
+    fn listed(&self, directory: &Path, glob: &Glob) -> Vec<PathBuf> {
+        let Some(file) = self.open(directory) else { return Vec::new() };
+        let entries = std::fs::read_dir(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let names = entries.into_iter().flatten().flatten();
+        let names = names.filter_map(|entry| entry.file_name().into_string().ok());
+        names.filter(|name| glob.matches(name)).map(|name| directory.join(name)).collect()
+    }
+
+    /// What a path leads to inside. Every link is one of the image, and leads to what it would lead to with the image as
+    /// root.
+    fn open(&self, inside: &Path) -> Option<OwnedFd> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let root = open(self.root, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
+        let scope = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
+        openat2(root.as_fd(), inside, flags, Mode::empty(), scope).ok()
+    }
+
+    /// The file that a path leads to inside, if a program could start it.
+    fn executable(&self, inside: &Path) -> Option<PathBuf> {
+        let file = self.open(inside)?;
+        let found = fstat(&file).ok()?;
+        let is_program = FileType::from_raw_mode(found.st_mode).is_file()
+            && Mode::from_raw_mode(found.st_mode).contains(Mode::ROTH | Mode::XOTH);
+        let name = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let real = rustix::fs::readlinkat(CWD, name, Vec::new()).ok().filter(|_| is_program)?;
+        real.into_string().ok().map(PathBuf::from)
+    }
+
+    fn version_of(
+        &self,
+        program: &Path,
+        real: &Path,
+        toolchain: &Toolchain,
+        question: Question<'_>,
+    ) -> Result<String, String> {
+        let rule = &toolchain.version;
+        let known = self.memory.and_then(|memory| memory::recall(memory, real, &rule.args));
+        if let Some(version) = known {
+            return Ok(version);
+        }
+        let version = ask::version_in(&question(program, &rule.args)?, rule)?;
+        if let Some(memory) = self.memory {
+            memory::remember(memory, real, &rule.args, &version);
+        }
+        Ok(version)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn toolchain(text: &str) -> Toolchain {
+        toml::from_str(&format!("programs = ['x']\nversion = {{ args = ['-v'] }}\n{text}")).unwrap()
+    }
+
+    fn image() -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for directory in ["usr/bin", "opt/toy/bin", "etc/alternatives"] {
+            fs::create_dir_all(root.path().join(directory)).unwrap();
+        }
+        let toy = root.path().join("opt/toy/bin/toy-1");
+        fs::write(&toy, "#!").unwrap();
+        fs::set_permissions(&toy, Permissions::from_mode(0o755)).unwrap();
+        root
+    }
+
+    fn unpacked(root: &Path) -> Unpacked<'_> {
+        Unpacked { root, digest: "sha256:00", path: "relative:/usr/bin", memory: None }
+    }
+
+    #[test]
+    fn links_lead_to_what_they_lead_to_inside() {
+        let root = image();
+        symlink("/etc/alternatives/toy", root.path().join("usr/bin/toy")).unwrap();
+        symlink("../../../../../opt/toy/bin/toy-1", root.path().join("etc/alternatives/toy"))
+            .unwrap();
+        let answer = |program: &Path, args: &[String]| {
+            assert_eq!((program, args), (Path::new("/usr/bin/toy"), &["-v".to_owned()][..]));
+            Ok("toy 1.2.3".to_owned())
+        };
+        let image = unpacked(root.path());
+        let found = probe(image, "toy", &toolchain(""), &answer).unwrap();
+        assert_eq!((found.version.as_str(), &*found.root), ("1.2.3", Path::new("/opt/toy")));
+        assert_eq!(found.program, Path::new("/usr/bin/toy"));
+        assert!(found.identity().contains("sha256:00") && found.trees.is_empty());
+        let old = probe(image, "toy", &toolchain("least = '2'"), &answer);
+        assert!(matches!(old, Err(Absent::Unusable(reason)) if reason.contains("at least 2")));
+    }
+
+    #[test]
+    fn an_images_own_path_counts_before_usual_places() {
+        let programs =
+            ["/usr/bin/toy", "toy9", "~/.toys/*/bin/toy", "/opt/*/toy-*", "{toolchains}/toy/toy"];
+        let programs = programs.map(str::to_owned);
+        let own = format!("{TOOLCHAINS_IN_IMAGES}/toy/toy");
+        assert_eq!(candidates(&programs), [&own, "toy", "toy9", "/usr/bin/toy", "/opt/*/toy-*"]);
+    }
+
+    #[test]
+    fn what_is_outside_the_image_is_not_found() {
+        let root = image();
+        // On the host there is such a file, and in the image there is none.
+        assert!(Path::new("/bin/sh").exists());
+        symlink("/bin/sh", root.path().join("usr/bin/shell")).unwrap();
+        symlink("../../../../../../../../bin/sh", root.path().join("usr/bin/up")).unwrap();
+        symlink("/proc/self/exe", root.path().join("usr/bin/magic")).unwrap();
+        fs::write(root.path().join("usr/bin/data"), "").unwrap();
+        let image = unpacked(root.path());
+        for name in ["shell", "up", "magic", "data", "none", "/opt/*/bin/x", "~/toy", "a/b"] {
+            assert_eq!(image.find(name), None, "{name}");
+        }
+        assert_eq!(image.find("/opt/*/bin/toy-*").unwrap().0, Path::new("/opt/toy/bin/toy-1"));
+        let direct = image.find("/opt/toy/bin/toy-1").unwrap();
+        assert_eq!(direct.1, root.path().canonicalize().unwrap().join("opt/toy/bin/toy-1"));
+    }
+}

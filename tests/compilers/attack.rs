@@ -67,7 +67,7 @@ impl Patience {
 }
 
 /// How much later than its limit a stage may be seen to end: to notice, and to kill all its processes.
-const TO_END: Duration = Duration::from_secs(2);
+const TO_END: Duration = Duration::from_secs(20);
 
 /// Processes and cgroups are counted for the whole test program, so its tests take turns.
 pub(crate) fn take_turn() -> MutexGuard<'static, ()> {

@@ -13,6 +13,9 @@ use sandbox_tests::process::all;
 
 use crate::table::{assert_consistent, bash, c, millis, python};
 
+/// A program that is cancelled has ended by then, also on a busy machine, and would not have by itself.
+const LONG_BEFORE: Duration = Duration::from_secs(30);
+
 /// Cancels as soon as the program has said something.
 fn cancel_when_it_speaks(sandbox: &Sandbox, request: Request) -> (Report, Duration) {
     let cancel = CancelToken::new();
@@ -35,7 +38,7 @@ fn a_token_ends_a_running_program() {
         let (report, took) = cancel_when_it_speaks(sandbox, request);
         assert_eq!((report.status, report.stdout.as_str()), (Status::Cancelled, "up\n"));
         assert_consistent(&report);
-        assert!(took < Duration::from_secs(3), "{took:?}");
+        assert!(took < LONG_BEFORE, "{took:?}");
     });
 }
 
@@ -62,7 +65,7 @@ fn a_cancelled_program_that_does_not_listen_is_ended_all_the_same() {
         let (report, took) = cancel_when_it_speaks(sandbox, bash(script).build().unwrap());
         assert_eq!(report.status, Status::Cancelled);
         assert_consistent(&report);
-        assert!(took < Duration::from_secs(4), "{took:?}");
+        assert!(took < LONG_BEFORE, "{took:?}");
     });
 }
 
@@ -72,7 +75,7 @@ fn a_stopped_program_can_be_cancelled() {
         let (report, took) =
             cancel_when_it_speaks(sandbox, bash("echo up; kill -STOP $$").build().unwrap());
         assert_eq!(report.status, Status::Cancelled);
-        assert!(took < Duration::from_secs(4), "{took:?}");
+        assert!(took < LONG_BEFORE, "{took:?}");
     });
 }
 

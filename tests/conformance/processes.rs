@@ -2,23 +2,21 @@
 
 use sandbox::Report;
 use sandbox_tests::backend::{Feature, execute, with_each_backend_that_has};
-use std::time::{Duration, Instant};
 
 use crate::table::{bash, python};
 
+// The status shows that they ended before their time was over: the daemons would have stayed for longer.
 table! {
     a_daemon_ends_with_the_program: python(DAEMON) => Completed, |report: &Report| {
         assert_eq!(report.stdout, "daemon is up\n");
-        assert!(report.execution_time_ms < 5000.0);
     };
     /// Its output stays open in the daemon, and is over all the same.
     a_daemon_that_holds_the_streams_ends_with_the_program:
         bash("(setsid sleep 60 &) ; echo over") => Completed, |report: &Report| {
             assert_eq!(report.stdout, "over\n");
-            assert!(report.execution_time_ms < 5000.0);
         };
     a_stopped_child_ends_with_the_program: bash("sleep 60 & kill -STOP $!; echo over")
-        => Completed, |report: &Report| assert!(report.execution_time_ms < 5000.0);
+        => Completed, |_: &Report| ();
     closing_every_stream_is_not_an_end:
         bash("exec <&- >&- 2>&-; sleep 0.3; echo x > left; exit 4").collect("left")
         => RuntimeError, |report: &Report| {
@@ -28,12 +26,9 @@ table! {
         };
     /// Whoever loses its parent is reaped inside, so zombies do not use up the process limit.
     orphans_are_reaped_while_the_program_runs:
-        bash("for i in {1..40}; do (/bin/true &); done; sleep 0.2; ls -d /proc/[0-9]* | wc -l")
+        bash("for i in {1..40}; do (/bin/true &); done; until (($(ls -d /proc/[0-9]* | wc -l) < 8)); do :; done")
             .limits(limits!(with_pids(16)))
-        => Completed, |report: &Report| {
-            let left: u32 = report.stdout.trim().parse().unwrap_or(99);
-            assert!(left < 8, "{left} processes are left");
-        };
+        => Completed, |_: &Report| ();
     a_program_replaced_by_another_is_still_the_program: bash("exec bash -c 'exit 9'")
         => RuntimeError, |report: &Report| assert_eq!(report.exit_code, 9);
     the_main_thread_may_end_first:
@@ -61,22 +56,21 @@ print('daemon is up')
 ";
 
 #[test]
-fn what_a_daemon_would_do_later_never_happens() {
+fn a_daemon_is_gone_when_the_report_is_there() {
     with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let place = tempfile::tempdir().unwrap();
         let volume = format!("{}:/out:rw", place.path().display());
-        let request =
-            bash("(setsid bash -c 'sleep 1; echo late > /out/late' &) ; echo now > /out/now")
-                .volume(volume.parse().unwrap());
-        let begun = Instant::now();
-        let Some(report) = execute("what_a_daemon_would_do_later", sandbox, request) else {
+        // The daemon holds a lock for as long as it lives, and the program ends when it has it.
+        let request = bash(
+            "(setsid flock /out/lock sleep 60 &)\n\
+             while flock --nonblock /out/lock true; do :; done; echo held",
+        );
+        let request = request.volume(volume.parse().unwrap());
+        let Some(report) = execute("a_daemon_is_gone", sandbox, request) else {
             return;
         };
-        assert!(report.success, "{:?}", report.error);
-        assert!(begun.elapsed() < Duration::from_millis(900), "{:?}", begun.elapsed());
-        assert!(place.path().join("now").exists());
-        // Nobody announces that nothing happens: the moment at which it would have has to pass.
-        std::thread::sleep(Duration::from_millis(1300));
-        assert!(!place.path().join("late").exists());
+        assert_eq!((report.success, report.stdout.as_str()), (true, "held\n"));
+        let lock = std::fs::File::open(place.path().join("lock")).unwrap();
+        assert!(lock.try_lock().is_ok(), "the daemon holds it");
     });
 }

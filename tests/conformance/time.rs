@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::table::{bash, c, ended_saying, millis, python};
 
-/// A program that is over its time has ended by then, on a machine with other things to do.
-const GRACE: Duration = Duration::from_secs(2);
+/// A program that is over its time has ended by then, on a machine with other things to do, and long before it would
+/// have by itself.
+const GRACE: Duration = Duration::from_secs(20);
 /// Enough that only the CPU time can have run out.
 const LONG: Duration = Duration::from_mins(1);
 

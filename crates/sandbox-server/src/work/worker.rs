@@ -1,5 +1,6 @@
 //! Carrying out what waits.
 
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
@@ -36,6 +37,14 @@ type Ran = std::thread::Result<Option<Ended>>;
 
 /// Counts an execution as in hand until it is dropped.
 struct InHand(Arc<Shared>);
+
+/// Says, when it is dropped, that the store has an execution. Also if storing failed, or if the task that should have
+/// is dropped because the server has come to its end: nobody waits for ever.
+struct SaysStored<L: Deref<Target = Live>> {
+    live: L,
+    /// Whether the store has that it was begun, too.
+    is_begun: bool,
+}
 
 /// An end that was told, and the store's answer to it.
 struct Ended {
@@ -144,13 +153,14 @@ fn store_begin(shared: &Arc<Shared>, live: &Arc<Live>, started_at: DateTime<Utc>
     if live.is_unstored() {
         return;
     }
-    let (shared, live) = (Arc::clone(shared), Arc::clone(live));
+    let shared = Arc::clone(shared);
+    // Also if somebody else stored it.
+    let said = SaysStored { live: Arc::clone(live), is_begun: true };
     tokio::spawn(async move {
-        if let Err(error) = shared.store.begin(&live.id, started_at).await {
-            tracing::error!(id = live.id, error = with_causes(&error), "not stored as begun");
+        let id = &said.live.id;
+        if let Err(error) = shared.store.begin(id, started_at).await {
+            tracing::error!(id, error = with_causes(&error), "not stored as begun");
         }
-        // Also if it failed, or if somebody else stored it: nobody waits for ever.
-        live.set_begin_stored();
     });
 }
 
@@ -177,14 +187,8 @@ pub(super) async fn store_unstored(shared: &Shared, live: &Live) -> Result<(), S
     let Some(new) = live.take_unstored() else {
         return Ok(());
     };
-    let is_begun = new.begun_at.is_some();
-    let stored = shared.store.insert(new).await;
-    if is_begun {
-        live.set_begin_stored();
-    } else {
-        live.set_stored();
-    }
-    stored.map(drop)
+    let _said = SaysStored { live, is_begun: new.begun_at.is_some() };
+    shared.store.insert(new).await.map(drop)
 }
 
 /// Executes and tells the end as soon as it is known: what the library does after that, such as
@@ -333,6 +337,16 @@ fn without_running(live: &Live, id: ExecutionId, status: Status, reason: &str) -
         reason,
     );
     Report { isolation: live.sandbox.isolation(), ..report }
+}
+
+impl<L: Deref<Target = Live>> Drop for SaysStored<L> {
+    fn drop(&mut self) {
+        if self.is_begun {
+            self.live.set_begin_stored();
+        } else {
+            self.live.set_stored();
+        }
+    }
 }
 
 impl InHand {

@@ -1,3 +1,5 @@
+use std::sync::mpsc;
+
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -89,4 +91,27 @@ async fn what_the_library_refuses_late_is_an_end_too() {
     assert!(report["error"].as_str().unwrap().len() > 10, "{report}");
     let events = all(bench.work.events(&ticket.id, &nobody(), 0).await.unwrap()).await;
     assert_eq!(events.last().unwrap()["report"], report);
+}
+
+/// Nobody shuts it down in order, and its tasks end wherever they are.
+#[test]
+fn a_server_that_is_dropped_in_the_middle_comes_to_an_end() {
+    let (over, is_over) = mpsc::channel();
+    std::thread::spawn(move || {
+        for _ in 0..20 {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            let bench = runtime.block_on(async {
+                let bench = Bench::new(limits()).await;
+                bench.accept("echo begun; sleep 50").await;
+                bench
+            });
+            drop(bench);
+            // Waits for the threads that carry something out.
+            drop(runtime);
+            over.send(()).unwrap();
+        }
+    });
+    for round in 0..20 {
+        is_over.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("round {round} does not end"));
+    }
 }

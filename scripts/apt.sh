@@ -8,8 +8,9 @@ apt_as_root() {
         have sudo || fail "not root, and there is no sudo: run this once as root"
         as_root=(sudo)
     fi
-    # The lock wait covers a new machine that is still updating itself in the background.
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+    # One of these scripts at a time: apt-get does not wait for another that updates its lists. Its own wait covers a
+    # new machine that is still updating itself in the background. Closed: a service that is started keeps no lock.
+    flock --close "$cache/apt.lock" "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
         apt-get -qq -o DPkg::Lock::Timeout=120 "$@" </dev/null
 }
 

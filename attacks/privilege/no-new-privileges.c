@@ -5,18 +5,19 @@
 // without: no-new-privs, landlock, seccomp
 // expect: held
 #include <stdio.h>
-#include <string.h>
+#include <sys/prctl.h>
 
 int main(void) {
-    // From /proc rather than by prctl, so that no filter rule can stand in the way.
-    FILE *status = fopen("/proc/self/status", "r");
-    char line[256];
-    while (status != NULL && fgets(line, sizeof line, status) != NULL) {
-        if (strncmp(line, "NoNewPrivs:", 11) == 0) {
-            puts(line[12] == '1' ? "HELD exec gives no privileges" : "BREACH exec may give privileges");
-            return 0;
-        }
+    // By prctl rather than from /proc, where not every kernel tells it.
+    switch (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)) {
+    case 1:
+        puts("HELD exec gives no privileges");
+        return 0;
+    case 0:
+        puts("BREACH exec may give privileges");
+        return 0;
+    default:
+        puts("BREACH nobody tells of the flag");
+        return 0;
     }
-    puts("BREACH the flag cannot be found");
-    return 0;
 }

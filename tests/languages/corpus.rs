@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use sandbox::{ByteSize, Limits, NetworkPolicy, Report, RequestBuilder, Sandbox, Stage, Status};
-use sandbox_tests::backend::with_each_backend_if_asked;
+use sandbox_tests::backend::with_native_and_another;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 
@@ -58,7 +58,7 @@ pub(crate) struct Expected {
 
 fn case(language: &str, name: &str) {
     let (case, files) = read(language, name);
-    with_each_backend_if_asked(|sandbox| {
+    with_native_and_another(&format!("{language}/{name}"), 3, |sandbox| {
         let report = execute(sandbox, case.request(sandbox, language, files.clone()));
         case.expect.check(&report);
     });

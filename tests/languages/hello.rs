@@ -1,7 +1,7 @@
 //! Every language there is a recipe for is here and says hello: one test for each folder of `runtimes`.
 
 use sandbox::{Request, Sandbox, Status};
-use sandbox_tests::backend::{with_each_backend, with_each_backend_if_asked};
+use sandbox_tests::backend::{with_each_backend, with_native_and_another};
 
 use crate::program::execute;
 
@@ -25,7 +25,7 @@ fn says_hello(language: &str) {
     if MAIN.contains(&language) {
         with_each_backend(test);
     } else {
-        with_each_backend_if_asked(test);
+        with_native_and_another(language, 1, test);
     }
 }
 

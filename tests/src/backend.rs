@@ -180,6 +180,7 @@ const DOCKER_ATTACKS: &[(&str, &str)] = &[
         "the program is in a cgroup of ours, whose path from the container's tells our process number",
     ),
     ("same-ids", "the Engine maps none; nobody else on the host has the program's number"),
+    ("uptime", "there is no time namespace: the clock since the start is the host's"),
     (
         "fill-three-places",
         "the three places are a file system each; the memory limit bounds their sum",
@@ -192,6 +193,7 @@ const RUNC_ATTACKS: &[(&str, &str)] = &[
         "the runtime description has no secure bits; there are no capabilities to keep, and no way to new ones",
     ),
     ("cgroup-path", "it is '/../program' in every container, and tells nothing of the host"),
+    ("uptime", "there is no time namespace: the clock since the start is the host's"),
     (
         "fill-three-places",
         "the three places are a file system each; the memory limit bounds their sum",
@@ -200,10 +202,6 @@ const RUNC_ATTACKS: &[(&str, &str)] = &[
 
 const RUNC_DIFFERS: &[(&str, &str)] = &[
     ("time starts with the machine", "runc 1.1 makes no time namespaces"),
-    (
-        "no rules of Landlock",
-        "the agent sets none; the root holds nothing that they would keep away",
-    ),
     (
         "three disks instead of one",
         "`/work`, `/tmp` and `/dev/shm` are of the size of the disk limit each",
@@ -230,10 +228,6 @@ const DOCKER_DIFFERS: &[(&str, &str)] = &[
         "the Engine maps no ids of a container's own; nobody else on the host has that number",
     ),
     ("time starts with the machine", "the Engine makes no time namespaces"),
-    (
-        "no rules of Landlock",
-        "the agent sets none; the root holds nothing that they would keep away",
-    ),
     (
         "three disks instead of one",
         "`/work`, `/tmp` and `/dev/shm` are of the size of the disk limit each",
@@ -361,12 +355,27 @@ pub fn with_each_backend(test: impl Fn(&Sandbox)) {
     with_each_backend_that_has(&[], test);
 }
 
-/// The same for one of very many tests: under the native backend, and under each if `SANDBOX_RUN_ALL_BACKENDS` is set.
-pub fn with_each_backend_if_asked(test: impl Fn(&Sandbox)) {
-    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
-    let is_asked = std::env::var_os("SANDBOX_RUN_ALL_BACKENDS").is_some();
-    let backends = if is_asked { BACKENDS } else { &BACKENDS[..1] };
+/// The same for one of very many tests: under the native backend, one in so many under one of the others too, which
+/// is another one for another name, and each under all if `SANDBOX_RUN_ALL_BACKENDS` is set.
+pub fn with_native_and_another(name: &str, one_in: usize, test: impl Fn(&Sandbox)) {
+    let (native, others) = BACKENDS.split_first().expect("there are backends");
+    let sum: usize = name.bytes().map(usize::from).sum();
+    let turn = sum % (others.len() * one_in);
+    let turns = others.iter().enumerate().filter(|(number, _)| is_all_asked() || *number == turn);
+    let backends = std::iter::once(native).chain(turns.map(|(_, backend)| backend));
     with_some(backends, &[], |builder| builder, test);
+}
+
+/// The same where only the native backend is worth the time, unless `SANDBOX_RUN_ALL_BACKENDS` is set.
+pub fn with_each_backend_if_asked(test: impl Fn(&Sandbox)) {
+    let backends = if is_all_asked() { BACKENDS } else { &BACKENDS[..1] };
+    with_some(backends, &[], |builder| builder, test);
+}
+
+fn is_all_asked() -> bool {
+    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
+    let asked = std::env::var_os("SANDBOX_RUN_ALL_BACKENDS");
+    asked.is_some()
 }
 
 /// The same under each backend that has what the test needs.

@@ -9,7 +9,8 @@ mod seccomp;
 
 use std::path::Path;
 
-use sandbox_core::BackendError;
+use sandbox_core::{BackendError, MissingProtection, Protection};
+use sandbox_linux::landlock;
 use sandbox_linux::skeleton::Skeleton;
 
 /// How the content of a workspace is kept.
@@ -27,6 +28,15 @@ fn look_at_image(directory: &Path) -> Result<Skeleton, BackendError> {
         return Err(refused("the path to it is not plain text"));
     }
     Skeleton::of_image(directory).map_err(|error| refused(&error.to_string()))
+}
+
+/// Landlock, where this host's kernel does not have it.
+fn missing_landlock() -> Option<MissingProtection> {
+    (landlock::version() == 0).then(|| MissingProtection {
+        protection: Protection::Landlock,
+        reason: "the kernel has no Landlock".to_owned(),
+        remedy: "use Linux 5.13 or later with landlock in the lsm= list".to_owned(),
+    })
 }
 
 /// Our failure at a step.

@@ -8,6 +8,7 @@
 mod denied;
 #[allow(dead_code, reason = "the supervisor uses the rest")]
 mod frame;
+mod landlock;
 mod moved;
 mod order;
 mod system;
@@ -73,7 +74,7 @@ fn serve(input: &mut File, output: &mut File) -> Result<(), Failure> {
     work::place(&order)?;
     work::copy(&order)?;
     user.act_as_agent().at("become the agent's user")?;
-    let (program, answers) = order.into_program();
+    let (program, answers) = order.into_program().at("make the Landlock rules")?;
     let has_ended = watch::run(&program, answers, moved, input, output)?;
     if !has_ended {
         // Nobody is there to hear more.

@@ -1,11 +1,13 @@
 //! The order, as it comes.
 
 use std::ffi::{CString, OsStr};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use crate::denied::Answers;
 use crate::frame::Unpacker;
+use crate::landlock::Rules;
 use crate::system::Program;
 use crate::user::User;
 use crate::work::WORK;
@@ -24,6 +26,8 @@ pub(crate) struct Order {
     answers: Option<Answers>,
     /// Whose the program is.
     pub(crate) user: User,
+    /// Which version of Landlock the rules are for; 0 for no rules.
+    landlock: u64,
 }
 
 /// A file that is there at the start.
@@ -58,11 +62,17 @@ impl Order {
                 answers => Some(Answers::read(answers)?),
             },
             user: User(Some(u32::try_from(unpacker.number()?).ok()?).filter(|id| *id != 0)),
+            landlock: unpacker.number()?,
         })
     }
 
     /// The program, and how its denied calls are answered, unless its filter does that.
-    pub(crate) fn into_program(self) -> (Program, Option<Answers>) {
+    pub(crate) fn into_program(self) -> io::Result<(Program, Option<Answers>)> {
+        let copies = self.copies.iter().map(|(_, to)| to.as_path());
+        let rules = match self.landlock {
+            0 => None,
+            version => Some(Rules::new(version, copies)?),
+        };
         let path = self.argv.first().cloned().unwrap_or_default();
         let directory = match self.directory.as_str() {
             "" => WORK.to_owned(),
@@ -78,7 +88,8 @@ impl Order {
             filter: self.filter,
             has_listener: self.answers.is_some(),
             user: self.user,
+            rules,
         };
-        (program, self.answers)
+        Ok((program, self.answers))
     }
 }

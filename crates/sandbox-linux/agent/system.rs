@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_long, c_short, c_ulong, c_void};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use crate::landlock::Rules;
 use crate::user::User;
 
 const PR_SET_DUMPABLE: c_int = 4;
@@ -170,6 +171,7 @@ pub struct Program {
     /// Whether somebody is to be asked how denied calls are answered.
     pub has_listener: bool,
     pub user: User,
+    pub rules: Option<Rules>,
 }
 
 /// Two ends of a socket that keeps messages apart, both of which close on exec.
@@ -495,6 +497,9 @@ fn become_program(
         }
         // SAFETY: this option takes numbers.
         ok(unsafe { prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }, "give up new privileges")?;
+        if let Some(rules) = &program.rules {
+            rules.restrict().map_err(|_| "apply the Landlock rules")?;
+        }
         let listens = program.has_listener.then_some(supervisor);
         filter(&program.filter, listens).map_err(|_| "install the system-call filter")
     };

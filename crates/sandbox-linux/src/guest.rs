@@ -36,6 +36,8 @@ pub struct Inside<'a> {
     pub answers: &'a [u8],
     /// The program's user, if the agent is another.
     pub user: Option<u32>,
+    /// Which version of Landlock the agent makes rules for; 0 for none.
+    pub landlock: u32,
 }
 
 /// Where a container shows a tree that the program may write to as if it were its own: the agent fills the place where
@@ -46,7 +48,7 @@ pub fn place_of_original(number: usize) -> PathBuf {
 
 /// The order for a plan.
 pub fn order(plan: &StagePlan, inside: Inside<'_>) -> Vec<u8> {
-    let Inside { rlimits, filter, answers, user } = inside;
+    let Inside { rlimits, filter, answers, user, landlock } = inside;
     let mut order = Packer::default();
     order.number(plan.command.len() as u64);
     for word in &plan.command {
@@ -74,7 +76,7 @@ pub fn order(plan: &StagePlan, inside: Inside<'_>) -> Vec<u8> {
     for (kind, value) in rlimits {
         order.number(*kind).number(*value);
     }
-    order.bytes(filter).bytes(answers).number(user.unwrap_or(0).into());
+    order.bytes(filter).bytes(answers).number(user.unwrap_or(0).into()).number(landlock.into());
     order.0
 }
 

@@ -2,9 +2,11 @@
 
 use sandbox_core::{MissingProtection, Protection};
 use sandbox_linux::cgroup::CgroupLimits;
+use sandbox_linux::landlock;
 use sandbox_linux::seccomp::DeniedAction;
 
 use super::{InContainer, Purpose};
+use crate::missing_landlock;
 
 /// The program's user inside, where that is not the host's business.
 pub(crate) const USER: u32 = 1000;
@@ -93,6 +95,7 @@ impl Kernel {
                 counts_cpu_time: false,
                 counts_processes: false,
                 user: Some(USER),
+                landlock: 0,
             },
         }
     }
@@ -100,7 +103,8 @@ impl Kernel {
     /// What stands around a program because of it, beside what always does.
     pub(crate) fn own_walls(self) -> &'static [Protection] {
         match self {
-            Self::Host => &[],
+            Self::Host if landlock::version() == 0 => &[],
+            Self::Host => &[Protection::Landlock],
             // Its clocks start with it.
             Self::Gvisor => &[Protection::TimeNamespace],
         }
@@ -109,10 +113,12 @@ impl Kernel {
     /// What does not stand there. `builder` is who could have made a time namespace.
     pub(crate) fn missing(self, builder: &str) -> Vec<MissingProtection> {
         match self {
-            Self::Host => vec![
-                lacks(Protection::TimeNamespace, &format!("{builder} makes no time namespaces")),
-                lacks(Protection::Landlock, "the agent sets no rules of Landlock"),
-            ],
+            Self::Host => {
+                let reason = format!("{builder} makes no time namespaces");
+                let mut missing = vec![lacks(Protection::TimeNamespace, &reason)];
+                missing.extend(missing_landlock());
+                missing
+            }
             Self::Gvisor => {
                 vec![lacks(Protection::Landlock, "gVisor's kernel has no Landlock")]
             }

@@ -3,6 +3,7 @@
 use rustix::process::Resource;
 use sandbox_core::{BackendError, StagePlan};
 use sandbox_linux::guest::{Inside, order};
+use sandbox_linux::landlock;
 use sandbox_linux::rlimits::{self, Fallback};
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program, Verdict,
@@ -21,13 +22,16 @@ pub(crate) struct InContainer {
     pub(crate) counts_processes: bool,
     /// The program's user, if the agent is another.
     pub(crate) user: Option<u32>,
+    /// Which version of Landlock the kernel inside has; 0 for none.
+    pub(crate) landlock: u32,
 }
 
 impl Default for InContainer {
     /// In one of this host's kernel.
     fn default() -> Self {
         let denied = DeniedAction::Notify;
-        Self { denied, counts_cpu_time: true, counts_processes: true, user: None }
+        let landlock = landlock::version();
+        Self { denied, counts_cpu_time: true, counts_processes: true, user: None, landlock }
     }
 }
 
@@ -82,6 +86,7 @@ impl Orders {
             filter: self.filter.as_bytes(),
             answers: &self.answers,
             user: self.inside.user,
+            landlock: self.inside.landlock,
         };
         order(plan, inside)
     }

@@ -375,6 +375,10 @@ impl Watch<'_> {
         let has = |protection: Protection| self.around.enforced.contains(&protection);
         let ended = ending(&has, self.plan, self.cause, told, oom_kills, &figures)
             .ok_or_else(|| failed("watch the container", "it ended without saying how"))?;
+        let ended = match ended {
+            Ending::Signaled(_) if self.has_used_all_memory(&figures) => Ending::OutOfMemory,
+            ended => ended,
+        };
         let placed: Vec<&InputFile> = self.plan.all_files().collect();
         let found = if self.exit.is_some() {
             collect(&mut self.channel, &self.plan.collect, &placed)
@@ -410,6 +414,13 @@ impl Watch<'_> {
             prepare_time: started - self.around.begun,
             collect_time: at.elapsed(),
         })
+    }
+
+    /// Whether the program came to its limit without being ended there: a kernel of the container's own has room
+    /// beside it, in which a runtime may notice by itself that it has no more, and abort.
+    fn has_used_all_memory(&self, figures: &StageFigures) -> bool {
+        self.around.container.own_memory() > 0
+            && figures.memory_peak_kb * 1024 >= self.plan.limits.memory().as_u64()
     }
 
     fn figures(&self, after: &Usage, run_time: Duration) -> StageFigures {

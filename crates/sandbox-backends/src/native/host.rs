@@ -14,7 +14,7 @@ use sandbox_linux::seccomp::{
 use sandbox_linux::{Walls, ids, landlock};
 
 use super::NativeOptions;
-use crate::failed;
+use crate::{failed, missing_landlock};
 
 /// Init lives in the sandbox's cgroup too.
 pub(crate) const OWN_PROCESSES: u64 = 1;
@@ -219,12 +219,6 @@ fn missing(enforces: Enforces) -> Vec<MissingProtection> {
     if !enforces.cpu_accounting {
         lacks(Protection::CpuTime, "no cgroup counts the CPU time of all processes together");
     }
-    if landlock::version() == 0 {
-        missing.push(MissingProtection {
-            protection: Protection::Landlock,
-            reason: "the kernel has no Landlock".to_owned(),
-            remedy: "use Linux 5.13 or later with landlock in the lsm= list".to_owned(),
-        });
-    }
+    missing.extend(missing_landlock());
     missing
 }

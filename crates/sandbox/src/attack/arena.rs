@@ -60,8 +60,17 @@ impl Arena {
         Ok(Self { walled, canaries })
     }
 
-    /// Tries an attack with every wall up: it has to be contained.
+    /// Tries an attack with every wall up: it has to be contained. It is skipped where a wall that it is about is
+    /// missing.
     pub fn try_walled(&self, attack: &Attack) -> AttackResult {
+        match lacking(&self.walled, attack) {
+            Some(reason) => result(attack, (Outcome::Skipped, reason)),
+            None => self.try_with_what_stands(attack),
+        }
+    }
+
+    /// The same where walls that it is about may be missing: others may contain it.
+    pub fn try_with_what_stands(&self, attack: &Attack) -> AttackResult {
         let verdict = match self.run(&self.walled, attack) {
             Ok(reports) => judge::walled(&attack.header, &reports, self.canaries.secrets()),
             Err(none) => none.verdict(),
@@ -91,6 +100,9 @@ impl Arena {
             builder = builder.without(*wall);
         }
         let sandbox = builder.build()?;
+        if let Some(reason) = lacking(&sandbox, attack) {
+            return Ok(result(attack, (Outcome::Skipped, reason)));
+        }
         let secret = self.canaries.host_secret();
         let verdict = match self.run(&sandbox, attack) {
             Ok(reports) => match reports.last() {
@@ -116,13 +128,8 @@ impl Arena {
                 return Err(NoReport::Skipped(reason.to_owned()));
             }
         }
-        let missing = &sandbox.capabilities().missing;
-        for wall in missing {
-            if attack.walls().contains(&wall.protection) {
-                return Err(NoReport::Skipped(wall.reason.clone()));
-            }
-        }
-        let can_miss: Vec<_> = missing.iter().map(|wall| wall.protection).collect();
+        let missing = sandbox.capabilities().missing.iter();
+        let can_miss: Vec<_> = missing.map(|wall| wall.protection).collect();
         let mut reports = Vec::new();
         for program in std::iter::once(&attack.program).chain(&attack.then) {
             let request = self.request(sandbox, attack, program, &can_miss)?;
@@ -166,6 +173,13 @@ impl Arena {
         }
         request.build().map_err(|error| NoReport::Failed(error.to_string()))
     }
+}
+
+/// Why a wall that an attack is about cannot stand, if so.
+fn lacking(sandbox: &Sandbox, attack: &Attack) -> Option<String> {
+    let mut missing = sandbox.capabilities().missing.iter();
+    let wall = missing.find(|wall| attack.walls().contains(&wall.protection))?;
+    Some(wall.reason.clone())
 }
 
 /// A limit may be beyond a host that has the wall otherwise, such as a part of a CPU. The report says

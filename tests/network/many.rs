@@ -149,6 +149,8 @@ except OSError: print('broken')
         assert_eq!(report.stdout, "broken\n", "{}", report.stderr);
         let told = records(&report, "site.example", 8080, Decision::Allowed).next().unwrap();
         assert!(told.bytes_out <= 1 << 16, "{told:?}");
+        let refused = records(&report, "site.example", 8080, Decision::Refused).next().unwrap();
+        assert_eq!(refused.reason.as_deref(), Some("there were too many bytes"));
 
         let code = "
 import socket

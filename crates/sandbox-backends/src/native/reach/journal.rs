@@ -9,7 +9,8 @@ use sandbox_core::{
     ConnectionRecord, Decision, NetworkEvent, NetworkReport, QuestionRecord, Transport,
 };
 
-/// So many different places and names are told of; a program can try more than anyone wants to read.
+/// So many different places and names are told of: a program can try more than anyone wants to read. What was allowed
+/// has room of its own, so that nobody hides in the rest where they got to.
 const MOST_RECORDS: usize = 1000;
 /// So many decisions are told as they are made. All of them are in the report.
 const MOST_EVENTS: usize = 2000;
@@ -26,8 +27,24 @@ struct Entries {
     connections: BTreeMap<Place, Counts>,
     questions: BTreeMap<Question, u64>,
     events: Vec<NetworkEvent>,
-    told: usize,
+    connections_kept: Room,
+    questions_kept: Room,
+    told: Room,
     truncated: bool,
+}
+
+/// How much is taken, by what was allowed and by what was not.
+#[derive(Default)]
+struct Room([usize; 2]);
+
+impl Room {
+    /// Takes a place, if there is one.
+    fn take(&mut self, decision: Decision, most: usize) -> bool {
+        let taken = &mut self.0[usize::from(decision == Decision::Allowed)];
+        let has_room = *taken < most;
+        *taken += usize::from(has_room);
+        has_room
+    }
 }
 
 /// Connections that are told as one.
@@ -68,7 +85,7 @@ impl Journal {
         let mut entries = self.lock();
         if let Some(counts) = entries.connections.get_mut(place) {
             counts.connections += 1;
-        } else if entries.connections.len() < MOST_RECORDS {
+        } else if entries.connections_kept.take(place.decision, MOST_RECORDS) {
             let counts = Counts { connections: 1, ..Counts::default() };
             entries.connections.insert(place.clone(), counts);
         } else {
@@ -77,10 +94,8 @@ impl Journal {
         }
         let Place { host, address, port, transport, decision, reason } = place.clone();
         let address = address.to_string();
-        self.tell(
-            &mut entries,
-            NetworkEvent::Connection { host, address, port, transport, decision, reason },
-        );
+        let event = NetworkEvent::Connection { host, address, port, transport, decision, reason };
+        self.tell(&mut entries, decision, event);
     }
 
     /// Bytes that went through connections to a place.
@@ -96,7 +111,7 @@ impl Journal {
         let mut entries = self.lock();
         if let Some(count) = entries.questions.get_mut(question) {
             *count += 1;
-        } else if entries.questions.len() < MOST_RECORDS {
+        } else if entries.questions_kept.take(question.decision, MOST_RECORDS) {
             entries.questions.insert(question.clone(), 1);
         } else {
             entries.truncated = true;
@@ -104,7 +119,8 @@ impl Journal {
         }
         let Question { name, kind, decision, reason, addresses } = question.clone();
         let addresses = addresses.iter().map(ToString::to_string).collect();
-        self.tell(&mut entries, NetworkEvent::Question { name, kind, decision, reason, addresses });
+        let event = NetworkEvent::Question { name, kind, decision, reason, addresses };
+        self.tell(&mut entries, decision, event);
     }
 
     /// There was more than could be heard.
@@ -112,11 +128,10 @@ impl Journal {
         self.lock().truncated = true;
     }
 
-    fn tell(&self, entries: &mut Entries, event: NetworkEvent) {
-        if entries.told == MOST_EVENTS {
+    fn tell(&self, entries: &mut Entries, decision: Decision, event: NetworkEvent) {
+        if !entries.told.take(decision, MOST_EVENTS) {
             return;
         }
-        entries.told += 1;
         entries.events.push(event);
         // A full counter is as good as one more.
         let _ = rustix::io::write(&self.news, &1_u64.to_ne_bytes());
@@ -204,5 +219,12 @@ mod tests {
         let report = journal.report();
         assert_eq!((report.connections.len(), report.truncated), (MOST_RECORDS, true));
         assert_eq!(journal.take_events().len(), MOST_RECORDS);
+        // It hides nothing of what got through.
+        journal.connection(&place(443, Decision::Allowed));
+        journal.bytes(&place(443, Decision::Allowed), 5, 7);
+        assert_eq!(journal.take_events().len(), 1);
+        let report = journal.report();
+        let allowed = report.connections.iter().find(|record| record.decision == Decision::Allowed);
+        assert_eq!(allowed.map(|record| (record.port, record.bytes_in)), Some((443, 5)));
     }
 }

@@ -69,6 +69,8 @@ pub(super) enum State {
     Unreachable(String),
     /// One side broke off.
     Broken,
+    /// No more bytes may be carried in this execution.
+    Spent,
 }
 
 /// What may still be had in a whole execution.
@@ -134,6 +136,7 @@ impl Link {
             (Ok(_), Ok(_)) if self.out.has_said_so && self.back.has_said_so => State::Over,
             (Ok(false), Ok(false)) => State::Waits,
             (Ok(_), Ok(_)) => State::HasMore,
+            (Err(error), _) | (_, Err(error)) if is_spent(&error) => State::Spent,
             _ => State::Broken,
         }
     }
@@ -264,6 +267,10 @@ impl Pipe {
         let _ = fcntl_setpipe_size(&writer, PIPE);
         Some(Self { reader, writer, filled: 0 })
     }
+}
+
+fn is_spent(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::DQUOT.raw_os_error())
 }
 
 fn waits(error: &io::Error) -> bool {

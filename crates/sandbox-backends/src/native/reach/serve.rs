@@ -27,6 +27,8 @@ use names::Asker;
 const ROUND: Duration = Duration::from_secs(1);
 /// Pipes at one time: with more there would be much memory of the kernel in them.
 const MOST_PIPES: usize = 64;
+/// Who waits at a door while this process has no descriptor left is seen again at once, so others get their turn first.
+const SHORT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
 /// Packets heard in an execution; after that nobody listens, and the report says so.
 const MOST_HEARD: u64 = 100_000;
 
@@ -239,7 +241,7 @@ impl Server {
             .map(|(number, _)| *number)
             .collect();
         for number in late {
-            self.give_up(number, Some("it did not answer in time".to_owned()));
+            self.give_up(number, Decision::Failed, "it did not answer in time".to_owned());
         }
     }
 
@@ -293,10 +295,12 @@ impl Server {
     fn accept(&mut self, spot: Spot) {
         for _ in 0..64 {
             let Some(door) = self.doors.get(spot) else { return };
-            let Ok(inside) =
-                rustix::net::accept_with(&door.listener, rustix::net::SocketFlags::CLOEXEC)
-            else {
-                return;
+            let accepted =
+                rustix::net::accept_with(&door.listener, rustix::net::SocketFlags::CLOEXEC);
+            let inside = match accepted {
+                Ok(inside) => inside,
+                Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => return,
+                Err(_) => return std::thread::sleep(SHORT_OF_DESCRIPTORS),
             };
             let name = door.name.clone();
             let inside = TcpStream::from(inside);
@@ -348,7 +352,7 @@ impl Server {
                 self.links.insert(number, link);
                 match watched {
                     Ok(()) => self.go_on(number),
-                    Err(error) => self.give_up(number, Some(error.to_string())),
+                    Err(error) => self.give_up(number, Decision::Failed, error.to_string()),
                 }
             }
             Err((inside, error)) => {
@@ -366,14 +370,18 @@ impl Server {
             State::HasMore => self.ready.push(number),
             State::Over => self.put_away(number, false),
             State::Broken => self.put_away(number, true),
-            State::Unreachable(reason) => self.give_up(number, Some(reason)),
+            State::Unreachable(reason) => self.give_up(number, Decision::Failed, reason),
+            State::Spent => {
+                let reason = "there were too many bytes".to_owned();
+                self.give_up(number, Decision::Refused, reason);
+            }
         }
     }
 
-    /// Ends a link that never stood, and says so.
-    fn give_up(&mut self, number: u64, reason: Option<String>) {
+    /// Ends a link that never stood or may not go on, and says so.
+    fn give_up(&mut self, number: u64, decision: Decision, reason: String) {
         if let Some(link) = self.links.get(&number) {
-            let place = Place { decision: Decision::Failed, reason, ..link.place.clone() };
+            let place = Place { decision, reason: Some(reason), ..link.place.clone() };
             self.journal.connection(&place);
         }
         self.put_away(number, true);

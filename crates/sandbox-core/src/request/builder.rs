@@ -1,0 +1,321 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{InputFile, InvalidRequest, Request};
+use crate::{
+    Allowlist, ExecutionId, Limits, NetworkPolicy, PackageSpec, Protection, RelativePath, Snippet,
+    Stdin, Volume,
+};
+
+/// More files than any project that belongs into a request.
+const MOST_FILES: usize = 10_000;
+/// The kernel refuses a single argument or variable longer than this (`MAX_ARG_STRLEN`).
+const LONGEST_TEXT: usize = 128 * 1024;
+const MOST_ARGS: usize = 4096;
+const MOST_PACKAGES: usize = 200;
+
+/// Gathers a request; [`RequestBuilder::build`] checks it as a whole.
+#[derive(Debug)]
+#[must_use = "a builder does nothing until it is built"]
+pub struct RequestBuilder {
+    id: Option<ExecutionId>,
+    language: String,
+    code: Option<String>,
+    files: Vec<(String, Vec<u8>)>,
+    stdin: Stdin,
+    args: Vec<String>,
+    env: BTreeMap<String, String>,
+    run_limits: Limits,
+    compile_limits: Limits,
+    network: NetworkPolicy,
+    allow: Option<Allowlist>,
+    collect: Vec<String>,
+    volumes: Vec<Volume>,
+    workdir: Option<String>,
+    allow_missing: BTreeSet<Protection>,
+    usage_interval: Option<Duration>,
+    packages: Vec<String>,
+    environment: Option<String>,
+    workspace: Option<String>,
+    workspaces_of: Option<String>,
+    snippet: Option<Snippet>,
+    image: Option<String>,
+}
+
+impl RequestBuilder {
+    pub(super) fn new(language: &str) -> Self {
+        Self {
+            id: None,
+            language: language.to_owned(),
+            code: None,
+            files: Vec::new(),
+            stdin: Stdin::Empty,
+            args: Vec::new(),
+            env: BTreeMap::new(),
+            run_limits: Limits::run(),
+            compile_limits: Limits::compile(),
+            network: NetworkPolicy::None,
+            allow: None,
+            collect: Vec::new(),
+            volumes: Vec::new(),
+            workdir: None,
+            allow_missing: BTreeSet::new(),
+            usage_interval: None,
+            packages: Vec::new(),
+            environment: None,
+            workspace: None,
+            workspaces_of: None,
+            snippet: None,
+            image: None,
+        }
+    }
+
+    /// The name of the execution, for one that was given its name before; a new one by default.
+    pub fn id(mut self, id: ExecutionId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// The program as text.
+    pub fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    /// A file below the work directory. Without code text, the first file is the entry point.
+    pub fn file(mut self, path: impl Into<String>, contents: impl Into<Vec<u8>>) -> Self {
+        self.files.push((path.into(), contents.into()));
+        self
+    }
+
+    /// The program's standard input; empty by default.
+    pub fn stdin(mut self, stdin: impl Into<Stdin>) -> Self {
+        self.stdin = stdin.into();
+        self
+    }
+
+    /// The program's arguments.
+    pub fn args<T: Into<String>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
+        self.args.extend(args.into_iter().map(Into::into));
+        self
+    }
+
+    /// A variable in the program's environment.
+    pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
+    /// Limits of the run stage.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.run_limits = limits;
+        self
+    }
+
+    /// Limits of the compile stage.
+    pub fn compile_limits(mut self, limits: Limits) -> Self {
+        self.compile_limits = limits;
+        self
+    }
+
+    /// What of the network the program reaches; nothing by default.
+    pub fn network(mut self, network: NetworkPolicy) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// What the program reaches: a loopback of its own and what this list names.
+    pub fn allow(mut self, allow: Allowlist) -> Self {
+        self.network = NetworkPolicy::Allowlist;
+        self.allow = Some(allow);
+        self
+    }
+
+    /// Brings back the files that fit this pattern, and everything in a directory that it names.
+    pub fn collect(mut self, pattern: impl Into<String>) -> Self {
+        self.collect.push(pattern.into());
+        self
+    }
+
+    /// Shows a host directory inside.
+    pub fn volume(mut self, volume: Volume) -> Self {
+        self.volumes.push(volume);
+        self
+    }
+
+    /// Starts the program in this directory below the work directory.
+    pub fn workdir(mut self, directory: impl Into<String>) -> Self {
+        self.workdir = Some(directory.into());
+        self
+    }
+
+    /// Lets the execution go on where the host cannot give this protection.
+    pub fn allow_missing(mut self, protection: Protection) -> Self {
+        self.allow_missing.insert(protection);
+        self
+    }
+
+    /// Samples usage this often while the program runs.
+    pub fn usage_interval(mut self, interval: Duration) -> Self {
+        self.usage_interval = Some(interval);
+        self
+    }
+
+    /// Packages to be there for the program: each a name, or a name and the versions that will do.
+    pub fn packages<T: Into<String>>(mut self, packages: impl IntoIterator<Item = T>) -> Self {
+        self.packages.extend(packages.into_iter().map(Into::into));
+        self
+    }
+
+    /// An environment that was built before, whose packages are to be there for the program.
+    pub fn environment(mut self, name: impl Into<String>) -> Self {
+        self.environment = Some(name.into());
+        self
+    }
+
+    /// A workspace, as `NAME` or `NAME:ro`: its files are in the work directory before the request's own,
+    /// and what the program leaves there is kept. It is made by its first use.
+    pub fn workspace(mut self, workspace: impl Into<String>) -> Self {
+        self.workspace = Some(workspace.into());
+        self
+    }
+
+    /// Whose workspaces are meant, for a program that serves several people. Each has names of its own.
+    pub fn workspaces_of(mut self, owner: impl Into<String>) -> Self {
+        self.workspaces_of = Some(owner.into());
+        self
+    }
+
+    /// The image whose files and programs it is to see instead of the host's: one that was pulled or imported.
+    pub fn image(mut self, image: impl Into<String>) -> Self {
+        self.image = Some(image.into());
+        self
+    }
+
+    /// Says where a person's code lies in the entry file: errors are then told in lines of that code.
+    pub fn snippet(mut self, snippet: impl Into<Option<Snippet>>) -> Self {
+        self.snippet = snippet.into();
+        self
+    }
+
+    /// Checks everything and gives the request its id.
+    pub fn build(self) -> Result<Request, InvalidRequest> {
+        if self.code.is_none() && self.files.is_empty() {
+            return Err(InvalidRequest::NoCode);
+        }
+        check_texts(&self.args, &self.env)?;
+        if let Some(interval) = self.usage_interval
+            && !(10..=60_000).contains(&interval.as_millis())
+        {
+            return Err(InvalidRequest::UsageInterval(interval.as_millis()));
+        }
+        match (self.network, &self.allow) {
+            (NetworkPolicy::Allowlist, None) => {
+                return Err(InvalidRequest::Network(
+                    "an allow-list needs something that is allowed",
+                ));
+            }
+            (NetworkPolicy::None | NetworkPolicy::Localhost, Some(_)) => {
+                return Err(InvalidRequest::Network("what is allowed needs the network allowlist"));
+            }
+            _ => {}
+        }
+        let files = check_files(self.files)?;
+        let collect = self.collect.iter().map(|text| text.parse()).collect::<Result<_, _>>()?;
+        let workdir = self.workdir.map(|text| text.parse()).transpose()?;
+        let packages = check_packages(&self.packages, self.environment.is_some())?;
+        let environment = self.environment.map(|text| text.parse()).transpose()?;
+        let workspace = self.workspace.map(|text| text.parse()).transpose()?;
+        Ok(Request {
+            id: self.id.unwrap_or_else(ExecutionId::generate),
+            language: self.language.parse()?,
+            code: self.code,
+            files,
+            stdin: self.stdin,
+            args: self.args,
+            env: self.env,
+            run_limits: self.run_limits,
+            compile_limits: self.compile_limits,
+            network: self.network,
+            allow: self.allow.map(Arc::new),
+            collect,
+            volumes: self.volumes,
+            workdir,
+            allow_missing: self.allow_missing,
+            usage_interval: self.usage_interval,
+            packages,
+            environment,
+            environments: None,
+            acceptance: None,
+            workspace,
+            workspaces_of: self.workspaces_of,
+            snippet: self.snippet,
+            image: self.image,
+        })
+    }
+}
+
+fn check_files(files: Vec<(String, Vec<u8>)>) -> Result<Vec<InputFile>, InvalidRequest> {
+    if files.len() > MOST_FILES {
+        return Err(InvalidRequest::TooLarge(format!(
+            "{} files are more than the {MOST_FILES} that one execution may have",
+            files.len()
+        )));
+    }
+    let mut checked = Vec::with_capacity(files.len());
+    let mut taken: BTreeSet<RelativePath> = BTreeSet::new();
+    for (path, contents) in files {
+        let path: RelativePath = path.parse()?;
+        if !taken.insert(path.clone()) {
+            return Err(InvalidRequest::SamePath(path));
+        }
+        checked.push(InputFile { path, contents, executable: false });
+    }
+    for path in &taken {
+        let prefix = format!("{path}/");
+        if taken.iter().any(|other| other.as_str().starts_with(&prefix)) {
+            return Err(InvalidRequest::SamePath(path.clone()));
+        }
+    }
+    Ok(checked)
+}
+
+fn check_packages(
+    packages: &[String],
+    has_environment: bool,
+) -> Result<Vec<PackageSpec>, InvalidRequest> {
+    if has_environment && !packages.is_empty() {
+        let reason = "an environment has its packages: give one or the other";
+        return Err(InvalidRequest::Packages(reason));
+    }
+    if packages.len() > MOST_PACKAGES {
+        return Err(InvalidRequest::Packages("there are more than 200 packages"));
+    }
+    Ok(packages.iter().map(|text| text.parse()).collect::<Result<_, _>>()?)
+}
+
+fn check_texts(args: &[String], env: &BTreeMap<String, String>) -> Result<(), InvalidRequest> {
+    if args.len() > MOST_ARGS {
+        return Err(InvalidRequest::Text(format!("more than {MOST_ARGS} arguments")));
+    }
+    for text in args.iter().chain(env.values()) {
+        if text.contains('\0') {
+            return Err(InvalidRequest::Text(
+                "an argument or variable contains a zero byte".into(),
+            ));
+        }
+        if text.len() >= LONGEST_TEXT {
+            return Err(InvalidRequest::Text("an argument or variable is over 128K long".into()));
+        }
+    }
+    for name in env.keys() {
+        if name.is_empty() || name.contains(['=', '\0']) {
+            return Err(InvalidRequest::Text(format!(
+                "'{}' is not a variable name",
+                name.escape_debug()
+            )));
+        }
+    }
+    Ok(())
+}

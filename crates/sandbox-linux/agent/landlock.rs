@@ -21,6 +21,8 @@ const READ_FILE: u64 = 1 << 2;
 const CONTROL_DEVICE: u64 = 1 << 15;
 /// To execute, to read files and to list directories.
 const READ: u64 = 1 | READ_FILE | 1 << 3;
+/// What can be done with a file: to execute, write, read, truncate and control it.
+const OF_FILES: u64 = 1 | WRITE_FILE | READ_FILE | 1 << 14 | CONTROL_DEVICE;
 /// Abstract sockets and signals reach no further than the program's own processes.
 const SCOPES: u64 = 0b11;
 
@@ -57,12 +59,12 @@ pub(crate) struct Rules(OwnedFd);
 
 impl Rules {
     /// Everything may be read and executed, because everything in the root was put there for that. Written is only to
-    /// the program's own places, of which `copies` are some.
+    /// the program's own places, of which `more` are some.
     ///
     /// `version` is what the kernel has of this: an older one takes the part that it knows.
     pub(crate) fn new<'a>(
         version: u64,
-        copies: impl Iterator<Item = &'a Path>,
+        more: impl Iterator<Item = &'a Path>,
     ) -> io::Result<Self> {
         let all = every_access(version);
         let handled =
@@ -81,8 +83,10 @@ impl Rules {
         for path in WRITABLE {
             rules.allow(path, all)?;
         }
-        for path in copies {
-            rules.allow(&CString::new(path.as_os_str().as_bytes())?, all)?;
+        for path in more {
+            // The kernel takes no rules about directories for a file.
+            let allowed = if path.is_dir() { all } else { all & OF_FILES };
+            rules.allow(&CString::new(path.as_os_str().as_bytes())?, allowed)?;
         }
         for path in DEVICES {
             rules.allow(path, READ_FILE | WRITE_FILE)?;

@@ -28,6 +28,8 @@ pub(crate) struct Order {
     pub(crate) user: User,
     /// Which version of Landlock the rules are for; 0 for no rules.
     landlock: u64,
+    /// Other places that the program may write to.
+    writable: Vec<PathBuf>,
 }
 
 /// A file that is there at the start.
@@ -63,15 +65,17 @@ impl Order {
             },
             user: User(Some(u32::try_from(unpacker.number()?).ok()?).filter(|id| *id != 0)),
             landlock: unpacker.number()?,
+            writable: unpacker.list(path)?,
         })
     }
 
     /// The program, and how its denied calls are answered, unless its filter does that.
     pub(crate) fn into_program(self) -> io::Result<(Program, Option<Answers>)> {
-        let copies = self.copies.iter().map(|(_, to)| to.as_path());
+        let copies = self.copies.iter().map(|(_, to)| to);
+        let writable = copies.chain(&self.writable).map(PathBuf::as_path);
         let rules = match self.landlock {
             0 => None,
-            version => Some(Rules::new(version, copies)?),
+            version => Some(Rules::new(version, writable)?),
         };
         let path = self.argv.first().cloned().unwrap_or_default();
         let directory = match self.directory.as_str() {

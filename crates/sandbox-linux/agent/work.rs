@@ -64,14 +64,18 @@ fn make_directories(path: Option<&Path>) -> io::Result<()> {
     path.map_or(Ok(()), |path| fs::DirBuilder::new().recursive(true).mode(0o755).create(path))
 }
 
-/// Says the name of everything that is not a directory.
+/// Says the name of everything that is not a directory, and lies in no volume.
 pub(crate) fn list(output: &mut File) -> io::Result<()> {
+    let own = fs::metadata(WORK)?.dev();
     let mut directories = vec![PathBuf::from(WORK)];
     while let Some(directory) = directories.pop() {
         // The program may have made a directory that it cannot read.
         let Ok(entries) = fs::read_dir(&directory) else { continue };
         for entry in entries.flatten() {
             let (path, Ok(metadata)) = (entry.path(), entry.metadata()) else { continue };
+            if metadata.dev() != own {
+                continue;
+            }
             if metadata.is_dir() {
                 directories.push(path);
                 continue;

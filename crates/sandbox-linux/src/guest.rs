@@ -6,7 +6,7 @@ pub mod frame;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use sandbox_core::{InputFile, StagePlan};
+use sandbox_core::{InputFile, StagePlan, VolumeAccess};
 
 use crate::order::ExitNotice;
 use frame::{Packer, Unpacker};
@@ -77,6 +77,13 @@ pub fn order(plan: &StagePlan, inside: Inside<'_>) -> Vec<u8> {
         order.number(*kind).number(*value);
     }
     order.bytes(filter).bytes(answers).number(user.unwrap_or(0).into()).number(landlock.into());
+    let volumes = plan.volumes.iter();
+    let writable = volumes.filter(|volume| volume.access() == VolumeAccess::ReadWrite);
+    let writable: Vec<_> = writable.map(|volume| volume.destination().as_os_str()).collect();
+    order.number(writable.len() as u64);
+    for place in writable {
+        order.bytes(place.as_bytes());
+    }
     order.0
 }
 

@@ -32,6 +32,7 @@ mod slot;
 mod init;
 mod place;
 
+pub mod attach;
 mod capabilities;
 mod clock;
 pub mod empty_network;
@@ -61,6 +62,7 @@ mod mapped;
 mod socket;
 mod step;
 mod syscall;
+mod thread;
 mod wire;
 
 pub use client::{LaunchError, Launcher, Received, Slot, SlotStreams, ask_to_end};

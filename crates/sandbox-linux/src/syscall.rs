@@ -18,6 +18,8 @@ pub(crate) const NEW_NET: CloneFlags = libc::CLONE_NEWNET as CloneFlags;
 pub(crate) const NEW_USER: CloneFlags = libc::CLONE_NEWUSER as CloneFlags;
 pub(crate) const NEW_CGROUP: CloneFlags = libc::CLONE_NEWCGROUP as CloneFlags;
 pub(crate) const NEW_TIME: CloneFlags = 0x80;
+/// A root and a working directory that are not shared with other threads.
+pub(crate) const OWN_DIRECTORY: CloneFlags = libc::CLONE_FS as CloneFlags;
 /// Wider than the type libc gives its constant.
 const CLONE_INTO_CGROUP: CloneFlags = 0x2_0000_0000;
 
@@ -49,8 +51,9 @@ pub(crate) enum Cloned {
 /// Forks with new namespaces, and into a cgroup v2 directory if one is given.
 ///
 /// # Safety
-/// The calling process must have one thread only: the child is a copy in which no other thread would
-/// ever release a lock it held. The launcher and its descendants are built that way.
+/// The calling process must have one thread only, or the child must take no lock, which is to say only make system
+/// calls: it is a copy in which no other thread would ever release a lock it held. The launcher and its descendants
+/// are built that way.
 pub(crate) unsafe fn clone_process(
     flags: CloneFlags,
     cgroup: Option<BorrowedFd<'_>>,

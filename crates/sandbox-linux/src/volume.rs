@@ -1,14 +1,15 @@
-//! Mounts of host directories, made by the launcher because only it sees the host and may mount.
+//! Mounts of host directories, made by whoever sees the host and may mount: the launcher, or for containers the
+//! supervisor.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{WaitId, WaitIdOptions, waitid};
 
 use crate::order::{Links, VolumeOwner};
-use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned, MountAttributes};
 
@@ -82,14 +83,15 @@ fn map_owner(tree: &OwnedFd, owner: VolumeOwner) -> Result<(), StepError> {
 
 /// A user namespace in which the id on disk is the sandbox's id; a mount takes its mapping from it.
 fn user_namespace_mapping(owner: VolumeOwner) -> Result<OwnedFd, StepError> {
-    let (ours, theirs) = socket::pair().at("connect the holder of a mapping")?;
-    // SAFETY: the launcher is one thread from its start to its end.
+    let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).at("connect the holder of a mapping")?;
+    // SAFETY: the child makes system calls and nothing else: it takes no lock that another thread could have.
     match unsafe { syscall::clone_process(syscall::NEW_USER, None) }
         .at("clone a mapping's holder")?
     {
         Cloned::Child => {
             drop(ours);
-            let _ = socket::receive(theirs.as_fd());
+            // Until the other end is closed.
+            let _ = rustix::io::read(&theirs, &mut [0]);
             syscall::exit_now(0)
         }
         Cloned::Parent(pid, process) => {

@@ -42,7 +42,7 @@ pub(super) struct DockerContainer {
     /// Memory that its kernel has taken in our cgroup.
     own_memory: u64,
     channel: Option<Channel>,
-    _ids: Range,
+    ids: Range,
 }
 
 impl DockerContainer {
@@ -81,7 +81,7 @@ impl DockerContainer {
             cgroup: None,
             own_memory: 0,
             channel: None,
-            _ids: ids,
+            ids,
         };
         // From here on dropping it cleans up.
         container.begin(purpose)?;
@@ -235,6 +235,10 @@ impl Container for DockerContainer {
 
     fn agent(&self) -> Option<u32> {
         (self.docker.runtime.kernel == Kernel::Host).then_some(self.agent)
+    }
+
+    fn program_id(&self) -> u32 {
+        self.ids.first
     }
 
     fn own_processes(&self) -> Option<u64> {

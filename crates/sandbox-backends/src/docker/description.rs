@@ -125,7 +125,12 @@ impl Description<'_> {
         );
         let made_trees = self.purpose.made_trees();
         let made = made_trees.map(|place| (place.display().to_string(), made.clone()));
-        places.chain(made).collect()
+        // What is there until a volume is put over it.
+        let covered = self.purpose.places.iter().filter(|place| place.is_directory);
+        let covered = covered.map(|place| {
+            (place.path.display().to_string(), "rw,noexec,nosuid,nodev,size=4k,mode=755".to_owned())
+        });
+        places.chain(made).chain(covered).collect()
     }
 
     fn mounts(&self) -> Vec<Mount> {
@@ -146,6 +151,9 @@ impl Description<'_> {
         let lists = ["passwd", "group", "hosts"];
         let lists = lists.map(|name| shown(&self.lists.join(name), &Path::new("/etc").join(name)));
         let agent = shown(self.agent, Path::new(AGENT_INSIDE));
-        same.chain(trees).chain(lists).chain([agent]).collect()
+        // A file is mounted onto a file, of which any will do.
+        let covered = self.purpose.places.iter().filter(|place| !place.is_directory);
+        let covered = covered.map(|place| shown(self.agent, &place.path));
+        same.chain(trees).chain(lists).chain([agent]).chain(covered).collect()
     }
 }

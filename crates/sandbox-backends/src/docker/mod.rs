@@ -111,7 +111,7 @@ impl DockerBackend {
         let docker = Arc::new(Docker { engine, hierarchy, image, state, filter, runtime });
         let pool = ContainerPool::start(docker, options.spare)?;
         let isolation = Isolation::Docker;
-        Ok(Self { containers: Containers { isolation, pool, capabilities, orders, trees } })
+        Ok(Self { containers: Containers { isolation, kernel, pool, capabilities, orders, trees } })
     }
 }
 

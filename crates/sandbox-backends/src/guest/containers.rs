@@ -8,7 +8,7 @@ use sandbox_core::{
 };
 
 use super::watch::{Around, Container, carry_out};
-use super::{ContainerPool, Orders, Purpose, Workshop};
+use super::{ContainerPool, Kernel, Orders, Purpose, Workshop, volumes};
 
 /// What stands around a program in every container, whoever built it. A list, and not all but what is missing: a wall that
 /// is new elsewhere is not claimed here before somebody has seen to it.
@@ -48,6 +48,7 @@ pub(crate) fn walls(own: &[Protection]) -> Vec<Protection> {
 /// Containers of one kind, and what is known of them.
 pub(crate) struct Containers<W: Workshop> {
     pub(crate) isolation: Isolation,
+    pub(crate) kernel: Kernel,
     pub(crate) pool: ContainerPool<W>,
     pub(crate) capabilities: Capabilities,
     pub(crate) orders: Orders,
@@ -64,12 +65,13 @@ impl<W: Workshop<Container: Container>> Containers<W> {
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
-        let mut purpose = Purpose::of(plan, self.isolation)?;
+        let mut purpose = Purpose::of(plan, self.isolation, self.kernel)?;
         // Behind the plan's own, which the agent knows by number.
         purpose.trees.extend_from_slice(&self.trees);
         let mut lease = self.pool.claim(&purpose)?;
         let start = lease.start;
         let container = lease.container();
+        volumes::attach(plan, container)?;
         let channel = container.take_channel()?;
         let has_cpu_limit = plan.limits.cpu_time().is_some();
         let enforced = self.capabilities.enforceable.iter().copied();

@@ -56,6 +56,11 @@ impl Kernel {
         }
     }
 
+    /// Whether what is mounted from outside, into a container that runs, is seen inside.
+    pub(crate) fn sees_new_mounts(self) -> bool {
+        self == Self::Host
+    }
+
     /// Whether the agent is another user than the program.
     pub(crate) fn agent_is_root(self) -> bool {
         match self {
@@ -148,6 +153,7 @@ mod tests {
             inodes: 100,
             network: NetworkPolicy::None,
             trees: Vec::new(),
+            places: Vec::new(),
         };
         let cgroup = Kernel::Gvisor.limits(&purpose);
         assert_eq!(cgroup.memory_bytes, Some(purpose.memory_bytes + GVISOR_MEMORY));

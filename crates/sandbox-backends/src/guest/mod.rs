@@ -13,6 +13,7 @@ mod pool;
 mod purpose;
 mod root;
 mod stock;
+mod volumes;
 mod watch;
 
 pub(crate) use channel::{Channel, Heard};

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use sandbox_core::{BackendError, Isolation, NetworkPolicy, StagePlan, Tree};
 use sandbox_linux::guest::place_of_original;
 
+use super::Kernel;
+use super::volumes::Place;
+
 /// Files of a tree that the agent makes, beside those that the program may have.
 pub(crate) const MADE_INODES: u64 = 1 << 16;
 
@@ -18,14 +21,20 @@ pub(crate) struct Purpose {
     pub(crate) inodes: u64,
     pub(crate) network: NetworkPolicy,
     pub(crate) trees: Vec<Tree>,
+    /// Where there will be volumes.
+    pub(crate) places: Vec<Place>,
 }
 
 impl Purpose {
     /// What a plan needs; or what it needs that such containers do not have.
-    pub(crate) fn of(plan: &StagePlan, isolation: Isolation) -> Result<Self, BackendError> {
+    pub(crate) fn of(
+        plan: &StagePlan,
+        isolation: Isolation,
+        kernel: Kernel,
+    ) -> Result<Self, BackendError> {
         let lacking = [
             (plan.workspace.is_some(), "workspaces"),
-            (!plan.volumes.is_empty(), "volumes"),
+            (!plan.volumes.is_empty() && !kernel.sees_new_mounts(), "volumes"),
             (plan.gate.is_some(), "way to fetch packages"),
             (plan.network == NetworkPolicy::Allowlist, "network with an allow-list"),
         ];
@@ -43,6 +52,7 @@ impl Purpose {
             inodes: limits.inodes(),
             network: plan.network,
             trees: plan.trees.clone(),
+            places: plan.volumes.iter().map(Place::of).collect::<Result<_, _>>()?,
         })
     }
 

@@ -138,6 +138,7 @@ mod tests {
             inodes: 1,
             network: NetworkPolicy::None,
             trees: Vec::new(),
+            places: Vec::new(),
         }
     }
 

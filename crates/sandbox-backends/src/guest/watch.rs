@@ -45,6 +45,9 @@ pub(crate) trait Container {
     /// The agent's process, if it can be told from the program's.
     fn agent(&self) -> Option<u32>;
 
+    /// The program's user and group on the host.
+    fn program_id(&self) -> u32;
+
     /// How many processes of the runtime are counted with the program's; none if they cannot be told from them.
     fn own_processes(&self) -> Option<u64>;
 

@@ -12,6 +12,11 @@ pub(super) const AGENT_INSIDE: &str = "/etc/sandbox-agent";
 /// As in the native walls: our own directories must not count against the program.
 const OWN_INODES: u64 = 9;
 
+/// The program's user outside, in a container with these ids.
+pub(super) fn outside(first_id: u32) -> u32 {
+    first_id + 1
+}
+
 /// What a container is made of.
 pub(super) struct Description<'a> {
     pub(super) purpose: &'a Purpose,
@@ -38,7 +43,7 @@ impl Description<'_> {
         let ids = |inside: u32, outside: u32| json!({"containerID": inside, "hostID": outside, "size": 1});
         let mapping = json!([
             ids(0, self.first_id),
-            ids(USER, self.first_id + 1),
+            ids(USER, outside(self.first_id)),
             ids(65_534, self.first_id + 2),
         ]);
         let kernel = self.kind.kernel();
@@ -131,6 +136,14 @@ impl Description<'_> {
             mounts.push(json!({"destination": place, "type": "tmpfs", "source": "tmpfs", "options": options}));
         }
         mounts.push(tmpfs("/work", &owned));
+        // What is there until a volume is put over it. A file is mounted onto a file, of which any will do.
+        mounts.extend(self.purpose.places.iter().map(|place| {
+            if place.is_directory {
+                tmpfs(&place.path.to_string_lossy(), &["mode=755", "noexec"])
+            } else {
+                shown(self.agent, &place.path)
+            }
+        }));
         mounts
     }
 }

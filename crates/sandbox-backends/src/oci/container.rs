@@ -14,7 +14,7 @@ use sandbox_linux::guest::frame::to_supervisor;
 use sandbox_linux::private_mounts;
 
 use super::Oci;
-use super::bundle::Description;
+use super::bundle::{Description, outside};
 use super::ids::Range;
 use super::state::places_for;
 use crate::failed;
@@ -47,7 +47,7 @@ pub(super) struct OciContainer {
     agent: Option<u32>,
     /// Open until the runtime has looked at it.
     network: Option<OwnedFd>,
-    _ids: Range,
+    ids: Range,
 }
 
 impl OciContainer {
@@ -79,7 +79,7 @@ impl OciContainer {
             complaints: None,
             agent: None,
             network: None,
-            _ids: ids,
+            ids,
         };
         // From here on dropping it cleans up.
         container.launch(purpose, first_id)?;
@@ -261,6 +261,10 @@ impl Container for OciContainer {
 
     fn agent(&self) -> Option<u32> {
         self.agent
+    }
+
+    fn program_id(&self) -> u32 {
+        outside(self.ids.first)
     }
 
     fn own_processes(&self) -> Option<u64> {

@@ -91,13 +91,14 @@ impl OciBackend {
         sweep_everywhere();
         hierarchy.sweep();
         let capabilities = Capabilities { enforceable: kind.walls(), missing: kind.missing() };
+        let kernel = kind.kernel();
         let ids = claim_ids(&state.name());
         let ids = Arc::new(ids.map_err(|error| failed("claim ids for containers", error))?);
         let seccomp = Profile::builtin().oci_json(ContainerFilter::AroundAgent, Arch::NATIVE);
         let way = AtomicUsize::new(0);
         let oci = Arc::new(Oci { runtime, hierarchy, state, ids, seccomp, way });
         let pool = ContainerPool::start(oci, options.spare)?;
-        Ok(Self { containers: Containers { isolation, pool, capabilities, orders, trees } })
+        Ok(Self { containers: Containers { isolation, kernel, pool, capabilities, orders, trees } })
     }
 }
 

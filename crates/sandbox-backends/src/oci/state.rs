@@ -88,15 +88,25 @@ impl State {
 
     /// The root of a container that shows these: of its own, so that nobody learns from it what others use.
     pub(super) fn root_for(&self, purpose: &Purpose, bundle: &Path) -> io::Result<PathBuf> {
-        if purpose.trees.is_empty() {
+        if purpose.trees.is_empty() && purpose.places.is_empty() {
             return Ok(self.directory.join(ROOT));
         }
         let root = bundle.join(ROOT);
         // Those that the agent makes are directories.
-        let made = purpose.made_trees().map(|place| (Path::new("/"), place.to_owned()));
-        build_root(&root, &self.root.skeleton, purpose.shown_trees().chain(made))?;
+        let made = purpose.made_trees().map(|place| (place.to_owned(), true));
+        let shown = purpose.shown_trees().map(|(host, inside)| (inside, host.is_dir()));
+        let places = purpose.places.iter();
+        // Others are made in file systems of the container's own.
+        let places = places.filter(|place| !is_program_s(&place.path));
+        let places = places.map(|place| (place.path.clone(), place.is_directory));
+        build_root(&root, &self.root.skeleton, shown.chain(made).chain(places))?;
         Ok(root)
     }
+}
+
+/// Whether something lies in one of the program's own file systems.
+fn is_program_s(path: &Path) -> bool {
+    ["/work", "/tmp"].iter().any(|place| path.starts_with(place))
 }
 
 /// Places in a bundle where trees can be shown that are hidden from the runtime. Each comes with where it is on the host.
@@ -170,16 +180,16 @@ fn make_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Builds the root of containers.
-fn build_root<'a>(
+fn build_root(
     root: &Path,
     skeleton: &Skeleton,
-    trees: impl Iterator<Item = (&'a Path, PathBuf)>,
+    places: impl Iterator<Item = (PathBuf, bool)>,
 ) -> io::Result<()> {
     fs::create_dir(root)?;
     skeleton.write(root)?;
     make_place(root, Path::new(super::bundle::AGENT_INSIDE), false)?;
-    for (host, inside) in trees {
-        make_place(root, &inside, host.is_dir())?;
+    for (inside, is_directory) in places {
+        make_place(root, &inside, is_directory)?;
     }
     let_all_read(root)?;
     // Runtimes give a mounted file system the mode of the directory below it.

@@ -95,7 +95,10 @@ fn what_each_key_used_is_told_to_the_operator_until_the_key_is_revoked() {
     let body = json!({ "language": "python", "code": code }).to_string();
     assert_eq!(server.send("POST", "/api/v1/execute", &[("X-API-Key", &key)], &body).status, 200);
 
-    let text = metrics(&server, &operator);
+    // Whoever waits for a report does not wait for the counting.
+    let executions = format!("sandboxd_key_executions_total{{key=\"{id}\"}} 1");
+    let counted = || Some(metrics(&server, &operator)).filter(|text| text.contains(&executions));
+    let text = wait_for(SOON, counted).expect("it is counted");
     let of_key = |name: &str| value(&text, &format!("sandboxd_key_{name}_total{{key=\"{id}\"}}"));
     assert_eq!(of_key("executions"), Some(1.0), "{text}");
     assert!(of_key("cpu_seconds").is_some_and(|used| (0.1..10.0).contains(&used)), "{text}");

@@ -33,10 +33,6 @@ async fn environments_are_listed() {
     assert!(server.get("/api/v1/environments").await.expect(200).is_array());
 }
 
-fn text_of(answer: &Answer) -> &str {
-    std::str::from_utf8(&answer.body).unwrap()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_text_for_prometheus() {
     let server = Server::start().await;

@@ -193,3 +193,7 @@ fn python(code: &str) -> Value {
 fn endless() -> Value {
     json!({"language": "python", "code": "import time\nwhile True: time.sleep(1)", "timeout_ms": 60_000})
 }
+
+fn text_of(answer: &Answer) -> &str {
+    std::str::from_utf8(&answer.body).unwrap()
+}

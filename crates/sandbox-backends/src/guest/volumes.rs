@@ -1,0 +1,46 @@
+//! Volumes of a program in a container: it is built with a place for each, and they are put there when the program comes.
+
+use std::path::PathBuf;
+
+use sandbox_core::{BackendError, StagePlan, Volume, VolumeAccess, with_causes};
+use sandbox_linux::attach;
+
+use super::Container;
+use crate::failed;
+
+/// Where a volume is going to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) path: PathBuf,
+    pub(crate) is_directory: bool,
+}
+
+impl Place {
+    pub(crate) fn of(volume: &Volume) -> Result<Self, BackendError> {
+        let path = volume.destination().to_owned();
+        if path.to_str().is_none() {
+            return Err(BackendError::Refused("a volume's place is not plain text".into()));
+        }
+        Ok(Self { path, is_directory: volume.host().is_dir() })
+    }
+}
+
+/// Puts the volumes of a plan into a container in which only the agent runs.
+pub(crate) fn attach(plan: &StagePlan, container: &dyn Container) -> Result<(), BackendError> {
+    if plan.volumes.is_empty() {
+        return Ok(());
+    }
+    let agent = container.agent();
+    let agent = agent.ok_or_else(|| failed("attach the volumes", "its agent is not known"))?;
+    let mut mounts = Vec::new();
+    for volume in &plan.volumes {
+        let writable = volume.access() == VolumeAccess::ReadWrite;
+        let detached = attach::detached(volume.host(), writable, container.program_id());
+        let detached = detached.map_err(|error| {
+            let chain = with_causes(&error);
+            BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))
+        })?;
+        mounts.push((detached, volume.destination().to_owned()));
+    }
+    attach::attach(agent, mounts).map_err(|error| failed("attach the volumes", error))
+}

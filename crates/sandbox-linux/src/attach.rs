@@ -1,0 +1,50 @@
+//! Volumes put into a container that somebody else built, from outside and before a program runs there: its builder
+//! cannot map their owners.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+use rustix::mount::{MoveMountFlags, move_mount};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::order::{Links, VolumeOwner};
+use crate::step::{AtStep as _, StepError};
+use crate::syscall::{self, OWN_DIRECTORY};
+use crate::thread::on_a_thread;
+use crate::volume;
+
+/// A mount that is nowhere yet.
+pub struct Detached(OwnedFd);
+
+/// A mount of a path on the host whose links were resolved. Its owner out here is the program's user, `program`, in
+/// there.
+pub fn detached(host: &Path, writable: bool, program: u32) -> Result<Detached, StepError> {
+    let path = host.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?;
+    let found = std::fs::symlink_metadata(host).at(&format!("look at the volume {path}"))?;
+    let owner = VolumeOwner { user: found.uid(), group: found.gid(), program };
+    volume::open(path, Links::Refused, writable, Some(owner)).map(Detached)
+}
+
+/// Puts mounts onto places that are there, in the container of this process.
+pub fn attach(process: u32, mounts: Vec<(Detached, PathBuf)>) -> io::Result<()> {
+    let namespace = File::open(format!("/proc/{process}/ns/mnt"))?;
+    on_a_thread("sandbox-mount", move || {
+        // Threads share their root and directory, and who does can go nowhere alone.
+        syscall::unshare(OWN_DIRECTORY)?;
+        move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))?;
+        for (mount, place) in &mounts {
+            let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+            let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+            let place = rustix::fs::openat2(CWD, place, flags, Mode::empty(), resolve)?;
+            let flags =
+                MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+            move_mount(&mount.0, "", &place, "", flags)?;
+        }
+        Ok(())
+    })
+}

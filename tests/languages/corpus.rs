@@ -58,7 +58,7 @@ pub(crate) struct Expected {
 
 fn case(language: &str, name: &str) {
     let (case, files) = read(language, name);
-    with_native_and_another(&format!("{language}/{name}"), 3, |sandbox| {
+    with_native_and_another(&format!("{language}/{name}"), 6, |sandbox| {
         let report = execute(sandbox, case.request(sandbox, language, files.clone()));
         case.expect.check(&report);
     });

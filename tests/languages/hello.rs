@@ -25,7 +25,7 @@ fn says_hello(language: &str) {
     if MAIN.contains(&language) {
         with_each_backend(test);
     } else {
-        with_native_and_another(language, 1, test);
+        with_native_and_another(language, 3, test);
     }
 }
 

@@ -80,7 +80,7 @@ fn check(
     let name = (language.file)(thing);
     let path = folder("languages/programs").join(language.name).join(&name);
     let code = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-    with_native_and_another(&format!("{}/{name}", language.name), 1, |sandbox| {
+    with_native_and_another(&format!("{}/{name}", language.name), 3, |sandbox| {
         let request = Request::builder(language.name).file(&name, code.clone());
         let report = execute(sandbox, complete(request));
         assert_eq!(report.status, status, "{:?}\n{}", report.error, report.stderr);

@@ -57,7 +57,7 @@ projects! {
 fn check(language: &str, name: &str, stdout: &str) {
     let files =
         files_below(&folder("languages/programs").join(language).join("projects").join(name));
-    with_native_and_another(&format!("{language}/{name}"), 1, |sandbox| {
+    with_native_and_another(&format!("{language}/{name}"), 3, |sandbox| {
         let report = execute(sandbox, project(sandbox, language, files.clone()));
         assert_eq!(report.status, Status::Completed, "{:?}\n{}", report.error, report.stderr);
         assert_eq!((report.stdout.as_str(), report.stderr.as_str()), (stdout, ""));
@@ -69,7 +69,7 @@ fn check(language: &str, name: &str, stdout: &str) {
 fn a_java_class_given_as_text_may_have_any_name() {
     let path = folder("languages/programs/java/projects/another_name/Shop.java");
     let code = std::fs::read_to_string(path).unwrap();
-    with_native_and_another("java", 1, |sandbox| {
+    with_native_and_another("java", 3, |sandbox| {
         let report = execute(sandbox, Request::builder("java").code(&*code));
         assert_eq!(report.stdout, "total 7 Shop\n", "{}", report.stderr);
     });

@@ -235,7 +235,7 @@ const DOCKER_DIFFERS: &[(&str, &str)] = &[
 ];
 
 const GVISOR_LACKS: &[(Feature, &str)] = &[
-    (Feature::Volumes, "not built yet"),
+    (Feature::Volumes, "its kernel sees no mounts that come after its start"),
     (Feature::Workspaces, "not built yet"),
     (Feature::Allowlist, "not built yet"),
     (Feature::OutputOrder, "its pipes do not keep writes apart; each stream is in order"),

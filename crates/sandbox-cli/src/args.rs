@@ -11,7 +11,9 @@ mod values;
 mod warm;
 mod workspace;
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
 pub(crate) use env::{BuildArgs, EnvAction, EnvArgs};
@@ -189,6 +191,13 @@ pub(crate) struct CompletionsArgs {
 }
 
 impl Cli {
+    /// Reads what was typed.
+    pub(crate) fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches_from(line)?;
+        order::refuse_with_server(matches.subcommand_matches("run").unwrap_or(&matches))?;
+        Self::from_arg_matches(&matches)
+    }
+
     /// The command, with `run` where none was named.
     pub(crate) fn into_command(self) -> Command {
         self.command.unwrap_or_else(|| Command::Run(Box::new(self.run)))

@@ -23,7 +23,6 @@ mod write_files;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
 use clap::error::ErrorKind;
 
 use args::{Cli, Command, server_behind_command};
@@ -34,7 +33,7 @@ fn main() -> ExitCode {
     let result = if warm::is_helper(std::env::args_os()) {
         warm::serve()
     } else {
-        match Cli::try_parse_from(server_behind_command(std::env::args_os())) {
+        match Cli::read(server_behind_command(std::env::args_os())) {
             Ok(cli) => carry_out(cli.into_command()),
             Err(error) => explain(&error),
         }

@@ -1,4 +1,6 @@
-use clap::Args;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args};
 use sandbox::{Isolation, OciRuntime, SandboxBuilder};
 
 use super::values::{IsolationOrder, parse_order};
@@ -40,6 +42,25 @@ pub(crate) struct OrderArgs {
         hide_env_values = true
     )]
     oci_runtime: Option<OciRuntime>,
+}
+
+/// Refuses what would say how this host builds walls where a server builds them: an option that was typed must count. What
+/// the environment says is for other commands too.
+pub(super) fn refuse_with_server(matches: &ArgMatches) -> Result<(), clap::Error> {
+    let options = [
+        ("isolation_order", "--isolation-order"),
+        ("docker_host", "--docker-host"),
+        ("docker_runtime", "--docker-runtime"),
+        ("oci_runtime", "--oci-runtime"),
+    ];
+    let is_typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
+    match options.iter().find(|(id, _)| is_typed(id)) {
+        Some((_, option)) if matches.contains_id("server") => {
+            let words = format!("{option} does not go with --server: its walls are its own\n");
+            Err(clap::Error::raw(ErrorKind::ArgumentConflict, words))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl OrderArgs {

@@ -138,3 +138,19 @@ fn an_output_directory_that_cannot_be_made_is_refused_before_anything_runs() {
     let answer = call(&["-l", "python", "-c", "1", "-o", "/dev/null/x"]);
     answer.is_refused_with(&["/dev/null/x"]);
 }
+
+#[test]
+fn what_builds_walls_here_does_not_go_with_a_server() {
+    let server = ["-l", "python", "-c", "1", "--server", "http://127.0.0.1:9"];
+    for (option, value) in [
+        ("--isolation-order", "runc,native"),
+        ("--docker-host", "unix:///nowhere"),
+        ("--docker-runtime", "runsc"),
+        ("--oci-runtime", "crun"),
+    ] {
+        let line = [&server[..], &[option, value]].concat();
+        call(&line).is_refused_with(&[option, "does not go with --server"]);
+        let line = [&["run"], &line[..]].concat();
+        call(&line).is_refused_with(&[option, "does not go with --server"]);
+    }
+}

@@ -1,6 +1,6 @@
 //! Memory of all processes together, files in memory included.
 
-use sandbox::Report;
+use sandbox::{Report, Request};
 
 use crate::table::{bash, c, ended_saying, mib, millis, python};
 
@@ -14,6 +14,12 @@ table! {
            int main(void) { for (;;) { char *p = malloc(1 << 20); if (p) memset(p, 1, 1 << 20); } }")
             .limits(limits!(with_memory(mib(64))))
         => MemoryLimit, at_64_mib;
+    /// It has a limit of its own, of the same size, and aborts there if nobody ends it first.
+    a_runtime_that_gives_up_at_its_limit_has_reached_it:
+        Request::builder("javascript")
+            .code("const kept = []; for (;;) kept.push(new Array(100000).fill(kept.length))")
+            .limits(limits!(with_memory(mib(128))))
+        => MemoryLimit, ended_saying("memory limit of 128M");
     /// The parent goes on and ends well; the limit was reached all the same.
     a_child_that_is_killed_for_memory_is_told_though_its_parent_ends_well:
         python("import os\n\

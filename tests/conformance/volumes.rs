@@ -212,3 +212,23 @@ fn a_volume_is_gone_in_the_next_execution() {
         assert_eq!(report.stdout, "gone\n");
     });
 }
+
+/// Each is mapped by a process of its own, and the processes of several know nothing of each other.
+#[test]
+fn many_at_once_have_each_their_own_volume() {
+    with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
+        std::thread::scope(|scope| {
+            for number in 0..6 {
+                scope.spawn(move || {
+                    let place = shown();
+                    let text = format!("the note of {number}");
+                    std::fs::write(place.path().join("note"), &text).unwrap();
+                    let shared = volume(place.path(), "/data", VolumeAccess::ReadOnly);
+                    let request = bash("cat /data/note").volume(shared);
+                    let report = execute("many_volumes", sandbox, request);
+                    assert_eq!(report.expect("bash is there").stdout, text);
+                });
+            }
+        });
+    });
+}

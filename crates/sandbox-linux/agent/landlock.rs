@@ -62,10 +62,7 @@ impl Rules {
     /// the program's own places, of which `more` are some.
     ///
     /// `version` is what the kernel has of this: an older one takes the part that it knows.
-    pub(crate) fn new<'a>(
-        version: u64,
-        more: impl Iterator<Item = &'a Path>,
-    ) -> io::Result<Self> {
+    pub(crate) fn new<'a>(version: u64, more: impl Iterator<Item = &'a Path>) -> io::Result<Self> {
         let all = every_access(version);
         let handled =
             Handled { files: all, network: 0, scopes: if version >= 6 { SCOPES } else { 0 } };

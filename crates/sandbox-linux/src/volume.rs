@@ -7,7 +7,9 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{OpenTreeFlags, open_tree};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{WaitId, WaitIdOptions, waitid};
+use rustix::process::{
+    Signal, WaitId, WaitIdOptions, pidfd_send_signal, set_parent_process_death_signal, waitid,
+};
 
 use crate::order::{Links, VolumeOwner};
 use crate::step::{AtStep, StepError};
@@ -90,7 +92,8 @@ fn user_namespace_mapping(owner: VolumeOwner) -> Result<OwnedFd, StepError> {
     {
         Cloned::Child => {
             drop(ours);
-            // Until the other end is closed.
+            // Until it is ended, or the other end is closed.
+            let _ = set_parent_process_death_signal(Some(Signal::KILL));
             let _ = rustix::io::read(&theirs, &mut [0]);
             syscall::exit_now(0)
         }
@@ -106,6 +109,8 @@ fn user_namespace_mapping(owner: VolumeOwner) -> Result<OwnedFd, StepError> {
                 .and_then(|()| std::fs::File::open(format!("/proc/{pid}/ns/user")))
                 .at("map the owner of a volume");
             drop(ours);
+            // Where several threads do this at once, each of their children may have the others' ends.
+            let _ = pidfd_send_signal(&process, Signal::KILL);
             let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED);
             namespace.map(OwnedFd::from)
         }

@@ -12,7 +12,7 @@ use super::super::journal::Question as Asked;
 use super::super::links;
 use super::super::lookup::Found;
 use super::super::questions::{self, Answer, Question};
-use super::{Server, Token};
+use super::{SHORT_OF_DESCRIPTORS, Server, Token};
 
 /// What is found for a name is used again for so long: a program asks for both kinds of addresses at once.
 const REMEMBERED: Duration = Duration::from_secs(5);
@@ -42,7 +42,11 @@ impl Server {
     }
 
     pub(super) fn accept_asker(&mut self) {
-        let Ok((stream, _)) = self.askers.accept() else { return };
+        let stream = match self.askers.accept() {
+            Ok((stream, _)) => stream,
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
+            Err(_) => return std::thread::sleep(SHORT_OF_DESCRIPTORS),
+        };
         if self.asking.len() >= MOST_ASKERS || stream.set_nonblocking(true).is_err() {
             links::reset(&stream);
             return;

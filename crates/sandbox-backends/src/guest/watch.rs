@@ -21,7 +21,7 @@ use crate::failed;
 use crate::native::output::Kept;
 use crate::native::supervise::{BUILD_TIME, Cause, GRACE, INIT_GRACE, SHORTEST_CPU_CHECK};
 use crate::native::usage::bytes_moved_by;
-use crate::native::verdict::ending;
+use crate::native::verdict::{ending, wall_time};
 
 /// How long an agent that was killed may take to be gone.
 const END_TIME: Duration = Duration::from_secs(10);
@@ -446,10 +446,7 @@ impl Watch<'_> {
         let own = container.own_processes();
         let processes = own.zip(after.pids_peak).map(|(own, peak)| peak.saturating_sub(own));
         StageFigures {
-            wall_time: self
-                .exit
-                .as_ref()
-                .map_or(run_time, |exit| Duration::from_nanos(exit.wall_nanos)),
+            wall_time: wall_time(self.cause, self.exit.as_ref(), run_time),
             cpu_user,
             cpu_system: total.saturating_sub(cpu_user),
             memory_peak_kb: memory_peak.map_or(told.largest_kib, |peak| peak / 1024),

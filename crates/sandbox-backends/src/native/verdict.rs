@@ -26,7 +26,8 @@ pub(crate) fn conclude(
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
     let oom_kills = slot.slot.cgroup.oom_kills();
     let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
-    let mut figures = figures(host, &slot.before, &after, ended.exit.as_ref(), ended.run_time);
+    let wall_time = wall_time(ended.cause, ended.exit.as_ref(), ended.run_time);
+    let mut figures = figures(host, &slot.before, &after, ended.exit.as_ref(), wall_time);
     figures.io_write_bytes = figures.io_write_bytes.saturating_sub(ended.running.placed);
     let told = ended.exit.as_ref().map(|exit| (exit.code, exit.signal));
     let has = |protection| host.has(protection);
@@ -116,12 +117,27 @@ pub(crate) fn ending(
     }
 }
 
+/// How long the program ran. The process beside it knows best when it began and ended; but it is our own clock that
+/// lets it run out of time, and that one may have begun some milliseconds before on a busy machine.
+pub(crate) fn wall_time(
+    cause: Option<Cause>,
+    exit: Option<&ExitNotice>,
+    run_time: Duration,
+) -> Duration {
+    match exit {
+        Some(exit) if cause != Some(Cause::Time(TimeKind::Wall)) => {
+            Duration::from_nanos(exit.wall_nanos)
+        }
+        _ => run_time,
+    }
+}
+
 fn figures(
     host: &Host,
     before: &Usage,
     after: &Usage,
     exit: Option<&ExitNotice>,
-    run_time: Duration,
+    wall_time: Duration,
 ) -> StageFigures {
     let none = ExitNotice::default();
     let told = exit.unwrap_or(&none);
@@ -132,7 +148,7 @@ fn figures(
         None => told.largest_kib,
     };
     StageFigures {
-        wall_time: exit.map_or(run_time, |exit| Duration::from_nanos(exit.wall_nanos)),
+        wall_time,
         cpu_user,
         cpu_system,
         memory_peak_kb,
@@ -181,6 +197,18 @@ mod tests {
 
     fn usage(cpu_millis: u64) -> Usage {
         Usage { cpu_total: Duration::from_millis(cpu_millis), ..Usage::default() }
+    }
+
+    #[test]
+    fn who_runs_out_of_time_has_run_for_all_of_it() {
+        let told = ExitNotice { wall_nanos: 988_000_000, ..ExitNotice::default() };
+        let ours = Duration::from_millis(1001);
+        let wall = Some(Cause::Time(TimeKind::Wall));
+        assert_eq!(wall_time(wall, Some(&told), ours), ours);
+        assert_eq!(wall_time(wall, None, ours), ours);
+        assert_eq!(wall_time(None, Some(&told), ours), Duration::from_millis(988));
+        let cpu = Some(Cause::Time(TimeKind::Cpu));
+        assert_eq!(wall_time(cpu, Some(&told), ours), Duration::from_millis(988));
     }
 
     #[test]

@@ -19,7 +19,7 @@ const CONTAINER_ROUNDS: usize = 20;
 /// With another program in the same backend.
 const VARIANT_ROUNDS: usize = 6;
 /// Everything of a dead supervisor is gone by then, on a machine with other things to do.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(30);
 
 /// A supervisor and what it does.
 struct Doomed {

@@ -8,7 +8,7 @@ use sandbox_tests::process::{Process, adopt_orphans, descendants, wait_for_no_de
 use sandbox_tests::residue::cgroups_of;
 use sandbox_tests::wait::wait_until_empty;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 
 fn bash(script: &str) -> Request {
     let request = Request::builder("bash").code(script).build();

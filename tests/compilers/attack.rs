@@ -156,7 +156,7 @@ fn count_at_rest() -> Count {
 }
 
 fn assert_returns_to(at_rest: Count) {
-    let returned = wait_for(Duration::from_secs(15), || (count() == at_rest).then_some(()));
+    let returned = wait_for(Duration::from_secs(30), || (count() == at_rest).then_some(()));
     assert!(returned.is_some(), "{:?} instead of {at_rest:?}: {:#?}", count(), descendants());
 }
 

@@ -87,7 +87,7 @@ table! {
         => RuntimeError, |report: &Report| assert_eq!(files(report), [("out", "partial\n")]);
     files_come_back_from_a_program_that_is_ended:
         bash("echo partial > out; sleep 60").collect("out")
-            .limits(limits!(with_wall_time(crate::table::millis(500))))
+            .limits(limits!(with_wall_time(crate::table::millis(2000))))
         => Timeout, |report: &Report| assert_eq!(files(report), [("out", "partial\n")]);
     what_is_no_plain_file_is_listed_and_left:
         python(ODD_FILES).collect("**") => Completed, |report: &Report| {

@@ -125,7 +125,7 @@ table! {
     wall_time_is_what_the_program_measured: c(MEASURED_SLEEP) => Completed, |report: &Report| {
         let measured = number(report);
         assert!(measured >= 500.0);
-        assert_between("execution_time_ms", report.execution_time_ms, measured, measured * 1.5 + 200.0);
+        assert_between("execution_time_ms", report.execution_time_ms, measured, measured * 1.5 + 2000.0);
         let stage = 1000.0 * figures(report).wall_time.as_secs_f64();
         assert_between("the stage's wall time", stage, report.execution_time_ms - 0.1, report.execution_time_ms + 0.1);
         assert_between("timings_ms.run", report.timings_ms.run, stage - 0.1, stage + 0.1);

@@ -29,7 +29,7 @@ fn a_spare_sandbox_is_given_away_once_and_made_again() {
         let full =
             PoolFigures { wanted: 2, ready: 2, prepared_claims: claims, ..PoolFigures::default() };
         let is_full = || (sandbox.pool().as_ref() == Some(&full)).then_some(());
-        assert!(wait_for(Duration::from_secs(20), is_full).is_some(), "{:?}", sandbox.pool());
+        assert!(wait_for(Duration::from_mins(1), is_full).is_some(), "{:?}", sandbox.pool());
     };
     expect(0);
     run(&sandbox);

@@ -9,6 +9,8 @@ use crate::table::{bash, c, ended_saying, millis, python};
 /// A program that is over its time has ended by then, on a machine with other things to do, and long before it would
 /// have by itself.
 const GRACE: Duration = Duration::from_secs(20);
+/// Enough for a program to begin and say a word, behind every wall and on a busy machine.
+const TO_BEGIN: Duration = Duration::from_secs(3);
 /// Enough that only the CPU time can have run out.
 const LONG: Duration = Duration::from_mins(1);
 
@@ -29,10 +31,10 @@ table! {
                 for number in signal.valid_signals() - {9, 19}:\n    signal.signal(number, signal.SIG_IGN)\n\
                 print('ready')\n\
                 while True: time.sleep(60)")
-            .limits(limits!(with_wall_time(millis(700))))
+            .limits(limits!(with_wall_time(TO_BEGIN)))
         => Timeout, |report: &Report| {
             assert_eq!(report.stdout, "ready\n");
-            ended_saying("wall time limit of 700ms")(report);
+            ended_saying("wall time limit of 3s")(report);
         };
     a_reader_of_a_pipe_that_nobody_writes_runs_out_of_time:
         bash("mkfifo p; cat p").limits(limits!(with_wall_time(millis(500))))
@@ -45,7 +47,7 @@ table! {
         bash("setsid sleep 60 & wait").limits(limits!(with_wall_time(millis(500))))
         => Timeout, at_the_wall;
     what_was_printed_before_the_end_is_kept:
-        python("import time\nprint('before')\ntime.sleep(60)").limits(limits!(with_wall_time(millis(700))))
+        python("import time\nprint('before')\ntime.sleep(60)").limits(limits!(with_wall_time(TO_BEGIN)))
         => Timeout, |report: &Report| assert_eq!(report.stdout, "before\n");
 
     one_busy_process_uses_its_cpu_time_up:
@@ -87,7 +89,8 @@ fn at_the_cpu_limit(report: &Report) {
     ended_saying("CPU time limit of 300ms")(report);
     let used = report.cpu_time_ms;
     assert!(used >= 290.0, "ended too early, after {used} ms");
-    assert!(used < 1500.0, "ended too late, after {used} ms");
+    // Of the two minutes that two processors could have given it.
+    assert!(used < 10_000.0, "ended too late, after {used} ms");
 }
 
 #[test]

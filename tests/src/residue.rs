@@ -72,7 +72,7 @@ impl Residue {
     /// Waits until the counts are again what they were, and tells both if they never are.
     pub fn wait_for_return(&self) -> Result<(), String> {
         let mut last = None;
-        let returned = wait_for(Duration::from_secs(15), || {
+        let returned = wait_for(Duration::from_secs(30), || {
             let now = Self::count();
             let returned = now.is_no_more_than(self);
             last = Some(now);

@@ -6,6 +6,7 @@ pub mod docker;
 mod guest;
 pub mod oci;
 mod seccomp;
+mod shared_place;
 
 use std::path::Path;
 

@@ -144,6 +144,6 @@ fn it_is_taken_down_like_any_other() {
     let sandbox = waiting(Way::Own);
     execute_warm(&sandbox, saying("farewell()"));
     drop(sandbox);
-    let gone = wait_for(Duration::from_secs(10), || descendants().is_empty().then_some(()));
+    let gone = wait_for(Duration::from_secs(30), || descendants().is_empty().then_some(()));
     assert!(gone.is_some(), "{:?}", descendants());
 }

@@ -1,8 +1,7 @@
 //! What lies on the host while containers of this process run: their agent, and who their users are.
 
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +12,7 @@ use sandbox_linux::guest::AGENT;
 
 use crate::failed;
 use crate::oci::ids::Ids;
+use crate::shared_place::{enter, leave, make_directory, write};
 
 /// Gone with the next start of the machine, as containers are.
 const PLACE: &str = "/run/sandbox-run-docker";
@@ -34,9 +34,7 @@ impl State {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let prefix = Hierarchy::own_prefix().map_err(io::Error::other)?;
             let name = format!("{prefix}{number}");
-            DirBuilder::new().mode(0o711).recursive(true).create(PLACE)?;
-            let directory = Path::new(PLACE).join(&name);
-            DirBuilder::new().mode(0o711).create(&directory)?;
+            let directory = enter(Path::new(PLACE), &name)?;
             write(&directory.join("agent"), AGENT, 0o755)?;
             let ids = Arc::new(crate::oci::claim_ids(&name)?);
             Ok(Self { directory, number: AtomicU64::new(0), ids })
@@ -69,7 +67,7 @@ impl State {
         if lists.exists() {
             return Ok(lists);
         }
-        DirBuilder::new().mode(0o711).create(&lists)?;
+        make_directory(&lists)?;
         let users = format!(
             "root:x:0:0:root:/:/usr/sbin/nologin\n\
              sandbox:x:{user}:{user}:sandbox:/tmp:/bin/sh\n\
@@ -133,15 +131,6 @@ impl Leftover {
 
 impl Drop for State {
     fn drop(&mut self) {
-        // What cannot be removed is removed by the next start.
-        let _ = fs::remove_dir_all(&self.directory);
-        let _ = fs::remove_dir(PLACE);
+        leave(&self.directory);
     }
-}
-
-/// Whatever our file mode mask is.
-fn write(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-    file.write_all(contents)?;
-    fs::set_permissions(path, Permissions::from_mode(mode))
 }

@@ -1,12 +1,13 @@
 //! Which ids a container has outside: three that no other has at that time, as in the native walls.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::{FlockOperation, flock};
 use sandbox_linux::cgroup::Hierarchy;
 
 /// Below the native sandboxes' ids, above the ranges that distributions hand out.
@@ -36,11 +37,11 @@ pub(crate) struct Range {
 impl Ids {
     /// Claims a block in this directory, in the name of whoever uses it.
     pub(crate) fn claim(directory: &Path, name: &str) -> io::Result<Self> {
+        let _alone = alone_in(directory)?;
         let start = std::process::id() % BLOCKS;
         for block in (start..BLOCKS).chain(0..start) {
             let claim = directory.join(block.to_string());
             if fs::read_link(&claim).is_ok_and(|owner| is_left(&owner)) {
-                // Somebody else may do the same; then one of us does not get it.
                 let _ = fs::remove_file(&claim);
             }
             match symlink(name, &claim) {
@@ -54,6 +55,8 @@ impl Ids {
 
     /// Gives up the blocks of the dead, but for those who left something that is still to be removed.
     pub(crate) fn sweep(directory: &Path) {
+        // Where it is not there, nobody has any.
+        let Ok(_alone) = alone_in(directory) else { return };
         let claims = fs::read_dir(directory).into_iter().flatten().flatten();
         for claim in claims.map(|claim| claim.path()) {
             let is_over = |owner: &Path| {
@@ -72,6 +75,19 @@ impl Ids {
         let first = FIRST + (self.block * MOST + number) * EACH;
         Some(Range { first, number, ids: Arc::clone(self) })
     }
+}
+
+/// Nobody else takes over a block as long as this is held: of two who found the same one, the second would remove
+/// what the first has just claimed.
+fn alone_in(directory: &Path) -> io::Result<File> {
+    let held = File::open(directory)?;
+    flock(&held, FlockOperation::LockExclusive)?;
+    // Whoever left last may have removed it, and somebody else made another.
+    let (of_held, now) = (held.metadata()?, fs::metadata(directory)?);
+    if (of_held.dev(), of_held.ino()) != (now.dev(), now.ino()) {
+        return Err(io::ErrorKind::NotFound.into());
+    }
+    Ok(held)
 }
 
 fn is_left(owner: &Path) -> bool {
@@ -128,5 +144,29 @@ mod tests {
         assert_eq!(ids.block.to_string(), block);
         drop(ids);
         assert!(fs::read_link(directory.path().join(&block)).is_err());
+    }
+
+    #[test]
+    fn a_block_of_the_dead_is_taken_over_by_one_of_many() {
+        let directory = tempfile::tempdir().unwrap();
+        let block = (std::process::id() % BLOCKS).to_string();
+        for round in 0..100 {
+            let dead = format!("sandbox-run.{}.1.0", u32::MAX);
+            symlink(dead, directory.path().join(&block)).unwrap();
+            let together = std::sync::Barrier::new(4);
+            let claim = || {
+                together.wait();
+                Ids::claim(directory.path(), &own_name()).unwrap()
+            };
+            let all: Vec<Ids> = std::thread::scope(|scope| {
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(claim)).collect();
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let blocks: BTreeSet<u32> = all.iter().map(|ids| ids.block).collect();
+            assert_eq!(blocks.len(), all.len(), "round {round}");
+            drop(all);
+            // Whoever is last leaves nothing.
+            fs::create_dir_all(directory.path()).unwrap();
+        }
     }
 }

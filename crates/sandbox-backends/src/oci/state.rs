@@ -1,11 +1,9 @@
 //! What lies on the host while containers run, by the process that they belong to: its name tells a later start whether
 //! that process is gone, and then everything of it is removed.
 
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{
-    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
-};
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,12 +17,10 @@ use super::kind::Kind;
 use super::runtime::Runtime;
 use crate::failed;
 use crate::guest::{Purpose, Root};
+use crate::shared_place::{again_if_gone, enter, leave, make_directory, open_directory, write};
 
 /// Gone with the next start of the machine, as containers are.
 const PLACE: &str = "/run/sandbox-run-oci";
-
-/// So often in a row nobody leaves in the wrong moment.
-const MOST_TRIES: usize = 20;
 
 const ROOT: &str = "root";
 const BUNDLES: &str = "bundles";
@@ -50,13 +46,15 @@ impl State {
         let prefix = Hierarchy::own_prefix();
         let prefix = prefix.map_err(|error| crate::failed("name a directory", error))?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let directory = Path::new(PLACE).join(format!("{prefix}{number}"));
-        let filled = again_if_gone(|| {
-            open_directory(Path::new(PLACE))?;
+        let opened = || {
+            let directory = enter(Path::new(PLACE), &format!("{prefix}{number}"))?;
             fill(&directory, &root.skeleton)?;
-            runtime.note(&directory.join(RUNTIME))
-        });
-        filled.map_err(|error| failed("make a directory for containers", error))?;
+            runtime.note(&directory.join(RUNTIME))?;
+            Ok(directory)
+        };
+        let directory = opened();
+        let directory = directory
+            .map_err(|error: io::Error| failed("make a directory for containers", error))?;
         let kind = runtime.kind;
         Ok(Self { directory, kind, root, number: AtomicU64::new(0) })
     }
@@ -123,8 +121,7 @@ pub(super) fn places_for(trees: &[Tree], bundle: &Path) -> io::Result<Vec<(PathB
 
 impl Drop for State {
     fn drop(&mut self) {
-        // What cannot be removed is removed by the next start.
-        let _ = fs::remove_dir_all(&self.directory);
+        leave(&self.directory);
     }
 }
 
@@ -139,44 +136,10 @@ pub(crate) fn claim_ids(name: &str) -> io::Result<Ids> {
     })
 }
 
-/// Whoever is the last to leave removes what is empty, which may be between two steps of somebody who comes.
-fn again_if_gone<T>(step: impl Fn() -> io::Result<T>) -> io::Result<T> {
-    let is_gone = |result: &io::Result<T>| {
-        result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    };
-    let mut tries = std::iter::repeat_with(&step).take(MOST_TRIES);
-    tries.find(|result| !is_gone(result)).unwrap_or_else(step)
-}
-
-/// Makes a directory of ours, unless it is there.
-fn open_directory(path: &Path) -> io::Result<()> {
-    match make_directory(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            let metadata = fs::symlink_metadata(path)?;
-            if metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw() {
-                return Ok(());
-            }
-            Err(io::Error::other(format!("{} is not ours", path.display())))
-        }
-        result => result,
-    }
-}
-
 fn fill(directory: &Path, skeleton: &Skeleton) -> io::Result<()> {
-    for path in [directory.to_owned(), directory.join(BUNDLES)] {
-        make_directory(&path)?;
-    }
-    let agent = directory.join("agent");
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o755).open(&agent)?;
-    file.write_all(AGENT)?;
-    fs::set_permissions(&agent, Permissions::from_mode(0o755))?;
+    make_directory(&directory.join(BUNDLES))?;
+    write(&directory.join("agent"), AGENT, 0o755)?;
     build_root(&directory.join(ROOT), skeleton, [].into_iter())
-}
-
-/// Others may pass through, as the runtime does when it is nobody, and look at nothing. Whatever our file mode mask is.
-fn make_directory(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o711))
 }
 
 /// Builds the root of containers.

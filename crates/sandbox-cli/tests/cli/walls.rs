@@ -393,7 +393,7 @@ fn a_reader_that_leaves_ends_the_program_quietly() {
 fn a_reader_that_does_not_read_does_not_stop_the_clock() {
     // More than a pipe holds, so that printing it waits for a reader who never comes.
     let code = "print('started', flush=True)\nprint('x' * 500_000, flush=True)\nwhile True: pass";
-    let args = ["-t", "1s", "-l", "python", "-c", code];
+    let args = ["-t", "3s", "-l", "python", "-c", code];
     let (mut child, mut stdout) = start(&args);
     let before = family(child.id());
     wait_until("the program to be ended", || {

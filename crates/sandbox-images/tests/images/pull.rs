@@ -186,7 +186,7 @@ fn a_registry_that_stops_sending_is_not_waited_for() {
     let (mut registry, _) = Registry::with_image("1.0", &layers());
     (registry.cuts, registry.stalls) = (1, true);
     let (arena, running) = (Arena::new(), registry.start());
-    let options = PullOptions { stall: Duration::from_millis(300), ..options() };
+    let options = PullOptions { stall: Duration::from_secs(2), ..options() };
     pull_with(&arena, &name(&running, ":1.0"), &options).unwrap();
     is_whole(&arena, &name(&running, ":1.0"));
 }

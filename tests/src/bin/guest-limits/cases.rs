@@ -191,7 +191,7 @@ fn a_cancelled_crowd_is_killed_whole(backend: &NativeBackend) -> Outcome {
 }
 
 fn no_sleepers() -> Outcome {
-    let left = wait_until_empty(Duration::from_secs(5), || {
+    let left = wait_until_empty(Duration::from_secs(30), || {
         let all = descendants().into_iter();
         all.filter(|process| ["sleep", "busybox"].contains(&process.name.as_str())).collect()
     });

@@ -87,7 +87,7 @@ fn a_reader_that_leaves_ends_the_program_quietly() {
 fn a_client_that_is_stopped_does_not_stop_the_clock() {
     let session = Session::new();
     let code = "print('started', flush=True)\nprint('x' * 900_000, flush=True)\nwhile True: pass";
-    let (child, mut stdout) = session.start(&["-t", "1s", "-l", "python", "-c", code]);
+    let (child, mut stdout) = session.start(&["-t", "3s", "-l", "python", "-c", code]);
     let helper = session.helper();
     send(child.id(), Signal::STOP);
     wait_until_nothing_runs(helper);

@@ -95,7 +95,7 @@ async fn an_answer_that_never_stops_is_an_answer() {
 async fn a_receiver_that_takes_too_long_has_failed() {
     let mut receiver = Receiver::start([Reply::Never]).await;
     // Long enough for the second answer, which comes at once.
-    let patience = Duration::from_secs(2);
+    let patience = Duration::from_secs(5);
     let bench = Bench::new(Setup { patience, ..Setup::default() }).await;
     bench.finished(&format!("http://127.0.0.1:{}/", receiver.port)).await;
     receiver.next().await;

@@ -1,0 +1,98 @@
+//! Directories on the host that several processes have something in: whoever comes first makes one, and whoever leaves
+//! last removes it.
+
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::path::{Path, PathBuf};
+
+/// So often in a row nobody leaves in the wrong moment.
+const MOST_TRIES: usize = 20;
+
+/// Makes a directory of one's own in a place that is shared.
+pub(crate) fn enter(place: &Path, name: &str) -> io::Result<PathBuf> {
+    let own = place.join(name);
+    again_if_gone(|| {
+        open_directory(place)?;
+        make_directory(&own)
+    })?;
+    Ok(own)
+}
+
+/// Removes one's own directory, and the place if nobody else has one. What cannot be removed is removed by a later start.
+pub(crate) fn leave(own: &Path) {
+    let _ = fs::remove_dir_all(own);
+    if let Some(place) = own.parent() {
+        let _ = fs::remove_dir(place);
+    }
+}
+
+/// Whoever is the last to leave removes what is empty, which may be between two steps of somebody who comes.
+pub(crate) fn again_if_gone<T>(step: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    let is_gone = |result: &io::Result<T>| {
+        result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let mut tries = std::iter::repeat_with(&step).take(MOST_TRIES);
+    tries.find(|result| !is_gone(result)).unwrap_or_else(step)
+}
+
+/// Makes a directory of ours, unless it is there.
+pub(crate) fn open_directory(path: &Path) -> io::Result<()> {
+    match make_directory(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            let metadata = fs::symlink_metadata(path)?;
+            if metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw() {
+                return Ok(());
+            }
+            Err(io::Error::other(format!("{} is not ours", path.display())))
+        }
+        result => result,
+    }
+}
+
+/// Others may pass through, as a runtime does when it is nobody, and look at nothing. Whatever our file mode mask is.
+pub(crate) fn make_directory(path: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o711))
+}
+
+/// Writes a new file. Whatever our file mode mask is.
+pub(crate) fn write(path: &Path, contents: &[u8], mode: u32) -> io::Result<()> {
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
+    file.write_all(contents)?;
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_come_do_not_mind_those_who_leave() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("place");
+        std::thread::scope(|scope| {
+            for name in ["a", "b", "c", "d"] {
+                scope.spawn(|| {
+                    for _ in 0..500 {
+                        let own = enter(&place, name).unwrap();
+                        write(&own.join("file"), b"x", 0o600).unwrap();
+                        leave(&own);
+                    }
+                });
+            }
+        });
+        assert!(!place.exists(), "the last one leaves nothing");
+    }
+
+    #[test]
+    fn what_is_somebody_elses_is_not_entered() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().join("place");
+        std::os::unix::fs::symlink(directory.path(), &place).unwrap();
+        let error = enter(&place, "own").unwrap_err();
+        assert!(error.to_string().contains("is not ours"), "{error}");
+    }
+}

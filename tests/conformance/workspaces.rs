@@ -89,12 +89,20 @@ fn with_workspaces(name: &str, test: impl Fn(&Host<'_>)) {
         with_each_backend_set_up(&[Feature::Workspaces], set_up, |sandbox| {
             test(&Host { sandbox, workspaces: &workspaces });
             assert_nothing_half_done(place.path());
+            remove_all(&workspaces);
         });
     };
     if rustix::process::geteuid().is_root() {
         test();
     }
     as_ordinary_user(&format!("workspaces::{name}"), test);
+}
+
+/// The next backend begins with none.
+fn remove_all(workspaces: &Workspaces) {
+    for workspace in workspaces.list().unwrap() {
+        workspaces.remove(&workspace.name).unwrap();
+    }
 }
 
 fn assert_nothing_half_done(place: &Path) {

@@ -210,11 +210,9 @@ const RUNC_DIFFERS: &[(&str, &str)] = &[
     ("prepared, never warm", "containers are started ahead, runtimes in them are not"),
 ];
 
-const RUNC_LACKS: &[(Feature, &str)] =
-    &[(Feature::Workspaces, "not built yet"), (Feature::Allowlist, "not built yet")];
+const RUNC_LACKS: &[(Feature, &str)] = &[(Feature::Allowlist, "not built yet")];
 
-const DOCKER_LACKS: &[(Feature, &str)] =
-    &[(Feature::Workspaces, "not built yet"), (Feature::Allowlist, "not built yet")];
+const DOCKER_LACKS: &[(Feature, &str)] = &[(Feature::Allowlist, "not built yet")];
 
 const DOCKER_DIFFERS: &[(&str, &str)] = &[
     (
@@ -236,7 +234,7 @@ const DOCKER_DIFFERS: &[(&str, &str)] = &[
 
 const GVISOR_LACKS: &[(Feature, &str)] = &[
     (Feature::Volumes, "its kernel sees no mounts that come after its start"),
-    (Feature::Workspaces, "not built yet"),
+    (Feature::Workspaces, "the same: a workspace is such a mount"),
     (Feature::Allowlist, "not built yet"),
     (Feature::OutputOrder, "its pipes do not keep writes apart; each stream is in order"),
     (

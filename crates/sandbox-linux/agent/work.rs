@@ -26,12 +26,17 @@ pub(crate) fn place(order: &Order) -> Result<(), Failure> {
         let path = Path::new(WORK).join(&file.path);
         make_directories(path.parent()).at(&step)?;
         let mode = if file.executable { 0o755 } else { 0o644 };
-        let opened = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(mode)
-            .custom_flags(O_NOFOLLOW)
-            .open(&path);
+        let open = || {
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true).mode(mode).custom_flags(O_NOFOLLOW).open(&path)
+        };
+        let opened = match open() {
+            // A workspace has one of that name, whose place it takes.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                fs::remove_file(&path).and_then(|()| open())
+            }
+            opened => opened,
+        };
         opened.and_then(|mut opened| opened.write_all(&file.contents)).at(&step)?;
     }
     make_directories(Some(&Path::new(WORK).join(&order.directory))).at("make the directory")

@@ -21,6 +21,12 @@ use crate::volume;
 /// A mount that is nowhere yet.
 pub struct Detached(OwnedFd);
 
+impl Detached {
+    pub(crate) fn new(mount: OwnedFd) -> Self {
+        Self(mount)
+    }
+}
+
 /// A mount of a path on the host whose links were resolved. Its owner out here is the program's user, `program`, in
 /// there.
 pub fn detached(host: &Path, writable: bool, program: u32) -> Result<Detached, StepError> {

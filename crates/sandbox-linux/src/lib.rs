@@ -10,6 +10,9 @@
 //! * the **stub** is init's child: it stands inside every wall and waits to become the program (`stub`);
 //! * the **program** is not our code any more (`program` tells how the stub becomes one).
 //!
+//! In containers that others build, an agent takes the place of the middle three (`guest`), and a **filler** lays out what
+//! a workspace had (`workspace`).
+//!
 //! This is the only crate of the project with unsafe code, all of it system calls.
 
 mod client;
@@ -44,6 +47,7 @@ pub mod restrict;
 pub mod rlimits;
 mod stub;
 pub mod way_out;
+pub mod workspace;
 
 pub mod landlock;
 pub mod seccomp;

@@ -28,7 +28,7 @@ pub(crate) const STAGE: &str = "/mnt";
 /// How much larger the writable file system is with its wall off.
 const WITHOUT_DISK_LIMIT: u64 = 16;
 /// The directories we make on it ourselves must not count against the program.
-const OWN_INODES: u64 = 9;
+pub(crate) const OWN_INODES: u64 = 9;
 
 /// Mounts a `/proc` of this PID namespace: processes only, other users' hidden.
 pub(crate) fn mount_proc(walls: Walls) -> Result<(), StepError> {
@@ -87,7 +87,7 @@ pub(crate) fn mount_workspace(
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let work = rustix::fs::open(WORK, flags, Mode::empty()).at("open the workspace")?;
     if let Some(content) = content {
-        snapshot::lay_out(content.into(), work.as_fd()).at("fill the workspace")?;
+        snapshot::lay_out(content.into(), work.as_fd(), INSIDE_ID).at("fill the workspace")?;
     }
     Ok(work)
 }

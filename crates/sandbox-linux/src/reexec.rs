@@ -1,10 +1,12 @@
-//! How the launcher is found: it is this executable, started again in a hidden mode.
+//! How the launcher is found: it is this executable, started again in a hidden mode. So is whoever fills a workspace.
 //!
 //! A function in `.init_array` runs before `main` in every program that links this crate. It looks for
-//! a name that only [`spawn`] sets; where it finds it, the process becomes the launcher and `main`
-//! never runs. So a program that uses the library needs no second binary, no search path and no call
+//! a name that only [`spawn`] and [`spawn_filler`] set; where it finds one, the process becomes what it names and
+//! `main` never runs. So a program that uses the library needs no second binary, no search path and no call
 //! at the top of `main`, and the launcher always fits the library. See docs/adr/0002.
 
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -12,28 +14,48 @@ use std::process::{Child, Command, Stdio};
 use crate::launcher;
 use crate::socket;
 use crate::step::{AtStep, StepError};
+use crate::workspace;
 
 /// The launcher's name, in the process list and as the sign by which it knows itself.
-const NAME: &str = "sandbox-launcher";
+const LAUNCHER: &str = "sandbox-launcher";
+/// The same of who fills a workspace.
+const FILLER: &str = "sandbox-filler";
 const MARK: &std::ffi::CStr = c"SANDBOX_LAUNCHER";
 
 /// Starts the launcher and gives its process and the socket to it.
 pub(crate) fn spawn() -> Result<(Child, OwnedFd), StepError> {
     let (ours, theirs) = socket::pair().at("connect the launcher")?;
+    let mut command = this_executable_as(LAUNCHER);
+    command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    let child = command.spawn().at("start the launcher from this executable")?;
+    Ok((child, ours))
+}
+
+/// Starts a process that lays a workspace out in a directory, for an owner, once it is told on a socket to begin. It says
+/// there why it could not.
+pub(crate) fn spawn_filler(
+    content: File,
+    directory: OwnedFd,
+    socket: OwnedFd,
+    owner: u32,
+) -> io::Result<Child> {
+    let mut command = this_executable_as(FILLER);
+    command.arg(owner.to_string());
+    command.stdin(Stdio::from(content)).stdout(Stdio::from(directory)).stderr(Stdio::from(socket));
+    command.spawn()
+}
+
+fn this_executable_as(name: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command
-        .arg0(NAME)
+        .arg0(name)
         .env_clear()
         .env(MARK.to_str().expect("the mark is plain text"), "1")
-        .current_dir("/")
-        .stdin(Stdio::from(theirs))
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
+        .current_dir("/");
     for (name, value) in inherited_settings() {
         command.env(name, value);
     }
-    let child = command.spawn().at("start the launcher from this executable")?;
-    Ok((child, ours))
+    command
 }
 
 /// Coverage is measured in the launcher too, where the build asks for it.
@@ -43,29 +65,44 @@ fn inherited_settings() -> impl Iterator<Item = (std::ffi::OsString, std::ffi::O
 
 #[used]
 // SAFETY: `.init_array` holds pointers to functions of the C calling convention, which the C runtime
-// calls once, before `main`, in a single thread. The function is one, and for every process but a
-// launcher it only looks at the environment.
+// calls once, before `main`, in a single thread. The function is one, and for every process but those
+// that are marked it only looks at the environment.
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn become_launcher_if_marked() {
+    extern "C" fn become_another_if_marked() {
         // SAFETY: getenv demands a terminated name; no other thread exists that could change the
         // environment.
         let marked = unsafe { !libc::getenv(MARK.as_ptr()).is_null() };
-        if marked && is_named_launcher() {
-            become_launcher();
+        if marked {
+            become_whom_it_is_named();
         }
     }
-    become_launcher_if_marked
+    become_another_if_marked
 };
 
-/// The mark alone could be inherited by accident; the name is given only by [`spawn`].
-fn is_named_launcher() -> bool {
+/// The mark alone could be inherited by accident; the names are given only here.
+fn become_whom_it_is_named() {
     let mut command_line = [0; 32];
     let Ok(file) = std::fs::File::open("/proc/self/cmdline") else {
-        return false;
+        return;
     };
     let length = rustix::io::read(&file, &mut command_line).unwrap_or(0);
-    command_line[..length].split(|byte| *byte == 0).next() == Some(NAME.as_bytes())
+    let mut words = command_line[..length].split(|byte| *byte == 0);
+    match words.next() {
+        Some(name) if name == LAUNCHER.as_bytes() => become_launcher(),
+        Some(name) if name == FILLER.as_bytes() => become_filler(words.next()),
+        _ => {}
+    }
+}
+
+fn become_filler(owner: Option<&[u8]>) -> ! {
+    let owner = owner.and_then(|owner| std::str::from_utf8(owner).ok()?.parse().ok());
+    let filled = owner.ok_or(io::ErrorKind::InvalidInput.into()).and_then(workspace::fill_as_told);
+    if let Err(error) = &filled {
+        // Whoever does not hear this is gone.
+        let _ = rustix::io::write(rustix::stdio::stderr(), error.to_string().as_bytes());
+    }
+    crate::syscall::exit_now(i32::from(filled.is_err()))
 }
 
 fn become_launcher() -> ! {

@@ -43,22 +43,14 @@ fn javascript_does_what_it_does_cold() {
     compare("javascript", &[Way::Own], &same(cases_of_driver("javascript")));
 }
 
-/// Half of them: a virtual machine takes its time.
 #[test]
 fn java_does_what_it_does_cold() {
-    let cases = same(cases_of_driver("java"));
-    compare("java", &[Way::Own], &cases[..cases.len() / 2]);
-}
-
-#[test]
-fn java_does_the_rest_of_what_it_does_cold() {
-    let cases = same(cases_of_driver("java"));
-    compare("java", &[Way::Own], &cases[cases.len() / 2..]);
+    compare("java", &[Way::Own], &some_of(same(cases_of_driver("java"))));
 }
 
 #[test]
 fn java_is_compiled_as_it_is_cold() {
-    compare("java", &[Way::Own], &same(cases_of_driver("java-compile")));
+    compare("java", &[Way::Own], &some_of(same(cases_of_driver("java-compile"))));
 }
 
 #[test]
@@ -73,5 +65,13 @@ fn typescript_sees_what_it_sees_cold() {
 
 #[test]
 fn java_sees_what_it_sees_cold() {
-    compare("java", &[Way::Own], &others::java());
+    compare("java", &[Way::Own], &some_of(others::java()));
+}
+
+/// Every third: a case takes four virtual machines, and each of them its time. All of them if `SANDBOX_RUN_ALL_CASES`
+/// is set.
+fn some_of(cases: Vec<Program>) -> Vec<Program> {
+    #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
+    let step = if std::env::var_os("SANDBOX_RUN_ALL_CASES").is_some() { 1 } else { 3 };
+    cases.into_iter().step_by(step).collect()
 }

@@ -7,8 +7,8 @@ use sandbox_core::{
     StagePlan, Tree,
 };
 
-use super::watch::{Around, Container, carry_out};
-use super::{ContainerPool, Kernel, Orders, Purpose, Workshop, volumes};
+use super::watch::{Around, Container, carry_out, without_memory};
+use super::{ContainerPool, Kernel, Orders, Purpose, Workshop, volumes, workspace};
 
 /// What stands around a program in every container, whoever built it. A list, and not all but what is missing: a wall that
 /// is new elsewhere is not claimed here before somebody has seen to it.
@@ -71,7 +71,9 @@ impl<W: Workshop<Container: Container>> Containers<W> {
         let mut lease = self.pool.claim(&purpose)?;
         let start = lease.start;
         let container = lease.container();
-        volumes::attach(plan, container)?;
+        let made = workspace::make(plan, container)?;
+        let is_out_of_memory = made.as_ref().is_some_and(|made| !made.is_filled);
+        let workspace = volumes::attach(plan, made, container)?;
         let channel = container.take_channel()?;
         let has_cpu_limit = plan.limits.cpu_time().is_some();
         let enforced = self.capabilities.enforceable.iter().copied();
@@ -83,6 +85,14 @@ impl<W: Workshop<Container: Container>> Containers<W> {
             name_of: &|number, arguments| self.orders.name_of(number, arguments),
             begun,
         };
-        carry_out(around, channel, plan, &self.orders.write(plan), observer, cancel)
+        if is_out_of_memory {
+            return without_memory(around);
+        }
+        let order = self.orders.write(plan);
+        let outcome = carry_out(around, channel, plan, &order, observer, cancel)?;
+        match workspace {
+            Some(workspace) => workspace::conclude(&workspace, plan, outcome),
+            None => Ok(outcome),
+        }
     }
 }

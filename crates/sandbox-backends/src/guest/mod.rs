@@ -15,6 +15,7 @@ mod root;
 mod stock;
 mod volumes;
 mod watch;
+mod workspace;
 
 pub(crate) use channel::{Channel, Heard};
 pub(crate) use containers::{Containers, walls};

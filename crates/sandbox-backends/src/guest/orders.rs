@@ -10,6 +10,7 @@ use sandbox_linux::seccomp::{
 };
 
 use crate::failed;
+use crate::native::workspace::largest_file;
 
 /// What an agent finds in a container of some kind.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +73,7 @@ impl Orders {
     /// The order for a stage.
     pub(crate) fn write(&self, plan: &StagePlan) -> Vec<u8> {
         let none = Fallback { memory: false, pids: false };
-        let rlimits = rlimits::encode(&plan.limits, plan.limits.disk(), none, true);
+        let rlimits = rlimits::encode(&plan.limits, largest_file(plan), none, true);
         let mut rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
         if !self.inside.counts_cpu_time {
             rlimits.retain(|(kind, _)| *kind != Resource::Cpu as u64);

@@ -33,7 +33,7 @@ impl Purpose {
         kernel: Kernel,
     ) -> Result<Self, BackendError> {
         let lacking = [
-            (plan.workspace.is_some(), "workspaces"),
+            (plan.workspace.is_some() && !kernel.sees_new_mounts(), "workspaces"),
             (!plan.volumes.is_empty() && !kernel.sees_new_mounts(), "volumes"),
             (plan.gate.is_some(), "way to fetch packages"),
             (plan.network == NetworkPolicy::Allowlist, "network with an allow-list"),

@@ -1,11 +1,14 @@
-//! Volumes of a program in a container: it is built with a place for each, and they are put there when the program comes.
+//! Volumes of a program in a container, and its workspace: it is built with a place for each, and they are put there when
+//! the program comes.
 
 use std::path::PathBuf;
 
 use sandbox_core::{BackendError, StagePlan, Volume, VolumeAccess, with_causes};
 use sandbox_linux::attach;
+use sandbox_linux::workspace::Workspace;
 
 use super::Container;
+use super::workspace::{Made, WORK, below};
 use crate::failed;
 
 /// Where a volume is going to be.
@@ -25,14 +28,23 @@ impl Place {
     }
 }
 
-/// Puts the volumes of a plan into a container in which only the agent runs.
-pub(crate) fn attach(plan: &StagePlan, container: &dyn Container) -> Result<(), BackendError> {
-    if plan.volumes.is_empty() {
-        return Ok(());
+/// Puts the workspace and the volumes of a plan into a container in which only the agent runs.
+pub(crate) fn attach(
+    plan: &StagePlan,
+    made: Option<Made>,
+    container: &dyn Container,
+) -> Result<Option<Workspace>, BackendError> {
+    if plan.volumes.is_empty() && made.is_none() {
+        return Ok(None);
     }
     let agent = container.agent();
     let agent = agent.ok_or_else(|| failed("attach the volumes", "its agent is not known"))?;
     let mut mounts = Vec::new();
+    // First: volumes may lie in it.
+    let workspace = made.map(|made| {
+        mounts.push((made.mount, PathBuf::from(WORK)));
+        made.workspace
+    });
     for volume in &plan.volumes {
         let writable = volume.access() == VolumeAccess::ReadWrite;
         let detached = attach::detached(volume.host(), writable, container.program_id());
@@ -40,7 +52,14 @@ pub(crate) fn attach(plan: &StagePlan, container: &dyn Container) -> Result<(), 
             let chain = with_causes(&error);
             BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))
         })?;
+        if let (Some(workspace), Some(below)) = (&workspace, below(volume.destination())) {
+            // What the container has there is hidden now.
+            let made = workspace.make_place(below, volume.host().is_dir());
+            made.map_err(|error| failed("attach the volumes", error))?;
+        }
         mounts.push((detached, volume.destination().to_owned()));
     }
-    attach::attach(agent, mounts).map_err(|error| failed("attach the volumes", error))
+    let attached = attach::attach(agent, mounts);
+    attached.map_err(|error| failed("attach the volumes", error))?;
+    Ok(workspace)
 }

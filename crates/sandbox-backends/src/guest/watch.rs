@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use sandbox_core::{
     BackendError, CancelToken, Ending, InputFile, Observer, Protection, StageFigures, StageOutcome,
-    StagePlan, Start, StreamKind, TimeKind, UsageSample, Violation,
+    StagePlan, Start, StreamKind, TimeKind, UsageSample, Violation, WorkspaceOutcome,
 };
 use sandbox_linux::cgroup::{Cgroup, OomWatch, Usage};
 use sandbox_linux::guest::frame::{to_agent, to_supervisor};
@@ -155,6 +155,33 @@ pub(crate) fn carry_out(
         watch.turn()?;
     }
     watch.conclude()
+}
+
+/// What came of a stage that had not memory enough for what it was to begin with.
+pub(crate) fn without_memory(around: Around<'_>) -> Result<StageOutcome, BackendError> {
+    let used = around.container.cgroup().usage();
+    let used = used.map_err(|error| failed("read what the container used", error))?;
+    let memory_peak_kb = used.memory_peak.unwrap_or(used.memory_current) / 1024;
+    let nothing = WorkspaceOutcome { written: None, refusal: None, left_out: Vec::new() };
+    Ok(StageOutcome {
+        ending: Ending::OutOfMemory,
+        figures: StageFigures { memory_peak_kb, ..StageFigures::default() },
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        output: Vec::new(),
+        stdout_truncated: false,
+        stderr_truncated: false,
+        files: Vec::new(),
+        skipped: Vec::new(),
+        workspace: Some(nothing),
+        enforced: around.enforced,
+        violations: Vec::new(),
+        network: None,
+        turned_away: Vec::new(),
+        start: around.start,
+        prepare_time: around.begun.elapsed(),
+        collect_time: Duration::ZERO,
+    })
 }
 
 impl Watch<'_> {

@@ -26,7 +26,7 @@ pub(crate) mod supervise;
 pub(crate) mod usage;
 pub(crate) mod verdict;
 mod warm;
-mod workspace;
+pub(crate) mod workspace;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 
 /// How large the work directory is made: as large as the workspace may be, with room for the files of
 /// the request, which do not count.
-pub(super) fn order(plan: &StagePlan) -> Result<Option<OrderWorkspace>, BackendError> {
+pub(crate) fn order(plan: &StagePlan) -> Result<Option<OrderWorkspace>, BackendError> {
     let Some(workspace) = &plan.workspace else {
         return Ok(None);
     };
@@ -39,14 +39,14 @@ pub(super) fn order(plan: &StagePlan) -> Result<Option<OrderWorkspace>, BackendE
 }
 
 /// The largest file that any of the program's file systems has room for.
-pub(super) fn largest_file(plan: &StagePlan) -> ByteSize {
+pub(crate) fn largest_file(plan: &StagePlan) -> ByteSize {
     let disk = plan.limits.disk();
     plan.workspace.as_ref().map_or(disk, |workspace| disk.max(workspace.quota.bytes))
 }
 
 /// Writes what a program left, if it ended by itself: one that was stopped may have been in the middle
 /// of something.
-pub(super) fn keep(
+pub(crate) fn keep(
     work: BorrowedFd<'_>,
     plan: &StagePlan,
     ending: Ending,

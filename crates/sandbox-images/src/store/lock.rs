@@ -9,8 +9,7 @@ use crate::ImageError;
 /// `flock`.
 #[derive(Debug)]
 pub(crate) struct Lock {
-    /// Holds the lock.
-    _file: File,
+    file: File,
 }
 
 /// Longer than anybody holds a lock who only looks something up.
@@ -25,7 +24,7 @@ impl Lock {
             match file.lock_shared() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(ImageError::io("lock", path)(error)),
-                Ok(()) => return Ok(Self { _file: file }),
+                Ok(()) => return Ok(Self { file }),
             }
         }
     }
@@ -34,7 +33,7 @@ impl Lock {
     pub(super) fn alone_if_free(path: &Path) -> Result<Option<Self>, ImageError> {
         let file = open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Self { _file: file })),
+            Ok(()) => Ok(Some(Self { file })),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(ImageError::io("lock", path)(error)),
         }
@@ -50,6 +49,14 @@ impl Lock {
             }
             std::thread::sleep(BETWEEN_TRIES);
         }
+    }
+}
+
+impl Drop for Lock {
+    /// In so many words: a process that another thread is just starting has the descriptor too until it is another
+    /// program, and closing ours would leave it locked that long.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }
 
@@ -69,6 +76,7 @@ mod tests {
         let path = place.path().join("lock");
         let (first, second) = (Lock::shared(&path).unwrap(), Lock::shared(&path).unwrap());
         assert!(Lock::alone_if_free(&path).unwrap().is_none());
+        let _elsewhere = first.file.try_clone().unwrap();
         drop((first, second));
         let _alone = Lock::alone_if_free(&path).unwrap().unwrap();
         assert!(Lock::alone_if_free(&path).unwrap().is_none());

@@ -8,13 +8,12 @@ use rustix::fs::{
 };
 
 use super::format::{Entry, Kind, SnapshotReader};
-use crate::place::INSIDE_ID;
 
-/// Fills the work directory of a fresh sandbox. Runs in init, which is why the memory that the files
-/// take is the sandbox's own.
+/// Fills the work directory of a fresh sandbox. Runs in a process of the sandbox's cgroup, which is why the
+/// memory that the files take is the sandbox's own. They belong to `owner`, as this process has its number.
 ///
 /// A snapshot is ours, and yet no link in it is followed: each directory is opened beneath the top.
-pub(crate) fn lay_out(content: File, work: BorrowedFd<'_>) -> io::Result<()> {
+pub(crate) fn lay_out(content: File, work: BorrowedFd<'_>, owner: u32) -> io::Result<()> {
     let mut reader = SnapshotReader::new(content)?;
     let mut parent: Option<(Vec<u8>, OwnedFd)> = None;
     let mut directories = Vec::new();
@@ -25,7 +24,7 @@ pub(crate) fn lay_out(content: File, work: BorrowedFd<'_>) -> io::Result<()> {
         }
         let directory = parent.as_ref().map_or(work, |(_, directory)| directory.as_fd());
         let name = name.to_vec();
-        make(directory, &name, &entry, &mut reader)?;
+        make(directory, &name, &entry, owner, &mut reader)?;
         if entry.kind == Kind::Directory {
             directories.push(entry);
         }
@@ -43,9 +42,10 @@ fn make(
     directory: BorrowedFd<'_>,
     name: &[u8],
     entry: &Entry,
+    owner: u32,
     content: &mut dyn Read,
 ) -> io::Result<()> {
-    let (user, group) = (Some(Uid::from_raw(INSIDE_ID)), Some(Gid::from_raw(INSIDE_ID)));
+    let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
     match entry.kind {
         Kind::Directory => {
             mkdirat(directory, name, Mode::from_raw_mode(0o700))?;

@@ -40,6 +40,14 @@ impl Lock {
     }
 }
 
+impl Drop for Lock {
+    /// In so many words: a process that another thread is just starting has the descriptor too until it is another
+    /// program, and closing ours would leave it locked that long.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
 fn open(path: &Path) -> Result<File, StoreError> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
@@ -56,6 +64,7 @@ mod tests {
         let path = root.path().join("lock");
         let lock = Lock::wait(&path).unwrap();
         assert!(Lock::take_if_free(&path).unwrap().is_none());
+        let _elsewhere = lock.file().try_clone().unwrap();
         drop(lock);
         assert!(Lock::take_if_free(&path).unwrap().is_some());
     }

@@ -9,8 +9,7 @@ use super::WorkspaceError;
 /// The right to replace a workspace, until it is dropped or the process ends in whatever way.
 #[derive(Debug)]
 pub(super) struct Lock {
-    /// Holds the lock.
-    _file: File,
+    file: File,
     path: PathBuf,
 }
 
@@ -33,7 +32,7 @@ impl Lock {
                 }
             }
             if is_still_there(&file, path)? {
-                return Ok(Some(Self { _file: file, path: path.to_owned() }));
+                return Ok(Some(Self { file, path: path.to_owned() }));
             }
         }
     }
@@ -42,12 +41,20 @@ impl Lock {
     pub(super) fn wait(path: &Path) -> Result<Self, WorkspaceError> {
         let file = open(path)?;
         file.lock().map_err(WorkspaceError::io("lock", path))?;
-        Ok(Self { _file: file, path: path.to_owned() })
+        Ok(Self { file, path: path.to_owned() })
     }
 
     /// Removes the file with the lock on it.
     pub(super) fn remove(self) -> Result<(), WorkspaceError> {
         fs::remove_file(&self.path).map_err(WorkspaceError::io("remove", &self.path))
+    }
+}
+
+impl Drop for Lock {
+    /// In so many words: a process that another thread is just starting has the descriptor too until it is another
+    /// program, and closing ours would leave it locked that long.
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
     }
 }
 
@@ -100,6 +107,17 @@ mod tests {
             drop(looking);
             assert!(taken.join().unwrap(), "a look was taken for a writer");
         });
+    }
+
+    #[test]
+    fn whoever_else_has_the_descriptor_does_not_have_the_lock() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("lock");
+        let lock = Lock::take_if_free(&path).unwrap().unwrap();
+        let elsewhere = lock.file.try_clone().unwrap();
+        drop(lock);
+        assert!(!is_taken(&path));
+        drop(elsewhere);
     }
 
     #[test]

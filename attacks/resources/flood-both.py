@@ -3,10 +3,10 @@
 # without: output
 # limits: output=64K
 # expect: output_limit
+# breach: completed
 import os
 
 line = b"x" * 1023 + b"\n"
 for _ in range(48):
     os.write(1, line)
     os.write(2, line)
-print("BREACH 96 KiB on two streams")

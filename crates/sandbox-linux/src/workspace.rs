@@ -58,8 +58,8 @@ impl Workspace {
         self.work.as_fd()
     }
 
-    /// Fills it with what was kept; false if there was not memory enough. Whoever touches memory first has it counted as
-    /// his, so this is done by a process that is in the cgroup by then.
+    /// Fills it with what was kept; false if whoever did was killed, as the kernel does for want of memory. Memory counts as
+    /// that of whoever touches it first, so this is done by a process that is in the cgroup by then.
     pub fn fill(&self, content: &File, cgroup: &Entry) -> io::Result<bool> {
         let (mut ours, theirs) = UnixStream::pair()?;
         let work = self.work.try_clone()?;
@@ -77,7 +77,6 @@ impl Workspace {
         begun?;
         match status.code() {
             Some(0) => Ok(true),
-            // By the kernel, for want of memory.
             None => Ok(false),
             Some(_) => Err(io::Error::other(complaint)),
         }

@@ -71,10 +71,8 @@ impl<W: Workshop<Container: Container>> Containers<W> {
         let mut lease = self.pool.claim(&purpose)?;
         let start = lease.start;
         let container = lease.container();
-        let made = workspace::make(plan, container)?;
-        let is_out_of_memory = made.as_ref().is_some_and(|made| !made.is_filled);
-        let workspace = volumes::attach(plan, made, container)?;
         let channel = container.take_channel()?;
+        let container: &dyn Container = container;
         let has_cpu_limit = plan.limits.cpu_time().is_some();
         let enforced = self.capabilities.enforceable.iter().copied();
         let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
@@ -85,9 +83,11 @@ impl<W: Workshop<Container: Container>> Containers<W> {
             name_of: &|number, arguments| self.orders.name_of(number, arguments),
             begun,
         };
-        if is_out_of_memory {
+        let made = workspace::make(plan, container)?;
+        if made.as_ref().is_some_and(|made| !made.is_filled) {
             return without_memory(around);
         }
+        let workspace = volumes::attach(plan, made, container)?;
         let order = self.orders.write(plan);
         let outcome = carry_out(around, channel, plan, &order, observer, cancel)?;
         match workspace {

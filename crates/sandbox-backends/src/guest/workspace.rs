@@ -1,9 +1,11 @@
 //! The workspace of a program in a container.
 
+use std::fs::File;
 use std::path::Path;
 
-use sandbox_core::{BackendError, Ending, StageOutcome, StagePlan, WorkspaceOutcome, with_causes};
+use sandbox_core::{BackendError, Ending, StageOutcome, StagePlan, with_causes};
 use sandbox_linux::attach::Detached;
+use sandbox_linux::cgroup::Cgroup;
 use sandbox_linux::workspace::Workspace;
 
 use super::Container;
@@ -33,15 +35,24 @@ pub(crate) fn make(
     let (workspace, mount) =
         made.map_err(|error| failed("make the workspace", with_causes(&error)))?;
     let is_filled = match &asked.content {
-        Some(content) => {
-            let entry = container.cgroup().entry();
-            let entry = entry.map_err(|error| failed("enter a cgroup", error))?;
-            let filled = workspace.fill(content, &entry);
-            filled.map_err(|error| failed("fill the workspace", error))?
-        }
+        Some(content) => fill(&workspace, content, container.cgroup())?,
         None => true,
     };
     Ok(Some(Made { workspace, mount, is_filled }))
+}
+
+/// False if there was not memory enough.
+fn fill(workspace: &Workspace, content: &File, cgroup: &dyn Cgroup) -> Result<bool, BackendError> {
+    let entry = cgroup.entry().map_err(|error| failed("enter a cgroup", error))?;
+    let filled = workspace.fill(content, &entry);
+    if filled.map_err(|error| failed("fill the workspace", error))? {
+        return Ok(true);
+    }
+    let kills = cgroup.oom_kills().map_err(|error| failed("read why it ended", error))?;
+    if kills == 0 {
+        return Err(failed("fill the workspace", "somebody ended the process that does"));
+    }
+    Ok(false)
 }
 
 /// Where a volume lies in a workspace, if it does.
@@ -56,10 +67,7 @@ pub(crate) fn conclude(
     outcome: StageOutcome,
 ) -> Result<StageOutcome, BackendError> {
     let kept = keep(workspace.directory(), plan, outcome.ending)?;
-    let is_refused = |kept: &WorkspaceOutcome| kept.refusal.is_some();
-    let ending = match &kept {
-        Some(kept) if is_refused(kept) => Ending::TooMuchForWorkspace,
-        _ => outcome.ending,
-    };
+    let is_refused = kept.as_ref().is_some_and(|kept| kept.refusal.is_some());
+    let ending = if is_refused { Ending::TooMuchForWorkspace } else { outcome.ending };
     Ok(StageOutcome { ending, workspace: kept, ..outcome })
 }

@@ -85,10 +85,10 @@ async fn what_is_not_permitted_is_refused_with_what_is() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_walls_cannot_do_is_told_in_the_report() {
-    let Some(server) = with_runc("a workspace behind runc", BOTH).await else { return };
+    let Some(server) = with_runc("an allow-list behind runc", BOTH).await else { return };
     let mut body = behind("runc");
-    body["workspace"] = json!("w");
+    body["network"] = json!({"mode": "allowlist", "allow": ["example.org:443"]});
     let report = server.post("/api/v1/execute", &body).await.expect(200);
     assert_eq!((&report["status"], &report["isolation"]), (&"error".into(), &"runc".into()));
-    assert!(report["error"].as_str().unwrap().contains("no workspaces"), "{report}");
+    assert!(report["error"].as_str().unwrap().contains("allow-list"), "{report}");
 }

@@ -82,6 +82,7 @@ static BEFORE_MAIN: extern "C" fn() = {
 
 /// The mark alone could be inherited by accident; the names are given only here.
 fn become_whom_it_is_named() {
+    // Room for the longest name, and a number behind it.
     let mut command_line = [0; 32];
     let Ok(file) = std::fs::File::open("/proc/self/cmdline") else {
         return;

@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Component, Path};
+use std::time::Duration;
 
 use rustix::fs::{Gid, Mode, OFlags, ResolveFlags, Uid, fchown, mkdirat, openat, openat2};
 use rustix::io::Errno;
@@ -13,6 +14,7 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
     fsopen,
 };
+use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::attach::Detached;
 use crate::cgroup::Entry;
@@ -59,22 +61,26 @@ impl Workspace {
     }
 
     /// Fills it with what was kept; false if whoever did was killed, as the kernel does for want of memory. Memory counts as
-    /// that of whoever touches it first, so this is done by a process that is in the cgroup by then.
-    pub fn fill(&self, content: &File, cgroup: &Entry) -> io::Result<bool> {
+    /// that of whoever touches it first, so this is done by a process that is in the cgroup by then. It may have little of a
+    /// processor there, and is not waited for for ever.
+    pub fn fill(&self, content: &File, cgroup: &Entry, patience: Duration) -> io::Result<bool> {
         let (mut ours, theirs) = UnixStream::pair()?;
+        ours.set_read_timeout(Some(patience))?;
         let work = self.work.try_clone()?;
         let mut filler =
             reexec::spawn_filler(content.try_clone()?, work, theirs.into(), self.owner)?;
         let begun = cgroup.admit(filler.id()).map_err(io::Error::from);
         let begun = begun.and_then(|()| ours.write_all(BEGIN));
-        if begun.is_err() {
-            // It waits, and would for ever.
+        let mut complaint = String::new();
+        let heard = begun.and_then(|()| ours.read_to_string(&mut complaint));
+        if heard.is_err() {
             let _ = filler.kill();
         }
-        let mut complaint = String::new();
-        let _ = ours.read_to_string(&mut complaint);
         let status = filler.wait()?;
-        begun?;
+        heard.map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => io::Error::other("it took too long"),
+            _ => error,
+        })?;
         match status.code() {
             Some(0) => Ok(true),
             None => Ok(false),
@@ -123,6 +129,8 @@ const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::
 /// The filler: waits to be told, and fills. It has the content as standard input, the directory as standard output, and
 /// talks on the third descriptor.
 pub(crate) fn fill_as_told(owner: u32) -> io::Result<()> {
+    // Nobody else sees to its end.
+    set_parent_process_death_signal(Some(Signal::KILL))?;
     let mut word = [0; BEGIN.len()];
     if rustix::io::read(rustix::stdio::stderr(), &mut word)? == 0 {
         return Err(io::ErrorKind::UnexpectedEof.into());

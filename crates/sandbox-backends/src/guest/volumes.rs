@@ -11,6 +11,9 @@ use super::Container;
 use super::workspace::{Made, WORK, below};
 use crate::failed;
 
+/// What fails, in a report.
+const ATTACH: &str = "attach the volumes and the workspace";
+
 /// Where a volume is going to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
@@ -38,7 +41,7 @@ pub(crate) fn attach(
         return Ok(None);
     }
     let agent = container.agent();
-    let agent = agent.ok_or_else(|| failed("attach the volumes", "its agent is not known"))?;
+    let agent = agent.ok_or_else(|| failed(ATTACH, "its agent is not known"))?;
     let mut mounts = Vec::new();
     // First: volumes may lie in it.
     let workspace = made.map(|made| {
@@ -55,11 +58,11 @@ pub(crate) fn attach(
         if let (Some(workspace), Some(below)) = (&workspace, below(volume.destination())) {
             // What the container has there is hidden now.
             let made = workspace.make_place(below, volume.host().is_dir());
-            made.map_err(|error| failed("attach the volumes", error))?;
+            made.map_err(|error| failed(ATTACH, error))?;
         }
         mounts.push((detached, volume.destination().to_owned()));
     }
     let attached = attach::attach(agent, mounts);
-    attached.map_err(|error| failed("attach the volumes", error))?;
+    attached.map_err(|error| failed(ATTACH, error))?;
     Ok(workspace)
 }

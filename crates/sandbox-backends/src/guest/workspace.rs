@@ -10,6 +10,7 @@ use sandbox_linux::workspace::Workspace;
 
 use super::Container;
 use crate::failed;
+use crate::native::supervise::BUILD_TIME;
 use crate::native::workspace::{keep, order};
 
 /// Where it is seen.
@@ -44,7 +45,7 @@ pub(crate) fn make(
 /// False if there was not memory enough.
 fn fill(workspace: &Workspace, content: &File, cgroup: &dyn Cgroup) -> Result<bool, BackendError> {
     let entry = cgroup.entry().map_err(|error| failed("enter a cgroup", error))?;
-    let filled = workspace.fill(content, &entry);
+    let filled = workspace.fill(content, &entry, BUILD_TIME);
     if filled.map_err(|error| failed("fill the workspace", error))? {
         return Ok(true);
     }

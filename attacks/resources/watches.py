@@ -1,7 +1,7 @@
 # title: Uses up the inotify instances
 # how: They are counted per user: a program that takes all leaves none for others with the same id. It
 #   stops at 100.
-# without: open-files
+# without: open-files, rlimits
 # limits: open-files=32
 # optional: a host that allows fewer than 100 instances per user
 # expect: held

@@ -5,6 +5,7 @@ use sandbox::attack::{self, Arena, Outcome};
 use sandbox_tests::skip::skip;
 
 mod containers;
+mod neighbours;
 mod ordinary_user;
 mod warm;
 

@@ -201,6 +201,10 @@ const RUNC_ATTACKS: &[(&str, &str)] = &[
 ];
 
 const RUNC_DIFFERS: &[(&str, &str)] = &[
+    (
+        "`/usr` and toolchains are shown by bind mounts, which have the host's inodes",
+        "a program notices what the host and its neighbours do with them, by watches and locks",
+    ),
     ("time starts with the machine", "runc 1.1 makes no time namespaces"),
     (
         "three disks instead of one",
@@ -215,6 +219,10 @@ const RUNC_LACKS: &[(Feature, &str)] = &[(Feature::Allowlist, "not built yet")];
 const DOCKER_LACKS: &[(Feature, &str)] = &[(Feature::Allowlist, "not built yet")];
 
 const DOCKER_DIFFERS: &[(&str, &str)] = &[
+    (
+        "`/usr` and toolchains are shown by bind mounts, which have the host's inodes",
+        "a program notices what the host and its neighbours do with them, by watches and locks",
+    ),
     (
         "the program's user has another number than 1000, of its own",
         "the Engine maps no ids of a container's own; nobody else on the host has that number",

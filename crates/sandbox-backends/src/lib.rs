@@ -11,8 +11,8 @@ mod shared_place;
 use std::path::Path;
 
 use sandbox_core::{BackendError, MissingProtection, Protection};
-use sandbox_linux::landlock;
 use sandbox_linux::skeleton::Skeleton;
+use sandbox_linux::{landlock, private_root};
 
 /// How the content of a workspace is kept.
 pub use sandbox_linux::snapshot;
@@ -37,6 +37,15 @@ fn missing_landlock() -> Option<MissingProtection> {
         protection: Protection::Landlock,
         reason: "the kernel has no Landlock".to_owned(),
         remedy: "use Linux 5.13 or later with landlock in the lsm= list".to_owned(),
+    })
+}
+
+/// Inodes of a sandbox's own, where this host's kernel cannot give them.
+fn missing_private_inodes() -> Option<MissingProtection> {
+    (!private_root::is_available()).then(|| MissingProtection {
+        protection: Protection::PrivateInodes,
+        reason: "the kernel has no overlay file system".to_owned(),
+        remedy: "load it with modprobe overlay; ordinary users need Linux 5.11".to_owned(),
     })
 }
 

@@ -44,6 +44,8 @@ protections! {
     TimeNamespace = "time-namespace",
     /// A root made for it, with read-only toolchains and nothing else of the host.
     FreshRoot = "fresh-root",
+    /// No inode in common with the host or with another sandbox: what one watches or locks, no other notices.
+    PrivateInodes = "private-inodes",
     /// A `/proc` with only its own processes and no system-wide files.
     PrivateProc = "proc-private",
     /// A session and process group of its own, without a controlling terminal.

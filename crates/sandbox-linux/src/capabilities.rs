@@ -24,6 +24,11 @@ pub(crate) fn lock_out() -> Result<(), Errno> {
     set_capabilities_secure_bits(LOCKED)
 }
 
+/// Has this process keep its capabilities when its effective user changes.
+pub(crate) fn keep_through_user_changes() -> Result<(), Errno> {
+    set_capabilities_secure_bits(CapabilitiesSecureBits::NO_SETUID_FIXUP)
+}
+
 /// Makes sure that nothing but these can be had from the next exec on.
 pub(crate) fn bound_to(kept: CapabilitySet) -> Result<(), Errno> {
     for number in 0..u64::BITS {

@@ -10,6 +10,7 @@
 //! that does not have these ids, such as a container that was started without root.
 
 use rustix::process::Pid;
+use rustix::thread::Uid;
 
 use crate::place::INSIDE_ID;
 
@@ -20,6 +21,21 @@ const MOST_PIDS: u32 = 1 << 22;
 /// Root inside (init), the program's user, and nobody.
 const PER_SANDBOX: u32 = 4;
 const NOBODY: u32 = 65_534;
+
+/// Users that own user namespaces, and nothing else; below the ids of sandboxes.
+const FIRST_OWNER: u32 = 0x5000_0000;
+/// How many of them one launcher has.
+pub(crate) const OWNERS_PER_LAUNCHER: u32 = 128;
+
+/// The user that owns the user namespace of a sandbox.
+///
+/// The kernel counts inotify instances and watches, and namespaces, of a sandbox against the owner of its user namespace too. If
+/// that were root, one sandbox could use up what every other one and the host's own services need. Launchers that live
+/// at the same time have different owners; sandboxes of one launcher share one only beyond [`OWNERS_PER_LAUNCHER`].
+pub(crate) fn namespace_owner(launcher: Pid, number: u32) -> Uid {
+    let launcher = launcher.as_raw_nonzero().get().unsigned_abs() % MOST_PIDS;
+    Uid::from_raw(FIRST_OWNER + launcher * OWNERS_PER_LAUNCHER + number % OWNERS_PER_LAUNCHER)
+}
 
 /// The ids of one sandbox outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +102,7 @@ fn covers_all(map: &str) -> bool {
     map.lines().any(|line| {
         let mut numbers = line.split_whitespace().map(|number| number.parse::<u64>().ok());
         match (numbers.next().flatten(), numbers.nth(1).flatten()) {
-            (Some(first), Some(count)) => first <= u64::from(FIRST) && first + count >= end,
+            (Some(first), Some(count)) => first <= u64::from(FIRST_OWNER) && first + count >= end,
             _ => false,
         }
     })
@@ -111,6 +127,11 @@ mod tests {
         assert!(second >= first + PER_SANDBOX);
         let last = ids((MOST_PIDS - 1).cast_signed()).owner();
         assert!(i32::try_from(last + PER_SANDBOX).is_ok());
+        let owner =
+            |pid: i32, number| namespace_owner(Pid::from_raw(pid).unwrap(), number).as_raw();
+        assert_ne!(owner(1000, 0), owner(1000, 1));
+        assert_ne!(owner(1000, OWNERS_PER_LAUNCHER - 1), owner(1001, 0));
+        assert!(owner((MOST_PIDS - 1).cast_signed(), OWNERS_PER_LAUNCHER - 1) < FIRST);
         assert_eq!(ids(5).map().lines().count(), 3);
         for known in [ids(5), Ids::Single] {
             assert_eq!(Ids::decode(&known.encode()), Some(known));

@@ -11,11 +11,14 @@ use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use sandbox_core::Protection;
 
+use crate::capabilities;
 use crate::clock;
 use crate::ids;
 use crate::order::{Config, Errand, Notice};
 use crate::original;
+use crate::private_root::SharedMounts;
 use crate::slot::{LivingSlot, Nursery, Parts};
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
@@ -101,7 +104,7 @@ impl Launcher {
                 let Some(parts) = Parts::take(message.descriptors, clone_into, kind) else {
                     return;
                 };
-                self.slots.extend(self.nursery.make_slot(parts));
+                self.slots.extend(self.nursery.make_slot(parts, self.free_owner()));
             }
             Ok(Errand::Original { order }) => {
                 self.slots.extend(original::start(&order, message.descriptors));
@@ -118,6 +121,13 @@ impl Launcher {
             // Both ends are the same executable: this cannot happen, and answering would confuse it.
             Err(_) => {}
         }
+    }
+
+    /// An owner of user namespaces that no living slot has, or if all are taken one that few have.
+    fn free_owner(&self) -> u32 {
+        let is_free = |number: &u32| self.slots.iter().all(|slot| slot.owner != Some(*number));
+        let free = (0..ids::OWNERS_PER_LAUNCHER).find(is_free);
+        free.unwrap_or_else(|| u32::try_from(self.slots.len()).unwrap_or_default())
     }
 
     /// Does something among the host's mounts.
@@ -199,7 +209,21 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     let time = std::fs::File::open("/proc/self/ns/time").at("keep hold of the time namespace")?;
     move_into_link_name_space(template.as_fd(), Some(LinkNameSpaceType::Mount))
         .at("enter the template's mounts")?;
-    let nursery = Nursery { config, processes, time: time.into(), gives_ids };
+    // With the fresh root off a program may write where the host lets it, which an overlay would hide.
+    let has_private_inodes = [Protection::PrivateInodes, Protection::FreshRoot];
+    let has_private_inodes = has_private_inodes.iter().all(|wall| config.walls.has(*wall));
+    let shared_mounts = match has_private_inodes {
+        true => Some(SharedMounts::list(processes.as_fd())?),
+        false => None,
+    };
+    let nursery = Nursery {
+        config,
+        processes,
+        time: time.into(),
+        gives_ids,
+        gives_owners: gives_ids && capabilities::keep_through_user_changes().is_ok(),
+        shared_mounts,
+    };
     Ok(Prepared { nursery, home: home.into(), template, cgroups: message.descriptors })
 }
 

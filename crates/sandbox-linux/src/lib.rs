@@ -25,6 +25,7 @@ mod own_root;
 mod reexec;
 
 mod launcher;
+pub mod private_root;
 pub mod skeleton;
 mod template;
 mod volume;

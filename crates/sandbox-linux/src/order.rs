@@ -53,6 +53,9 @@ pub struct OrderVolume<'a> {
     pub writable: bool,
     /// Whether what is written goes to the sandbox's own file system, over what the host has.
     pub copy_on_write: bool,
+    /// Whether it is a toolchain, which is shown with inodes of the sandbox's own, rather than a volume, which is shared on
+    /// purpose.
+    pub is_toolchain: bool,
 }
 
 /// A workspace to lay out in the work directory; its content travels as a descriptor, if it has any.
@@ -213,6 +216,7 @@ impl<'a> Order<'a> {
             .list(&self.volumes, |writer, volume| {
                 writer.text(volume.destination).flag(volume.is_directory);
                 writer.flag(volume.writable).flag(volume.copy_on_write);
+                writer.flag(volume.is_toolchain);
             })
             .list(self.workspace.as_slice(), |writer, workspace| {
                 writer.number(workspace.bytes).number(workspace.inodes);
@@ -249,6 +253,7 @@ impl<'a> Order<'a> {
                     is_directory: reader.flag()?,
                     writable: reader.flag()?,
                     copy_on_write: reader.flag()?,
+                    is_toolchain: reader.flag()?,
                 })
             })?,
             workspace: reader
@@ -540,6 +545,7 @@ mod tests {
                 is_directory: true,
                 writable: false,
                 copy_on_write: true,
+                is_toolchain: true,
             }],
             workspace: Some(OrderWorkspace { bytes: 1, inodes: 2, has_content: true }),
             waits: true,

@@ -48,7 +48,9 @@ pub(crate) fn start(order: &[u8], descriptors: Vec<OwnedFd>) -> Option<LivingSlo
             let _ = rustix::io::write(&stderr, complaint.as_bytes());
             syscall::exit_now(1)
         }
-        Cloned::Parent(_, process) => Some(LivingSlot { init: process, supervisor: socket }),
+        Cloned::Parent(_, process) => {
+            Some(LivingSlot { init: process, supervisor: socket, owner: None })
+        }
     }
 }
 

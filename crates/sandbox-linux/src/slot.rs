@@ -8,13 +8,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, Uid, move_into_link_name_space};
 use sandbox_core::Protection;
 
 use crate::clock;
-use crate::ids::Ids;
+use crate::ids::{self, Ids};
 use crate::init::{self, Init};
 use crate::order::{Config, Notice, SlotKind, Streams};
+use crate::private_root::{PrivateRoot, SharedMounts};
 use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, CloneFlags, Cloned};
@@ -28,6 +29,10 @@ pub(crate) struct Nursery {
     pub(crate) time: OwnedFd,
     /// Whether each sandbox gets ids of its own.
     pub(crate) gives_ids: bool,
+    /// Whether user namespaces can be owned by others than this process' user.
+    pub(crate) gives_owners: bool,
+    /// What each sandbox gets inodes of its own for; nothing where that protection is off.
+    pub(crate) shared_mounts: Option<SharedMounts>,
 }
 
 /// What came with the errand to make a slot.
@@ -46,6 +51,8 @@ pub(crate) struct Parts {
 pub(crate) struct LivingSlot {
     pub(crate) init: OwnedFd,
     pub(crate) supervisor: OwnedFd,
+    /// The number of the owner of its user namespace, if it has one of its own.
+    pub(crate) owner: Option<u32>,
 }
 
 impl Parts {
@@ -66,17 +73,18 @@ impl Parts {
 
 impl Nursery {
     /// Clones an init. What goes wrong is told to the supervisor.
-    pub(crate) fn make_slot(&self, parts: Parts) -> Option<LivingSlot> {
+    pub(crate) fn make_slot(&self, parts: Parts, owner: u32) -> Option<LivingSlot> {
         let teller = parts.supervisor.try_clone().ok()?;
-        let made = self.try_make_slot(parts);
+        let made = self.try_make_slot(parts, self.gives_owners.then_some(owner));
         let tell = |error| {
             let _ = socket::send(teller.as_fd(), &Notice::Failed(error).encode(), &[]);
         };
         made.map_err(tell).ok()
     }
 
-    fn try_make_slot(&self, parts: Parts) -> Result<LivingSlot, StepError> {
+    fn try_make_slot(&self, parts: Parts, owner: Option<u32>) -> Result<LivingSlot, StepError> {
         let (ours, theirs) = socket::pair().at("connect an init")?;
+        let root = self.shared_mounts.as_ref().map(SharedMounts::cover).transpose()?;
         if self.config.walls.has(Protection::TimeNamespace) {
             // For the next child; this process stays where it is.
             syscall::unshare(syscall::NEW_TIME).at("make a time namespace")?;
@@ -84,13 +92,16 @@ impl Nursery {
                 .at("start the clocks of the time namespace")?;
         }
         let cgroup = parts.cgroup.as_ref().map(AsFd::as_fd);
+        let launcher = rustix::process::getpid();
+        become_owner(owner.map(|number| ids::namespace_owner(launcher, number)))?;
         // SAFETY: the launcher is one thread from its start to its end.
         let cloned = unsafe { syscall::clone_process(clone_flags(&self.config), cgroup) };
         let (pid, init) = match cloned.at("clone init")? {
-            Cloned::Child => self.become_init(parts, theirs),
+            Cloned::Child => self.become_init(parts, theirs, root),
             Cloned::Parent(pid, init) => (pid, init),
         };
-        drop(theirs);
+        become_owner(owner.map(|_| Uid::ROOT))?;
+        drop((theirs, root));
         if self.config.walls.has(Protection::TimeNamespace) {
             // The child's is not to be kept by a process that outlives it.
             let _ = move_into_link_name_space(self.time.as_fd(), Some(LinkNameSpaceType::Time));
@@ -104,7 +115,7 @@ impl Nursery {
                 socket::send(parts.supervisor.as_fd(), &cloned, &[init.as_fd()])
                     .at("say that init runs")
             });
-        let slot = LivingSlot { init, supervisor: parts.supervisor };
+        let slot = LivingSlot { init, supervisor: parts.supervisor, owner };
         if let Err(error) = told {
             let _ = pidfd_send_signal(&slot.init, Signal::KILL);
             slot.bury();
@@ -114,15 +125,17 @@ impl Nursery {
     }
 
     /// In the copy: keeps what init needs and closes everything else of the launcher's.
-    fn become_init(&self, parts: Parts, launcher: OwnedFd) -> ! {
+    fn become_init(&self, parts: Parts, launcher: OwnedFd, root: Option<PrivateRoot<'_>>) -> ! {
         let Parts { kind, supervisor, streams, entries, .. } = parts;
         let mut kept: Vec<BorrowedFd<'_>> = vec![supervisor.as_fd(), launcher.as_fd()];
         kept.extend(streams.all());
         kept.extend(entries.iter().map(AsFd::as_fd));
+        kept.extend(root.iter().flat_map(PrivateRoot::descriptors));
         if syscall::close_all_but(&kept).is_err() {
             syscall::exit_now(1);
         }
-        init::run(&Init { config: &self.config, kind, supervisor, launcher, entries }, streams)
+        let init = Init { config: &self.config, kind, supervisor, launcher, entries };
+        init::run(&init, streams, root)
     }
 
     /// Writes the id maps of an init: its ids belong to the launcher's namespace.
@@ -148,6 +161,14 @@ impl LivingSlot {
         // A supervisor that is gone does not mind.
         let _ = socket::send(self.supervisor.as_fd(), &Notice::Gone.encode(), &[]);
     }
+}
+
+/// Makes a user the one that owns the next user namespace: the kernel takes the effective one.
+fn become_owner(user: Option<Uid>) -> Result<(), StepError> {
+    let Some(user) = user else { return Ok(()) };
+    let real = rustix::process::getuid();
+    rustix::thread::set_thread_res_uid(real, user, Uid::ROOT)
+        .at("set the owner of a user namespace")
 }
 
 /// The namespaces of an init that are its own.

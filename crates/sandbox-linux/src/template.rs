@@ -11,7 +11,8 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{CWD, FileType, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::mount::{
     MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount,
     mount_change, move_mount, open_tree, unmount,
@@ -19,6 +20,7 @@ use rustix::mount::{
 use sandbox_core::Protection;
 
 use crate::order::Config;
+use crate::place;
 use crate::skeleton::{SYSTEM, Shown, Skeleton};
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, MountAttributes};
@@ -33,6 +35,9 @@ pub(crate) const DEVICES: &[&str] =
 
 /// Leads to the terminal that a program made for itself, if it made one.
 pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
+
+/// A directory with nothing in it, on a file system of its own: the second layer of every read-only overlay.
+pub(crate) const EMPTY: &str = place::STAGE;
 
 /// A detached copy of a host path, and where it goes.
 struct Piece {
@@ -52,8 +57,8 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     };
     let pieces = gather(config, &skeleton)?;
 
-    let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("tmpfs", STAGE, "tmpfs", flags, Some(c"size=16m,nr_inodes=16k,mode=755"))
+    // With device nodes, where this process may make them: they are then inodes of ours, and an overlay covers them.
+    mount("tmpfs", STAGE, "tmpfs", MountFlags::NOSUID, Some(c"size=16m,nr_inodes=16k,mode=755"))
         .at("mount the root's tmpfs")?;
     rustix::process::chdir(STAGE).at("enter the new root")?;
     skeleton.write(Path::new(".")).at("write the root")?;
@@ -69,8 +74,12 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     for piece in &pieces {
         attach(piece)?;
     }
+    make_devices()?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     mount("proc", "proc", "proc", flags, None).at("mount the empty /proc")?;
+    let empty = EMPTY.trim_start_matches('/');
+    mount("tmpfs", empty, "tmpfs", flags, Some(c"size=4k,nr_inodes=4,mode=755"))
+        .at("mount the empty directory")?;
     become_root()
 }
 
@@ -90,10 +99,24 @@ fn gather(config: &Config, skeleton: &Skeleton) -> Result<Vec<Piece>, StepError>
             pieces.push(clone_tree(host, inside, attributes)?);
         }
     }
-    for device in DEVICES.iter().chain([&OWN_TERMINAL]) {
-        pieces.push(clone_tree(Path::new(device), Path::new(device), 0)?);
-    }
     Ok(pieces)
+}
+
+/// Makes the device nodes in the new root, or shows the host's where this process may make none.
+fn make_devices() -> Result<(), StepError> {
+    for device in DEVICES.iter().chain([&OWN_TERMINAL]) {
+        let step = || format!("make the device {device}");
+        // The stage hides nothing of /dev.
+        let found = rustix::fs::stat(*device).at(&step())?;
+        let node = device.trim_start_matches('/');
+        let mode = Mode::from_raw_mode(0o666);
+        match rustix::fs::mknodat(CWD, node, FileType::CharacterDevice, mode, found.st_rdev) {
+            Ok(()) => rustix::fs::chmod(node, mode).at(&step())?,
+            Err(Errno::PERM) => attach(&clone_tree(Path::new(device), Path::new(device), 0)?)?,
+            Err(error) => return Err(error).at(&step()),
+        }
+    }
+    Ok(())
 }
 
 /// With the fresh root off, everything else at the top of the host's tree is shown too.

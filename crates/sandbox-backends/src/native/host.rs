@@ -11,10 +11,10 @@ use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Notification, Profile, Program,
     Verdict,
 };
-use sandbox_linux::{Walls, ids, landlock};
+use sandbox_linux::{Walls, ids, landlock, private_root};
 
 use super::NativeOptions;
-use crate::{failed, missing_landlock};
+use crate::{failed, missing_landlock, missing_private_inodes};
 
 /// Init lives in the sandbox's cgroup too.
 pub(crate) const OWN_PROCESSES: u64 = 1;
@@ -71,6 +71,9 @@ impl Host {
             .map_err(|error| failed("compile the system-call filter", error))?;
         if landlock::version() == 0 {
             walls = walls.without(Protection::Landlock);
+        }
+        if !private_root::is_available() {
+            walls = walls.without(Protection::PrivateInodes);
         }
         let missing = missing(enforces);
         let enforceable = Protection::ALL
@@ -220,5 +223,6 @@ fn missing(enforces: Enforces) -> Vec<MissingProtection> {
         lacks(Protection::CpuTime, "no cgroup counts the CPU time of all processes together");
     }
     missing.extend(missing_landlock());
+    missing.extend(missing_private_inodes());
     missing
 }

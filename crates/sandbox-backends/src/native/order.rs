@@ -157,12 +157,14 @@ fn shown(plan: &StagePlan) -> Vec<OrderVolume<'_>> {
         is_directory: tree.host.is_dir(),
         writable: tree.copy_on_write,
         copy_on_write: tree.copy_on_write,
+        is_toolchain: true,
     });
     let volumes = plan.volumes.iter().map(|volume| OrderVolume {
         destination: volume.destination().to_str().unwrap_or_default(),
         is_directory: volume.host().is_dir(),
         writable: volume.access() == VolumeAccess::ReadWrite,
         copy_on_write: false,
+        is_toolchain: false,
     });
     trees.chain(volumes).collect()
 }

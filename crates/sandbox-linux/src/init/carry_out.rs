@@ -217,9 +217,14 @@ fn place(
     }
     if !order.volumes.is_empty() {
         for (number, volume) in order.volumes.iter().enumerate() {
+            // While the room for copies is still part of this mount namespace.
             if volume.copy_on_write {
-                // While the room for copies is still part of this mount namespace.
                 overlay::cover(&mut volumes[number], &prepared.copies, number)?;
+            } else if let Some(template) = &prepared.template
+                && volume.is_toolchain
+                && volume.is_directory
+            {
+                overlay::separate(&mut volumes[number], template, &prepared.copies)?;
             }
         }
         own_root::make_for(&order.volumes)?;

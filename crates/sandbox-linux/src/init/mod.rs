@@ -26,6 +26,7 @@ use crate::landlock::Rules;
 use crate::order::{Config, Notice, SlotKind, Streams};
 use crate::order_message::{BEGUN, OrderMessage};
 use crate::place::{self, DiskSize};
+use crate::private_root::PrivateRoot;
 use crate::program::Confinement;
 use crate::seccomp;
 use crate::socket;
@@ -34,6 +35,11 @@ use crate::stub::Stub;
 use crate::syscall::{self, SharedNumber};
 use crate::template;
 use figures::{Before, IoCounters};
+
+/// Event loops and file watchers take one each. The kernel's default limit for a user is 128.
+const MAX_INOTIFY_INSTANCES: &str = "32";
+/// Enough for a project with its dependencies.
+const MAX_INOTIFY_WATCHES: &str = "16384";
 
 /// What init gets from the launcher it was copied from.
 pub(crate) struct Init<'a> {
@@ -51,6 +57,8 @@ struct Prepared {
     rules: Option<Rules>,
     filter: Vec<libc::sock_filter>,
     counters: Option<IoCounters>,
+    /// The template's root, if a private one covers it: toolchains that an overlay is to cover are attached there.
+    template: Option<OwnedFd>,
     /// Where copies of what is shown copy-on-write go.
     copies: OwnedFd,
     started: SharedNumber,
@@ -58,17 +66,21 @@ struct Prepared {
 }
 
 /// Runs to the end of the sandbox.
-pub(crate) fn run(init: &Init<'_>, streams: Streams) -> ! {
-    if let Err(error) = try_run(init, streams) {
+pub(crate) fn run(init: &Init<'_>, streams: Streams, root: Option<PrivateRoot<'_>>) -> ! {
+    if let Err(error) = try_run(init, streams, root) {
         // If even this cannot be told, the supervisor sees the socket close.
         let _ = socket::send(init.supervisor.as_fd(), &Notice::Failed(error).encode(), &[]);
     }
     syscall::exit_now(0)
 }
 
-fn try_run(init: &Init<'_>, streams: Streams) -> Result<(), StepError> {
+fn try_run(
+    init: &Init<'_>,
+    streams: Streams,
+    root: Option<PrivateRoot<'_>>,
+) -> Result<(), StepError> {
     let supervisor = init.supervisor.as_fd();
-    let mut prepared = prepare(init)?;
+    let mut prepared = prepare(init, root)?;
     let stub = match init.kind {
         SlotKind::Any => {
             // Kept here too, for an order that needs other rules.
@@ -155,7 +167,7 @@ impl Prepared {
 }
 
 /// Builds every wall that can stand before the program is known.
-fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
+fn prepare(init: &Init<'_>, root: Option<PrivateRoot<'_>>) -> Result<Prepared, StepError> {
     let walls = init.config.walls;
     let signals = syscall::block_all_signals().at("block signals")?;
     set_parent_process_death_signal(Some(Signal::KILL)).at("bind init's life to the launcher")?;
@@ -180,6 +192,8 @@ fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
             Err(error) => return Err(error).at("start a session keyring"),
         }
     }
+    bound_inotify()?;
+    let template = root.map(PrivateRoot::enter).transpose()?;
     place::mount_proc(walls)?;
     place::mount_terminals()?;
     let copies = place::mount_writable(default_size(init.config), walls)?;
@@ -201,6 +215,7 @@ fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
         rules,
         filter: filter.map_err(|_| Errno::INVAL).at("read the filter")?.instructions,
         counters,
+        template,
         copies,
         started: SharedNumber::new().at("make a place for the time of the start")?,
         signals,
@@ -219,6 +234,17 @@ fn take_ids(launcher: BorrowedFd<'_>) -> Result<Ids, StepError> {
         rustix::thread::set_thread_res_uid(uid, uid, uid).at("take user 0")?;
     }
     Ok(ids)
+}
+
+/// Bounds what the kernel counts for each user namespace. It counts it for the owner of this one too, whose own limit some
+/// sandboxes may share.
+fn bound_inotify() -> Result<(), StepError> {
+    for (name, limit) in [("instances", MAX_INOTIFY_INSTANCES), ("watches", MAX_INOTIFY_WATCHES)] {
+        // The template's /proc, which a sandbox's own covers later.
+        std::fs::write(format!("/proc/sys/user/max_inotify_{name}"), limit)
+            .at(&format!("bound the number of inotify {name}"))?;
+    }
+    Ok(())
 }
 
 fn rules() -> Result<Rules, StepError> {

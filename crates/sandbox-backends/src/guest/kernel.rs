@@ -110,8 +110,8 @@ impl Kernel {
         match self {
             Self::Host if landlock::version() == 0 => &[],
             Self::Host => &[Protection::Landlock],
-            // Its clocks start with it.
-            Self::Gvisor => &[Protection::TimeNamespace],
+            // Its clocks start with it, and so do its inodes, watches and locks.
+            Self::Gvisor => &[Protection::TimeNamespace, Protection::PrivateInodes],
         }
     }
 
@@ -120,7 +120,11 @@ impl Kernel {
         match self {
             Self::Host => {
                 let reason = format!("{builder} makes no time namespaces");
-                let mut missing = vec![lacks(Protection::TimeNamespace, &reason)];
+                let shared = "the host's directories are shown by bind mounts, which share inodes";
+                let mut missing = vec![
+                    lacks(Protection::TimeNamespace, &reason),
+                    lacks(Protection::PrivateInodes, shared),
+                ];
                 missing.extend(missing_landlock());
                 missing
             }

@@ -15,7 +15,7 @@ use crate::runtime::recipe::VersionRule;
 use crate::runtime::version;
 
 /// The slowest honest toolchain starts a virtual machine on a busy host to print its version.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// More than any version message; the rest of a longer one is not read.
 const LONGEST_MESSAGE: u64 = 64 * 1024;
 

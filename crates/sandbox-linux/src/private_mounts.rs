@@ -41,14 +41,17 @@ pub fn hide(command: &mut Command, places: &'static [&'static CStr]) {
     }
     let unmount_all = move || -> io::Result<()> {
         enter()?;
-        for place in places {
-            match unmount(*place, UnmountFlags::DETACH) {
-                // There is no such place, or nothing is mounted at it.
-                Ok(()) | Err(Errno::NOENT | Errno::INVAL) => {}
-                Err(error) => return Err(error.into()),
+        // Some hosts mount something over what is mounted there already.
+        places.iter().try_for_each(|place| {
+            loop {
+                match unmount(*place, UnmountFlags::DETACH) {
+                    Ok(()) => {}
+                    // There is no such place, or nothing is mounted at it any more.
+                    Err(Errno::NOENT | Errno::INVAL) => return Ok(()),
+                    Err(error) => return Err(error.into()),
+                }
             }
-        }
-        Ok(())
+        })
     };
     // SAFETY: between fork and exec the closure makes system calls with texts that are always there: it takes no lock and
     // allocates nothing.

@@ -2,7 +2,6 @@
 
 use sandbox_core::{MissingProtection, Protection};
 use sandbox_linux::cgroup::CgroupLimits;
-use sandbox_linux::landlock;
 use sandbox_linux::seccomp::DeniedAction;
 
 use super::{InContainer, Purpose};
@@ -105,24 +104,29 @@ impl Kernel {
         }
     }
 
-    /// What stands around a program because of it, beside what always does.
+    /// What it enforces by design, beside what every container has.
     pub(crate) fn own_walls(self) -> &'static [Protection] {
         match self {
-            Self::Host if landlock::version() == 0 => &[],
             Self::Host => &[Protection::Landlock],
             // Its clocks start with it.
             Self::Gvisor => &[Protection::TimeNamespace],
         }
     }
 
-    /// What does not stand there. `builder` is who could have made a time namespace.
+    /// What it enforces by design and cannot enforce on this host.
+    pub(crate) fn lacks_here(self) -> Vec<MissingProtection> {
+        match self {
+            Self::Host => missing_landlock().into_iter().collect(),
+            Self::Gvisor => Vec::new(),
+        }
+    }
+
+    /// What it does not enforce by design. `builder` is who could have made a time namespace.
     pub(crate) fn missing(self, builder: &str) -> Vec<MissingProtection> {
         match self {
             Self::Host => {
                 let reason = format!("{builder} makes no time namespaces");
-                let mut missing = vec![lacks(Protection::TimeNamespace, &reason)];
-                missing.extend(missing_landlock());
-                missing
+                vec![lacks(Protection::TimeNamespace, &reason)]
             }
             Self::Gvisor => {
                 vec![lacks(Protection::Landlock, "gVisor's kernel has no Landlock")]

@@ -13,6 +13,8 @@ pub(super) struct Backends {
     isolations: Vec<Backend>,
     /// What `--isolation auto` takes; none if there is nothing to take.
     auto: Option<Taken>,
+    /// Why it takes nothing, if so.
+    auto_refuses: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -39,11 +41,11 @@ impl Backends {
             reason: status.unavailable.clone(),
             lacks: status.lacks.clone(),
         };
-        let taken = sandbox::preferred(order, found);
-        Self {
-            isolations: found.iter().map(backend).collect(),
-            auto: taken.map(|(isolation, reason)| Taken { isolation, reason }),
-        }
+        let (auto, auto_refuses) = match sandbox::preferred(order, found) {
+            Ok((isolation, reason)) => (Some(Taken { isolation, reason }), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        Self { isolations: found.iter().map(backend).collect(), auto, auto_refuses }
     }
 
     pub(super) fn describe(&self, text: &mut String, paint: Paint) {
@@ -66,7 +68,9 @@ impl Backends {
                 let reason = reason.strip_prefix("auto: ").unwrap_or(reason);
                 format!("auto takes {isolation}: {reason}")
             }
-            None => "auto finds nothing to take".to_owned(),
+            None => {
+                format!("auto takes nothing: {}", self.auto_refuses.as_deref().unwrap_or_default())
+            }
         };
         let _ = writeln!(text, "  {}", paint.dim(&format!("→ {taken}")));
     }

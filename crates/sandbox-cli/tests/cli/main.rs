@@ -5,6 +5,7 @@ mod cache;
 mod commands;
 mod images;
 mod images_build;
+mod inputs;
 mod install;
 mod isolation;
 mod network;

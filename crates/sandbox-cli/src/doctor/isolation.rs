@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use sandbox::{Isolation, IsolationStatus, Protection};
 use serde::Serialize;
 
+use crate::errors::printable;
 use crate::output::Paint;
 
 /// What was found of all backends.
@@ -61,7 +62,7 @@ impl Backends {
                 let _ = writeln!(text, "{} {name}: available{lacks}", paint.good("✓"));
                 continue;
             };
-            let _ = writeln!(text, "{} {name}: {reason}", paint.bad("✗"));
+            let _ = writeln!(text, "{} {name}: {}", paint.bad("✗"), printable(reason));
         }
         let taken = match &self.auto {
             Some(Taken { isolation, reason }) => {
@@ -72,6 +73,6 @@ impl Backends {
                 format!("auto takes nothing: {}", self.auto_refuses.as_deref().unwrap_or_default())
             }
         };
-        let _ = writeln!(text, "  {}", paint.dim(&format!("→ {taken}")));
+        let _ = writeln!(text, "  {}", paint.dim(&format!("→ {}", printable(&taken))));
     }
 }

@@ -10,8 +10,9 @@ use serde::Serialize;
 
 pub(crate) use install::from_registries;
 
+use crate::answer::as_json;
 use crate::args::RuntimesArgs;
-use crate::errors::Failure;
+use crate::errors::{Failure, printable};
 use crate::output::terminal_width;
 use crate::remote;
 
@@ -56,8 +57,7 @@ fn on_this_host(args: &RuntimesArgs) -> Result<Vec<RuntimeStatus>, Failure> {
 fn print(args: &RuntimesArgs, found: &[RuntimeStatus]) -> Result<u8, Failure> {
     let text = if args.json {
         let entries: Vec<_> = found.iter().map(entry).collect();
-        let text = serde_json::to_string_pretty(&entries);
-        text.map_err(|error| Failure::ours(&error))? + "\n"
+        as_json(&entries)?
     } else {
         table(found, terminal_width())
     };
@@ -107,13 +107,14 @@ fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
         };
         let version =
             if status.missing.is_none() { status.versions.join(" ") } else { "missing".to_owned() };
-        table.add_row([
+        let cells = [
             status.name.clone(),
             version,
             status.aliases.join(" "),
             files.collect::<Vec<_>>().join(" "),
             program,
-        ]);
+        ];
+        table.add_row(cells.map(|cell| printable(&cell)));
     }
     table.trim_fmt() + "\n"
 }

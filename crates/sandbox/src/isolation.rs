@@ -78,7 +78,7 @@ pub fn preferred(
 }
 
 /// Takes the first backend of the order that can be used, lacks nothing here and enforces all that the backends before it
-/// enforce by design. What `allowed` names may be missing.
+/// enforce by design. What `allowed` names may be missing, and so may what only stands behind other protections.
 ///
 /// If there is none, takes the first that lacks something here but enforces no less by design than those before it: it
 /// refuses what it cannot enforce by itself, by name. A backend that enforces less than one before it is never taken. The
@@ -91,6 +91,7 @@ pub(crate) fn choose<T>(
     let mut passed_over = Vec::new();
     let mut needed = BTreeSet::new();
     let mut incomplete = None;
+    let may_lack = |name: &Protection| name.is_defense_in_depth() || allowed.contains(name);
     for &isolation in order {
         let (taken, coverage) = match attempt(isolation) {
             Ok(usable) => usable,
@@ -101,11 +102,10 @@ pub(crate) fn choose<T>(
             }
         };
         let design = coverage.by_design();
-        let falls_short =
-            needed.iter().any(|name| !design.contains(name) && !allowed.contains(name));
+        let falls_short = needed.iter().any(|name| !design.contains(name) && !may_lack(name));
         needed.extend(design);
         let missing = needed.difference(&coverage.enforced);
-        let missing: Vec<_> = missing.filter(|name| !allowed.contains(name)).collect();
+        let missing: Vec<_> = missing.filter(|name| !may_lack(name)).collect();
         if missing.is_empty() {
             let reason = reason(isolation, &passed_over);
             return Ok(Choice { taken, reason });
@@ -252,7 +252,7 @@ mod tests {
                     for other in before {
                         let mut design = by_design(*other).into_iter();
                         assert!(
-                            design.all(|name| taken.contains(&name)),
+                            design.all(|name| name.is_defense_in_depth() || taken.contains(&name)),
                             "{} instead of {other} without {missing}",
                             choice.taken
                         );

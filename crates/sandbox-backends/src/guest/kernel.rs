@@ -2,6 +2,7 @@
 
 use sandbox_core::{MissingProtection, Protection};
 use sandbox_linux::cgroup::CgroupLimits;
+use sandbox_linux::landlock;
 use sandbox_linux::seccomp::DeniedAction;
 
 use super::{InContainer, Purpose};
@@ -26,6 +27,14 @@ pub(crate) enum Kernel {
     /// gVisor's, in user space. On the host it is many processes, which come and go.
     Gvisor,
 }
+
+/// All that Landlock is taken for.
+const LANDLOCK: &[Protection] = &[
+    Protection::Landlock,
+    Protection::LandlockTruncate,
+    Protection::LandlockIoctl,
+    Protection::LandlockScope,
+];
 
 impl Kernel {
     #[cfg(test)]
@@ -107,7 +116,7 @@ impl Kernel {
     /// What it enforces by design, beside what every container has.
     pub(crate) fn own_walls(self) -> &'static [Protection] {
         match self {
-            Self::Host => &[Protection::Landlock],
+            Self::Host => LANDLOCK,
             // Its clocks start with it.
             Self::Gvisor => &[Protection::TimeNamespace],
         }
@@ -116,7 +125,7 @@ impl Kernel {
     /// What it enforces by design and cannot enforce on this host.
     pub(crate) fn lacks_here(self) -> Vec<MissingProtection> {
         match self {
-            Self::Host => missing_landlock().into_iter().collect(),
+            Self::Host => missing_landlock(landlock::version()),
             Self::Gvisor => Vec::new(),
         }
     }
@@ -129,7 +138,8 @@ impl Kernel {
                 vec![lacks(Protection::TimeNamespace, &reason)]
             }
             Self::Gvisor => {
-                vec![lacks(Protection::Landlock, "gVisor's kernel has no Landlock")]
+                let lacks = |part: &Protection| lacks(*part, "gVisor's kernel has no Landlock");
+                LANDLOCK.iter().map(lacks).collect()
             }
         }
     }

@@ -20,6 +20,7 @@ use rustix::process::{
 use rustix::thread::{Gid, Uid};
 use sandbox_core::Protection;
 
+use crate::Walls;
 use crate::capabilities;
 use crate::ids::Ids;
 use crate::landlock::Rules;
@@ -192,7 +193,7 @@ fn prepare(init: &Init<'_>) -> Result<Prepared, StepError> {
         capabilities::lock_out().at("lock capabilities out")?;
     }
     let counters = IoCounters::open();
-    let rules = if walls.has(Protection::Landlock) { Some(rules()?) } else { None };
+    let rules = if walls.has(Protection::Landlock) { Some(rules(walls)?) } else { None };
     // From here on a program could look at init: it finds nothing to hold on to.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("make init undumpable")?;
     let filter = seccomp::Program::from_bytes(&init.config.filter);
@@ -221,8 +222,8 @@ fn take_ids(launcher: BorrowedFd<'_>) -> Result<Ids, StepError> {
     Ok(ids)
 }
 
-fn rules() -> Result<Rules, StepError> {
-    let mut rules = Rules::new()?;
+fn rules(walls: Walls) -> Result<Rules, StepError> {
+    let mut rules = Rules::new(walls)?;
     rules.allow_reading("/")?;
     for path in place::WRITABLE {
         rules.allow_writing(path)?;

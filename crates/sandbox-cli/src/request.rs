@@ -73,6 +73,7 @@ fn surroundings(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBu
         builder = builder.allow_missing(*protection);
     }
     builder = builder.packages(args.packages.iter().flat_map(|list| list.0.iter().cloned()));
+    builder = builder.host_packages(!args.no_host_packages);
     if let Some(name) = &args.environment {
         builder = builder.environment(name.as_str());
     }

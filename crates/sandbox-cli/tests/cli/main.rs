@@ -3,6 +3,7 @@
 mod bad_requests;
 mod cache;
 mod commands;
+mod host_packages;
 mod images;
 mod images_build;
 mod inputs;

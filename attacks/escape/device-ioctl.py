@@ -1,7 +1,7 @@
 # title: Sends a control request to a device
 # how: Even a harmless device file leads to its driver's ioctl code. RNDGETENTCNT on /dev/urandom changes
 #   nothing and needs no privilege, so only the rule on device requests can refuse it.
-# without: landlock
+# without: landlock-ioctl
 # expect: held
 import fcntl
 

@@ -1,7 +1,7 @@
 # title: Connects to an abstract socket of the host
 # how: Abstract sockets have a name but no file, so no mount or permission guards them; desktop and
 #   container services listen on such. Both the network namespace and Landlock's scope keep it out.
-# without: net-namespace, landlock
+# without: net-namespace, landlock-scope
 # args: {abstract_socket}
 # expect: held
 import socket

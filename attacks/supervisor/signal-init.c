@@ -2,7 +2,7 @@
 // how: Init reports how the program ended; a program that could signal it could end or confuse the
 //   report. Signal 0 asks for permission and does nothing. Another user id and Landlock's scope both
 //   stand in the way.
-// without: capabilities, landlock
+// without: capabilities, landlock-scope
 // expect: held
 #include <errno.h>
 #include <signal.h>

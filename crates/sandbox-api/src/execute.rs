@@ -85,6 +85,10 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 200)]
     pub packages: Vec<String>,
+    /// Whether packages that are installed on the server's host for its own use can be imported (true). False hides them, for
+    /// languages where that is possible.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_packages: Option<bool>,
     /// A named environment that is there for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]

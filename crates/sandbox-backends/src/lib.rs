@@ -31,13 +31,26 @@ fn look_at_image(directory: &Path) -> Result<Skeleton, BackendError> {
     Skeleton::of_image(directory).map_err(|error| refused(&error.to_string()))
 }
 
-/// Landlock, where this host's kernel does not have it.
-fn missing_landlock() -> Option<MissingProtection> {
-    (landlock::version() == 0).then(|| MissingProtection {
-        protection: Protection::Landlock,
-        reason: "the kernel has no Landlock".to_owned(),
-        remedy: "use Linux 5.13 or later with landlock in the lsm= list".to_owned(),
-    })
+/// What a kernel with this version of Landlock lacks of it.
+fn missing_landlock(version: u32) -> Vec<MissingProtection> {
+    let missing = landlock::missing_from(version).map(|part| {
+        let reason = match version {
+            0 => "the kernel has no Landlock".to_owned(),
+            _ => format!(
+                "the kernel's Landlock has version {version}, and this needs {}",
+                part.version
+            ),
+        };
+        let remedy = match part.instead {
+            None => format!("use Linux {} or later with landlock in the lsm= list", part.kernel),
+            Some(instead) => format!(
+                "use Linux {} or later; executions go on without it, behind {instead}",
+                part.kernel
+            ),
+        };
+        MissingProtection { protection: part.protection, reason, remedy }
+    });
+    missing.collect()
 }
 
 /// Inodes of a sandbox's own, where this host's kernel cannot give them.
@@ -52,4 +65,26 @@ fn missing_private_inodes() -> Option<MissingProtection> {
 /// Our failure at a step.
 fn failed(step: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> BackendError {
     BackendError::Failed { step: step.to_owned(), cause: cause.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_landlock_lacks_is_named_with_the_kernel_that_has_it() {
+        let lines = |version| {
+            let missing = missing_landlock(version).into_iter();
+            let line = |missing: MissingProtection| {
+                format!("{}: {}; {}", missing.protection, missing.reason, missing.remedy)
+            };
+            missing.map(line).collect::<Vec<_>>()
+        };
+        assert!(lines(6).is_empty());
+        assert_eq!(lines(5).len(), 1);
+        assert!(lines(5)[0].starts_with("landlock-scope: the kernel's Landlock has version 5, "));
+        assert!(lines(5)[0].contains("Linux 6.12 or later; executions go on"), "{:?}", lines(5));
+        assert_eq!(lines(2).len(), 3);
+        assert!(lines(0)[0].starts_with("landlock: the kernel has no Landlock; use Linux 5.13"));
+    }
 }

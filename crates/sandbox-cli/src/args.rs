@@ -67,7 +67,7 @@ pub(crate) enum Command {
     /// Run code (what happens when no command is named)
     #[command(override_usage = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]", after_help = EXAMPLES)]
     Run(Box<RunArgs>),
-    /// List the languages, their versions, and how to get what is missing
+    /// List the languages, their versions, and how to get what is missing; show one
     Runtimes(RuntimesArgs),
     /// Explain what this host can enforce
     Doctor(DoctorArgs),
@@ -93,9 +93,13 @@ pub(crate) enum Command {
 The first version of a language is its default; another one is asked for as python@3.12.
 A language of your own is a folder in ~/.config/sandbox-run/runtimes with a runtime.toml in it.
 
-Example:
+Examples:
+  sandbox-run runtimes show python
   sandbox-run runtimes --install go ruby")]
 pub(crate) struct RuntimesArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<RuntimesAction>,
+
     /// Get these languages with apt-get, pip or npm, then list all [default: only list]
     #[arg(long, value_name = "LANG", num_args = 1..)]
     pub(crate) install: Vec<String>,
@@ -106,6 +110,20 @@ pub(crate) struct RuntimesArgs {
 
     #[command(flatten)]
     pub(crate) server: ServerArgs,
+}
+
+/// What to do with languages other than to list them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RuntimesAction {
+    /// Show one language: its versions, its packages, and which of the host's it can import
+    Show {
+        /// A name or an alias
+        #[arg(value_name = "LANG")]
+        language: String,
+        /// Print JSON instead of lines [default: lines]
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// Arguments of `doctor`.

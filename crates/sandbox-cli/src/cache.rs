@@ -7,6 +7,7 @@ use comfy_table::{ContentArrangement, Table};
 use sandbox::store::{Layer, Store, StoreError, Usage};
 use serde::Serialize;
 
+use crate::answer::as_json;
 use crate::args::{CacheAction, CacheArgs, ClearArgs};
 use crate::errors::{Failure, printable};
 use crate::output::{figures, terminal_width};
@@ -110,8 +111,7 @@ fn layer_entry(layer: &Layer) -> LayerEntry {
 
 fn describe(findings: &Findings, json: bool) -> Result<String, Failure> {
     if json {
-        let text = serde_json::to_string_pretty(findings);
-        return Ok(text.map_err(|error| Failure::ours(&error))? + "\n");
+        return as_json(findings);
     }
     Ok(text(findings, terminal_width()))
 }

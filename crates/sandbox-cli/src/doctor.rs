@@ -10,8 +10,9 @@ use std::io::{self, Write};
 use sandbox::{Capabilities, Protection, Sandbox};
 use serde::Serialize;
 
+use crate::answer::as_json;
 use crate::args::DoctorArgs;
-use crate::errors::Failure;
+use crate::errors::{Failure, printable};
 use crate::output::Paint;
 
 use host::Host;
@@ -57,8 +58,7 @@ pub(crate) fn examine(args: &DoctorArgs) -> Result<u8, Failure> {
     };
     let stdout = io::stdout();
     let text = if args.json {
-        let text = serde_json::to_string_pretty(&findings);
-        text.map_err(|error| Failure::ours(&error))? + "\n"
+        as_json(&findings)?
     } else {
         describe(&findings, Paint::for_stream(&stdout))
     };
@@ -102,10 +102,10 @@ fn describe(findings: &Findings, paint: Paint) -> String {
         ("cgroups", host.cgroups.in_words().to_owned()),
     ];
     for (name, fact) in facts {
-        let _ = writeln!(text, "{} {fact}", paint.bold(&format!("{name:<8}")));
+        let _ = writeln!(text, "{} {}", paint.bold(&format!("{name:<8}")), printable(&fact));
     }
     text.push('\n');
-    if let Some(error) = &findings.error {
+    if let Some(error) = findings.error.as_deref().map(printable) {
         let _ =
             writeln!(text, "{}\n  {error}", paint.bad("✗ no native sandbox can be started here"));
         findings.backends.describe(&mut text, paint);
@@ -117,9 +117,10 @@ fn describe(findings: &Findings, paint: Paint) -> String {
             continue;
         }
         let reason = finding.reason.as_deref().unwrap_or("the backend does not offer it");
+        let reason = printable(reason);
         let _ = writeln!(text, "{} {}: {reason}", paint.bad("✗"), finding.name);
         if let Some(remedy) = &finding.remedy {
-            let _ = writeln!(text, "  {}", paint.dim(&format!("→ {remedy}")));
+            let _ = writeln!(text, "  {}", paint.dim(&format!("→ {}", printable(remedy))));
         }
     }
     findings.backends.describe(&mut text, paint);

@@ -2,6 +2,7 @@
 
 mod entry;
 mod extra;
+mod open;
 mod place;
 mod read;
 
@@ -14,6 +15,7 @@ use crate::args::RunArgs;
 use crate::errors::Failure;
 
 pub(crate) use extra::extra_files;
+pub(crate) use open::open;
 pub(crate) use place::absolute;
 pub(crate) use read::read_text;
 
@@ -54,6 +56,8 @@ pub(crate) enum Program {
 pub(crate) struct OwnStdin<'a> {
     pub(crate) reader: &'a mut dyn Read,
     pub(crate) is_terminal: bool,
+    /// Why it is not read, if so.
+    pub(crate) refusal: Option<Failure>,
 }
 
 /// The program, and things worth saying about it.
@@ -99,7 +103,7 @@ pub(crate) fn gather(
         return project(args, directory, languages);
     }
     if let [file] = sources[..]
-        && read::is_stream(file)
+        && open::is_stream(file)
     {
         return Ok(Program::Text(read_text(file)?).into());
     }
@@ -112,8 +116,8 @@ pub(crate) fn gather(
 
 /// The process's own standard input.
 pub(crate) fn own_stdin(reader: &mut io::Stdin) -> OwnStdin<'_> {
-    let is_terminal = reader.is_terminal();
-    OwnStdin { reader, is_terminal }
+    let (is_terminal, refusal) = (reader.is_terminal(), open::check_stdin(reader).err());
+    OwnStdin { reader, is_terminal, refusal }
 }
 
 fn from_stdin(args: &RunArgs, stdin: OwnStdin<'_>) -> Result<Gathered, Failure> {
@@ -128,6 +132,9 @@ fn from_stdin(args: &RunArgs, stdin: OwnStdin<'_>) -> Result<Gathered, Failure> 
         return Err(Failure::Usage(
             "--entry names one of several files, and the code comes from standard input".to_owned(),
         ));
+    }
+    if let Some(refusal) = stdin.refusal {
+        return Err(refusal);
     }
     let code = Budget::new().read(stdin.reader, "standard input")?;
     if code.is_empty() {
@@ -214,7 +221,7 @@ mod tests {
     use std::fs;
 
     fn gathered(args: &RunArgs, stdin: &str, is_terminal: bool) -> Result<Program, Failure> {
-        let own = OwnStdin { reader: &mut stdin.as_bytes(), is_terminal };
+        let own = OwnStdin { reader: &mut stdin.as_bytes(), is_terminal, refusal: None };
         let languages = Languages {
             of_file: &|_, _| None,
             named: &|name| Ok(name.to_owned()),

@@ -1,7 +1,6 @@
 //! From arguments and gathered files to one checked request.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use sandbox::{Allowlist, Limits, NetworkPolicy, Request, RequestBuilder, Snippet
 
 use crate::args::RunArgs;
 use crate::errors::Failure;
-use crate::input::{Languages, Program, absolute, extra_files, first_line, read_text};
+use crate::input::{Languages, Program, absolute, extra_files, first_line, open, read_text};
 
 /// Everything a run needs from outside, read and checked.
 pub(crate) struct Prepared {
@@ -74,6 +73,7 @@ fn surroundings(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBu
         builder = builder.allow_missing(*protection);
     }
     builder = builder.packages(args.packages.iter().flat_map(|list| list.0.iter().cloned()));
+    builder = builder.host_packages(!args.no_host_packages);
     if let Some(name) = &args.environment {
         builder = builder.environment(name.as_str());
     }
@@ -199,14 +199,7 @@ fn program_stdin(path: &Path) -> Result<Stdin, Failure> {
     if path == Path::new("-") {
         return Ok(Stdin::from_reader(io::stdin()));
     }
-    let cannot = |reason: String| {
-        Failure::Usage(format!("cannot read '{}' for --stdin: {reason}", path.display()))
-    };
-    let file = File::open(path).map_err(|error| cannot(error.to_string()))?;
-    if file.metadata().is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(cannot("it is a directory".to_owned()));
-    }
-    Ok(Stdin::from_reader(file))
+    open(path).map(|input| Stdin::from_reader(input.file))
 }
 
 /// Puts the code and the values into the template. What comes out takes the place of the code, and says

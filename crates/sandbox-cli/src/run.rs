@@ -169,7 +169,9 @@ fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
     let mut builder = Sandbox::builder().runtimes(runtimes).for_one_execution();
     builder = match args.isolation {
         IsolationChoice::This(isolation) => builder.isolation(isolation),
-        IsolationChoice::Auto => builder.isolation_order(args.order.order().iter().copied()),
+        IsolationChoice::Auto => builder
+            .isolation_order(args.order.order().iter().copied())
+            .isolation_may_lack(args.allow_missing.iter().copied()),
     };
     builder = args.order.set_up(builder);
     if args.no_cache {

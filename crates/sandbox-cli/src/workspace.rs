@@ -10,6 +10,7 @@ use sandbox::{Workspace, WorkspaceError, WorkspaceName, Workspaces};
 use crate::answer::{as_json, print};
 use crate::args::{WorkspaceAction, WorkspaceArgs};
 use crate::errors::Failure;
+use crate::input;
 use crate::output::{figures, terminal_width};
 
 pub(crate) fn carry_out(args: &WorkspaceArgs) -> Result<u8, Failure> {
@@ -63,10 +64,7 @@ fn export(
 
 fn open(file: Option<&Path>) -> Result<Box<dyn Read>, Failure> {
     match file {
-        Some(path) => match File::open(path) {
-            Ok(file) => Ok(Box::new(file)),
-            Err(error) => Err(Failure::Usage(format!("cannot read '{}': {error}", path.display()))),
-        },
+        Some(path) => Ok(Box::new(input::open(path)?.file)),
         None => Ok(Box::new(io::stdin().lock())),
     }
 }

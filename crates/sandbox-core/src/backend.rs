@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -108,6 +109,29 @@ pub struct Capabilities {
     pub missing: Vec<MissingProtection>,
 }
 
+/// The protections of one backend as sets, to compare backends by.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    /// What it enforces on this host.
+    pub enforced: BTreeSet<Protection>,
+    /// What it enforces by design, and cannot enforce on this host.
+    pub lacks_here: BTreeSet<Protection>,
+}
+
+impl Coverage {
+    /// Split what a backend enforces by design into what it enforces here and what it cannot.
+    pub fn new(by_design: &[Protection], lacks_here: &[MissingProtection]) -> Self {
+        let lacks_here: BTreeSet<_> = lacks_here.iter().map(|missing| missing.protection).collect();
+        let enforced = by_design.iter().copied().filter(|name| !lacks_here.contains(name));
+        Self { enforced: enforced.collect(), lacks_here }
+    }
+
+    /// What it enforces on a host that has everything.
+    pub fn by_design(&self) -> BTreeSet<Protection> {
+        self.enforced.union(&self.lacks_here).copied().collect()
+    }
+}
+
 /// Sandboxes that a backend prepares before they are asked for, and how often that was soon enough.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolFigures {
@@ -167,6 +191,11 @@ pub trait Backend: Send + Sync {
         &[]
     }
 
+    /// What it enforces on this host, and what the host keeps it from.
+    fn coverage(&self) -> Coverage {
+        Coverage::new(&self.capabilities().enforceable, self.lacks_here())
+    }
+
     /// What it has ready; none if it prepares nothing ahead.
     fn pool(&self) -> Option<PoolFigures> {
         None
@@ -192,8 +221,8 @@ pub trait Backend: Send + Sync {
 pub enum BackendError {
     /// A limit or wall was asked for that this host cannot give.
     #[error(
-        "this host cannot enforce '{}': {}; {}; or allow it to be missing",
-        .0.protection, .0.reason, .0.remedy
+        "this host cannot enforce '{}': {}; {}; or allow it to be missing (--allow-missing {})",
+        .0.protection, .0.reason, .0.remedy, .0.protection
     )]
     CannotEnforce(MissingProtection),
     /// The plan cannot be carried out as it stands, and the requester can change that.

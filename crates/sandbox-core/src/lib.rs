@@ -34,8 +34,8 @@ mod causes;
 mod plan;
 
 pub use backend::{
-    Backend, BackendError, Capabilities, Isolation, MissingProtection, Observer, PoolFigures,
-    WarmFigures,
+    Backend, BackendError, Capabilities, Coverage, Isolation, MissingProtection, Observer,
+    PoolFigures, WarmFigures,
 };
 pub use cancel::{CancelRegistration, CancelToken};
 pub use causes::with_causes;

@@ -60,6 +60,12 @@ protections! {
     Seccomp = "seccomp",
     /// File access ruled once more, by path, in the kernel.
     Landlock = "landlock",
+    /// Landlock also rules who may truncate files.
+    LandlockTruncate = "landlock-truncate",
+    /// Landlock also rules control requests to devices.
+    LandlockIoctl = "landlock-ioctl",
+    /// Landlock also keeps signals and abstract sockets inside.
+    LandlockScope = "landlock-scope",
     /// Core size, file size, locked memory and the like are bounded.
     Rlimits = "rlimits",
     /// No descriptor but the three standard ones.
@@ -80,6 +86,14 @@ protections! {
     Output = "output",
     /// Open descriptors of one process.
     OpenFiles = "open-files",
+}
+
+impl Protection {
+    /// Whether it only stands behind other protections that every sandbox has. Where the host lacks such a one, the report
+    /// lists it as missing, and nothing is refused.
+    pub const fn is_defense_in_depth(self) -> bool {
+        matches!(self, Self::LandlockTruncate | Self::LandlockIoctl | Self::LandlockScope)
+    }
 }
 
 /// A name that is no protection's.

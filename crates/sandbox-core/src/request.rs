@@ -57,6 +57,7 @@ pub struct Request {
     pub(crate) volumes: Vec<Volume>,
     pub(crate) workdir: Option<RelativePath>,
     pub(crate) allow_missing: BTreeSet<Protection>,
+    pub(crate) host_packages: bool,
     pub(crate) usage_interval: Option<Duration>,
     pub(crate) packages: Vec<PackageSpec>,
     pub(crate) environment: Option<EnvironmentName>,
@@ -187,6 +188,11 @@ impl Request {
     /// Where below the work directory the program starts.
     pub fn workdir(&self) -> Option<&RelativePath> {
         self.workdir.as_ref()
+    }
+
+    /// Whether packages that are installed on the host for its own use can be imported.
+    pub fn host_packages(&self) -> bool {
+        self.host_packages
     }
 
     /// Protections this request can do without if the host cannot give them.

@@ -3,16 +3,62 @@
 use std::os::fd::OwnedFd;
 
 use landlock::{
-    ABI, Access, AccessFs, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
+    ABI, Access, AccessFs, BitFlags, CompatLevel, Compatible, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope,
 };
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 
+use sandbox_core::Protection;
+
 use crate::step::{AtStep, StepError};
+use crate::walls::Walls;
 
 /// The newest rules we know; an older kernel takes the part it has.
 const NEWEST: ABI = ABI::V6;
+
+/// A protection that needs a version of Landlock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// Which protection.
+    pub protection: Protection,
+    /// The first version that has it.
+    pub version: u32,
+    /// The first release of Linux with that version.
+    pub kernel: &'static str,
+    /// What enforces the same where it is missing; none if nothing does.
+    pub instead: Option<&'static str>,
+}
+
+/// What we take Landlock for, by the version that it needs.
+///
+/// Version 2 only permits more: in version 1 nothing is moved between directories.
+pub const PARTS: &[Part] = &[
+    Part { protection: Protection::Landlock, version: 1, kernel: "5.13", instead: None },
+    Part {
+        protection: Protection::LandlockTruncate,
+        version: 3,
+        kernel: "6.2",
+        instead: Some("read-only mounts"),
+    },
+    Part {
+        protection: Protection::LandlockIoctl,
+        version: 5,
+        kernel: "6.10",
+        instead: Some("the few devices and the system-call filter"),
+    },
+    Part {
+        protection: Protection::LandlockScope,
+        version: 6,
+        kernel: "6.12",
+        instead: Some("the process and network namespaces"),
+    },
+];
+
+/// What a kernel with this version of Landlock lacks.
+pub fn missing_from(version: u32) -> impl Iterator<Item = &'static Part> {
+    PARTS.iter().filter(move |part| part.version > version)
+}
 
 /// Which version of Landlock this kernel has; 0 for none.
 pub fn version() -> u32 {
@@ -31,17 +77,34 @@ pub fn version() -> u32 {
 
 /// Rules in the making: everything may be read and executed, because everything in the root was put
 /// there to be read; writing only where it is allowed.
-pub(crate) struct Rules(Option<RulesetCreated>);
+pub(crate) struct Rules {
+    ruleset: Option<RulesetCreated>,
+    /// The kinds of access that they rule.
+    handled: BitFlags<AccessFs>,
+}
 
 impl Rules {
-    /// Rules that allow nothing yet.
-    pub(crate) fn new() -> Result<Self, StepError> {
+    /// Rules that allow nothing yet, of the parts of Landlock that are wanted.
+    pub(crate) fn new(walls: Walls) -> Result<Self, StepError> {
+        let mut handled = AccessFs::from_all(NEWEST);
+        if !walls.has(Protection::LandlockTruncate) {
+            handled.remove(AccessFs::Truncate);
+        }
+        if !walls.has(Protection::LandlockIoctl) {
+            handled.remove(AccessFs::IoctlDev);
+        }
         let rules = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
-            .handle_access(AccessFs::from_all(NEWEST))
-            .and_then(|rules| rules.scope(Scope::from_all(NEWEST)))
+            .handle_access(handled)
+            .and_then(|rules| {
+                if walls.has(Protection::LandlockScope) {
+                    rules.scope(Scope::from_all(NEWEST))
+                } else {
+                    Ok(rules)
+                }
+            })
             .and_then(Ruleset::create);
-        rules.map(|rules| Self(Some(rules))).map_err(step_error)
+        rules.map(|ruleset| Self { ruleset: Some(ruleset), handled }).map_err(step_error)
     }
 
     /// Allows reading and executing below a path.
@@ -68,29 +131,31 @@ impl Rules {
     fn allow(
         &mut self,
         path: &str,
-        access: impl Into<landlock::BitFlags<AccessFs>>,
+        access: impl Into<BitFlags<AccessFs>>,
     ) -> Result<(), StepError> {
         let place: OwnedFd = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
             .at(&format!("open {path} for a Landlock rule"))?;
-        let rules = self.0.take().ok_or(Errno::INVAL).at("build the Landlock rules")?;
-        self.0 = Some(rules.add_rule(PathBeneath::new(place, access)).map_err(step_error)?);
+        let rules = self.ruleset.take().ok_or(Errno::INVAL).at("build the Landlock rules")?;
+        let access = access.into() & self.handled;
+        self.ruleset = Some(rules.add_rule(PathBeneath::new(place, access)).map_err(step_error)?);
         Ok(())
     }
 
     /// The same rules once more: what is added to the one later is not missing in the other.
     pub(crate) fn share(&self) -> Result<Self, StepError> {
-        let rules = self.0.as_ref().ok_or(Errno::INVAL).at("build the Landlock rules")?;
-        rules.try_clone().map(|rules| Self(Some(rules))).at("share the Landlock rules")
+        let rules = self.ruleset.as_ref().ok_or(Errno::INVAL).at("build the Landlock rules")?;
+        let rules = rules.try_clone().at("share the Landlock rules")?;
+        Ok(Self { ruleset: Some(rules), handled: self.handled })
     }
 
     /// The rules as a descriptor, for another process to put over itself.
     pub(crate) fn into_fd(self) -> Option<OwnedFd> {
-        self.0.and_then(Into::into)
+        self.ruleset.and_then(Into::into)
     }
 
     /// Puts the rules over this process for good.
     pub(crate) fn restrict(self) -> Result<(), StepError> {
-        let rules = self.0.ok_or(Errno::INVAL).at("build the Landlock rules")?;
+        let rules = self.ruleset.ok_or(Errno::INVAL).at("build the Landlock rules")?;
         rules.restrict_self().map(|_| ()).map_err(step_error)
     }
 }
@@ -98,4 +163,33 @@ impl Rules {
 fn step_error(error: RulesetError) -> StepError {
     let number: landlock::Errno = error.into();
     StepError { step: "apply the Landlock rules".into(), cause: Errno::from_raw_os_error(*number) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_version_of_landlock_lacks_what_came_later() {
+        use Protection::{Landlock, LandlockIoctl, LandlockScope, LandlockTruncate};
+        for (versions, lacks) in [
+            (0..=0, &[Landlock, LandlockTruncate, LandlockIoctl, LandlockScope][..]),
+            (1..=2, &[LandlockTruncate, LandlockIoctl, LandlockScope]),
+            (3..=4, &[LandlockIoctl, LandlockScope]),
+            (5..=5, &[LandlockScope]),
+            (6..=9, &[]),
+        ] {
+            for version in versions {
+                let missing: Vec<_> = missing_from(version).map(|part| part.protection).collect();
+                assert_eq!(missing, lacks, "version {version}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_refuses_nothing_has_something_in_its_place() {
+        for part in PARTS {
+            assert_eq!(part.instead.is_some(), part.protection.is_defense_in_depth(), "{part:?}");
+        }
+    }
 }

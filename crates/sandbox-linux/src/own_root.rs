@@ -36,7 +36,9 @@ pub(crate) fn make_for(volumes: &[OrderVolume<'_>]) -> Result<(), StepError> {
     }
     for volume in &places {
         let place = stage.join(volume.destination.trim_start_matches('/'));
-        place.ancestors().skip(1).take_while(|path| path.starts_with(stage)).try_for_each(age)?;
+        let above = place.ancestors().skip(1).take_while(|path| path.starts_with(stage));
+        // What is a mount was not made here, and may be read-only.
+        above.filter(|path| is_on_same_device(path, stage)).try_for_each(age)?;
     }
     rustix::process::chdir(stage).at("enter the root for the volumes")?;
     syscall::pivot_root(c".", c".").at("make the root for the volumes the root")?;
@@ -83,6 +85,11 @@ fn copy_directory(old: &Path, new: &Path, places: &[&OrderVolume<'_>]) -> Result
         }
     }
     Ok(())
+}
+
+fn is_on_same_device(path: &Path, other: &Path) -> bool {
+    let device = |path: &Path| std::fs::metadata(path).ok().map(|metadata| metadata.dev());
+    device(path).is_some() && device(path) == device(other)
 }
 
 /// Whether a directory is on the root's own file system, and not a mount of its own.

@@ -231,6 +231,10 @@ impl Engine {
     ) -> Result<Surroundings, Stop> {
         let mut surroundings = Surroundings::default();
         surroundings.trees.extend_from_slice(job.runtime.trees_in(stage));
+        let hides = !job.request.host_packages() && job.runtime.image().is_none();
+        if hides {
+            surroundings.trees.extend(self.covers(&job.runtime, stage)?);
+        }
         if let Some(installed) = installed {
             surroundings.trees.push(installed.tree.clone());
             surroundings.variables.clone_from(&installed.variables);
@@ -243,13 +247,22 @@ impl Engine {
         let brings_code = installed.is_some();
         let backend = self.backend_for(job);
         let can_wait = backend.starts_runtimes_ahead() && job.runtime.is_started_ahead(stage);
-        if can_wait && !brings_code {
+        if can_wait && !brings_code && !hides {
             // Shown to what starts cold too: nobody is to see a difference.
             let layers = self.layers(job, stage, Layer::is_shown_to_warm, events, cancel)?;
             surroundings.trees.extend(layers);
             surroundings.is_started_ahead = true;
         }
         Ok(surroundings)
+    }
+
+    /// An empty directory over each directory of packages that the host has installed for its own use.
+    fn covers(&self, runtime: &Runtime, stage: Stage) -> Result<Vec<Tree>, Stop> {
+        let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
+        let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;
+        let empty = store.empty_directory().map_err(|error| failed(with_causes(&error)))?;
+        let cover = |inside| Tree { host: empty.clone(), inside, copy_on_write: false };
+        Ok(runtime.host_packages().into_iter().map(cover).collect())
     }
 
     /// Layers of the runtime, made if they are not there.

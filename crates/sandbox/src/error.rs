@@ -41,6 +41,14 @@ pub enum ExecuteError {
     /// The packages cannot be had.
     #[error(transparent)]
     Packages(#[from] PackageError),
+    /// The language's packages of the host cannot be hidden.
+    #[error(
+        "--no-host-packages is not supported for {language}: its recipe names no directories of packages"
+    )]
+    HostPackages {
+        /// The language.
+        language: String,
+    },
     /// A volume may not be shared.
     #[error(transparent)]
     Volume(#[from] InvalidVolume),

@@ -49,6 +49,9 @@ pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteE
     if request.code().is_some() {
         refuse_second_entry(recipe.entry(), request)?;
     }
+    if !request.host_packages() && runtime.image().is_none() && recipe.host_packages.is_empty() {
+        return Err(ExecuteError::HostPackages { language: runtime.name().to_owned() });
+    }
     let files = input_files(recipe, request);
     refuse_too_large("run", &files, &run_limits(recipe, request))?;
     if let Some(compile) = &recipe.compile {

@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,9 +16,7 @@ use crate::engine::{Engine, Job};
 use crate::environment;
 use crate::events::{Events, Listener};
 use crate::image::{Images, Walls};
-use crate::isolation::{
-    ContainerOptions, IsolationStatus, choose, lacks, look_at_all, start_preferred,
-};
+use crate::isolation::{ContainerOptions, IsolationStatus, choose, look_at_all, start_preferred};
 use crate::store::Store;
 use crate::volumes::VolumePlaces;
 use crate::waiting::Waiting;
@@ -55,6 +54,7 @@ pub struct SandboxBuilder {
     isolation: Option<Isolation>,
     containers: ContainerOptions,
     order: Vec<Isolation>,
+    allowed: BTreeSet<Protection>,
     runtimes_directory: Option<PathBuf>,
     runtimes: Option<Arc<Runtimes>>,
     store_directory: Option<PathBuf>,
@@ -79,6 +79,7 @@ impl Sandbox {
             isolation: None,
             containers: ContainerOptions::default(),
             order: Vec::new(),
+            allowed: BTreeSet::new(),
             runtimes_directory: None,
             runtimes: None,
             store_directory: None,
@@ -129,9 +130,9 @@ impl Sandbox {
         let among: Vec<&Self> = among.into_iter().collect();
         let find = |isolation| among.iter().find(|sandbox| sandbox.isolation() == isolation);
         let there: Vec<_> = order.iter().copied().filter(|name| find(*name).is_some()).collect();
-        let choice = choose(&there, |isolation| {
+        let choice = choose(&there, &BTreeSet::new(), |isolation| {
             let sandbox = find(isolation).ok_or_else(|| "nobody started it".to_owned())?;
-            Ok((*sandbox, lacks(&*sandbox.engine.backend)))
+            Ok((*sandbox, sandbox.engine.backend.coverage()))
         });
         let choice = choice.ok()?;
         let engine = Arc::clone(&choice.taken.engine);
@@ -347,10 +348,16 @@ impl SandboxBuilder {
         look_at_all(&self.containers)
     }
 
-    /// Has the walls built by the first of these that is at full function on this host, or else by the first that can be
-    /// used. Reports say which it was, and why.
+    /// Choose the first of these isolations that enforces everything on this host. One that enforces less than another
+    /// before it is never chosen. Reports say which it was, and why.
     pub fn isolation_order(mut self, order: impl IntoIterator<Item = Isolation>) -> Self {
         self.order = order.into_iter().collect();
+        self
+    }
+
+    /// Choose by `isolation_order` as if these protections were not needed: those that every request allows to be missing.
+    pub fn isolation_may_lack(mut self, allowed: impl IntoIterator<Item = Protection>) -> Self {
+        self.allowed = allowed.into_iter().collect();
         self
     }
 
@@ -371,7 +378,7 @@ impl SandboxBuilder {
         let (backend, reason) = match (self.backend, self.isolation) {
             (Some(backend), _) => (backend, None),
             (None, None) if !self.order.is_empty() => {
-                start_preferred(&self.order, &self.native, &self.containers)?
+                start_preferred(&self.order, &self.allowed, &self.native, &self.containers)?
             }
             (None, isolation) => {
                 let isolation = isolation.unwrap_or(Isolation::Native);

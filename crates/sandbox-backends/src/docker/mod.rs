@@ -16,15 +16,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
-    PoolFigures, Protection, StageOutcome, StagePlan,
+    Backend, BackendError, CancelToken, Capabilities, Coverage, Isolation, MissingProtection,
+    Observer, PoolFigures, Protection, StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{ContainerFilter, Profile};
 
 use crate::failed;
 use crate::guest::{
-    ContainerPool, Containers, Kernel, Orders, Purpose, Root, Workshop, lacks, look_at_host, walls,
+    ContainerPool, Containers, Kernel, Orders, Purpose, Root, Workshop, capabilities, lacks,
+    look_at_host, walls,
 };
 use container::DockerContainer;
 use engine::Engine;
@@ -80,8 +81,16 @@ impl Workshop for Arc<Docker> {
 
 impl DockerBackend {
     /// Whether an Engine can be used here, without starting anything.
-    pub fn probe(options: &DockerOptions) -> Result<(), BackendError> {
-        Self::look_at_host(options).map(drop)
+    pub fn probe(options: &DockerOptions) -> Result<Coverage, BackendError> {
+        Self::look_at_host(options).map(|(_, _, runtime)| {
+            let kernel = runtime.kernel;
+            Coverage::new(&walls(kernel.own_walls()), &kernel.lacks_here())
+        })
+    }
+
+    /// What containers of an Engine's usual runtime enforce on a host that has everything.
+    pub fn by_design() -> Vec<Protection> {
+        walls(Kernel::Host.own_walls())
     }
 
     /// What containers need of the host, or what it lacks. The reason is for people.
@@ -105,13 +114,23 @@ impl DockerBackend {
         let trees = root.trees;
         let kernel = runtime.kernel;
         let orders = Orders::new(kernel.inside())?;
-        let (enforceable, missing) = (walls(kernel.own_walls()), missing(kernel));
-        let capabilities = Capabilities { enforceable, missing };
+        let lacks_here = kernel.lacks_here();
+        let capabilities = capabilities(&walls(kernel.own_walls()), missing(kernel), &lacks_here);
         let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
         let docker = Arc::new(Docker { engine, hierarchy, image, state, filter, runtime });
         let pool = ContainerPool::start(docker, options.spare)?;
         let isolation = Isolation::Docker;
-        Ok(Self { containers: Containers { isolation, kernel, pool, capabilities, orders, trees } })
+        Ok(Self {
+            containers: Containers {
+                isolation,
+                kernel,
+                pool,
+                capabilities,
+                lacks_here,
+                orders,
+                trees,
+            },
+        })
     }
 }
 
@@ -122,6 +141,10 @@ impl Backend for DockerBackend {
 
     fn capabilities(&self) -> &Capabilities {
         &self.containers.capabilities
+    }
+
+    fn lacks_here(&self) -> &[MissingProtection] {
+        &self.containers.lacks_here
     }
 
     fn pool(&self) -> Option<PoolFigures> {

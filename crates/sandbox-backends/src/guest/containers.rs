@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use sandbox_core::{
-    BackendError, CancelToken, Capabilities, Isolation, Observer, Protection, StageOutcome,
-    StagePlan, Tree,
+    BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer, Protection,
+    StageOutcome, StagePlan, Tree,
 };
 
 use super::watch::{Around, Container, carry_out, without_memory};
@@ -45,12 +45,26 @@ pub(crate) fn walls(own: &[Protection]) -> Vec<Protection> {
     walls
 }
 
+/// What one kind of containers can enforce on this host: `by_design` less what the host lacks.
+pub(crate) fn capabilities(
+    by_design: &[Protection],
+    mut missing: Vec<MissingProtection>,
+    lacks_here: &[MissingProtection],
+) -> Capabilities {
+    let is_there = |wall: &&Protection| lacks_here.iter().all(|lack| lack.protection != **wall);
+    let enforceable = by_design.iter().filter(is_there).copied().collect();
+    missing.extend_from_slice(lacks_here);
+    Capabilities { enforceable, missing }
+}
+
 /// Containers of one kind, and what is known of them.
 pub(crate) struct Containers<W: Workshop> {
     pub(crate) isolation: Isolation,
     pub(crate) kernel: Kernel,
     pub(crate) pool: ContainerPool<W>,
     pub(crate) capabilities: Capabilities,
+    /// What they could enforce on another host. Every plan needs it, or says that it does not.
+    pub(crate) lacks_here: Vec<MissingProtection>,
     pub(crate) orders: Orders,
     /// What every one of them shows.
     pub(crate) trees: Vec<Tree>,
@@ -65,6 +79,12 @@ impl<W: Workshop<Container: Container>> Containers<W> {
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
+        for missing in &self.lacks_here {
+            let protection = missing.protection;
+            if !protection.is_defense_in_depth() && !plan.allow_missing.contains(&protection) {
+                return Err(BackendError::CannotEnforce(missing.clone()));
+            }
+        }
         let mut purpose = Purpose::of(plan, self.isolation, self.kernel)?;
         // Behind the plan's own, which the agent knows by number.
         purpose.trees.extend_from_slice(&self.trees);

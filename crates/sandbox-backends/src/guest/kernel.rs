@@ -28,6 +28,14 @@ pub(crate) enum Kernel {
     Gvisor,
 }
 
+/// All that Landlock is taken for.
+const LANDLOCK: &[Protection] = &[
+    Protection::Landlock,
+    Protection::LandlockTruncate,
+    Protection::LandlockIoctl,
+    Protection::LandlockScope,
+];
+
 impl Kernel {
     #[cfg(test)]
     pub(crate) const ALL: &[Self] = &[Self::Host, Self::Gvisor];
@@ -105,31 +113,37 @@ impl Kernel {
         }
     }
 
-    /// What stands around a program because of it, beside what always does.
+    /// What it enforces by design, beside what every container has.
     pub(crate) fn own_walls(self) -> &'static [Protection] {
         match self {
-            Self::Host if landlock::version() == 0 => &[],
-            Self::Host => &[Protection::Landlock],
+            Self::Host => LANDLOCK,
             // Its clocks start with it, and so do its inodes, watches and locks.
             Self::Gvisor => &[Protection::TimeNamespace, Protection::PrivateInodes],
         }
     }
 
-    /// What does not stand there. `builder` is who could have made a time namespace.
+    /// What it enforces by design and cannot enforce on this host.
+    pub(crate) fn lacks_here(self) -> Vec<MissingProtection> {
+        match self {
+            Self::Host => missing_landlock(landlock::version()),
+            Self::Gvisor => Vec::new(),
+        }
+    }
+
+    /// What it does not enforce by design. `builder` is who could have made a time namespace.
     pub(crate) fn missing(self, builder: &str) -> Vec<MissingProtection> {
         match self {
             Self::Host => {
                 let reason = format!("{builder} makes no time namespaces");
                 let shared = "the host's directories are shown by bind mounts, which share inodes";
-                let mut missing = vec![
+                vec![
                     lacks(Protection::TimeNamespace, &reason),
                     lacks(Protection::PrivateInodes, shared),
-                ];
-                missing.extend(missing_landlock());
-                missing
+                ]
             }
             Self::Gvisor => {
-                vec![lacks(Protection::Landlock, "gVisor's kernel has no Landlock")]
+                let lacks = |part: &Protection| lacks(*part, "gVisor's kernel has no Landlock");
+                LANDLOCK.iter().map(lacks).collect()
             }
         }
     }

@@ -18,7 +18,7 @@ mod watch;
 mod workspace;
 
 pub(crate) use channel::{Channel, Heard};
-pub(crate) use containers::{Containers, walls};
+pub(crate) use containers::{Containers, capabilities, walls};
 pub(crate) use host::look_at_host;
 pub(crate) use kernel::{Kernel, USER, lacks};
 pub(crate) use orders::{InContainer, Orders};

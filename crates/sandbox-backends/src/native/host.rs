@@ -56,8 +56,13 @@ impl Host {
         };
         hierarchy.sweep();
         let enforces = hierarchy.enforces();
+        let mut without = options.without.clone();
+        if without.contains(&Protection::Landlock) {
+            // There are no parts of it then.
+            without.extend(landlock::PARTS.iter().map(|part| part.protection));
+        }
         let mut walls = Walls::all();
-        for protection in &options.without {
+        for protection in &without {
             walls = walls.without(*protection);
         }
         let profile = Profile::builtin();
@@ -69,18 +74,19 @@ impl Host {
         let filter = profile
             .compile(Arch::NATIVE, &filter_options)
             .map_err(|error| failed("compile the system-call filter", error))?;
-        if landlock::version() == 0 {
-            walls = walls.without(Protection::Landlock);
+        let landlock_version = landlock::version();
+        for part in landlock::missing_from(landlock_version) {
+            walls = walls.without(part.protection);
         }
         if !private_root::is_available() {
             walls = walls.without(Protection::PrivateInodes);
         }
-        let missing = missing(enforces);
+        let missing = missing(enforces, landlock_version);
         let enforceable = Protection::ALL
             .iter()
             .copied()
             .filter(|protection| missing.iter().all(|missing| missing.protection != *protection))
-            .filter(|protection| !options.without.contains(protection))
+            .filter(|protection| !without.contains(protection))
             .collect();
         Ok(Self {
             capabilities: Capabilities { enforceable, missing },
@@ -92,7 +98,7 @@ impl Host {
             filter,
             has_own_ids: ids::are_available(),
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
-            without: options.without.clone(),
+            without,
             waits: options.waits,
             image: options.image.clone(),
             memory: memory(),
@@ -102,11 +108,15 @@ impl Host {
     /// Refuses a plan that asks for what cannot be had, unless it said that it can do without.
     ///
     /// Walls are wanted by every plan; limits are wanted if the request set them. A default limit that
-    /// cannot be held is left out of what the report calls enforced.
+    /// cannot be held, and what only stands behind other walls, is left out of what the report calls enforced.
     pub(crate) fn check(&self, plan: &StagePlan) -> Result<(), BackendError> {
         for missing in &self.capabilities.missing {
             let protection = missing.protection;
-            let wanted = !is_limit(protection) || plan.limits.is_asked(protection);
+            let wanted = if is_limit(protection) {
+                plan.limits.is_asked(protection)
+            } else {
+                !protection.is_defense_in_depth()
+            };
             if wanted && !plan.allow_missing.contains(&protection) {
                 return Err(BackendError::CannotEnforce(missing.clone()));
             }
@@ -205,7 +215,7 @@ fn is_limit(protection: Protection) -> bool {
     )
 }
 
-fn missing(enforces: Enforces) -> Vec<MissingProtection> {
+fn missing(enforces: Enforces, landlock_version: u32) -> Vec<MissingProtection> {
     let mut missing = Vec::new();
     let mut lacks = |protection, why: &str| {
         missing.push(MissingProtection {
@@ -222,7 +232,7 @@ fn missing(enforces: Enforces) -> Vec<MissingProtection> {
     if !enforces.cpu_accounting {
         lacks(Protection::CpuTime, "no cgroup counts the CPU time of all processes together");
     }
-    missing.extend(missing_landlock());
+    missing.extend(missing_landlock(landlock_version));
     missing.extend(missing_private_inodes());
     missing
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use sandbox_core::{Isolation, MissingProtection, Protection};
+use sandbox_core::{Coverage, Isolation, MissingProtection, Protection};
 
 use crate::guest::{Kernel, walls};
 
@@ -124,11 +124,17 @@ impl Kind {
         }
     }
 
-    /// What stands around a program.
+    /// What its containers enforce by design.
     pub(super) fn walls(self) -> Vec<Protection> {
         walls(&[&[Protection::UserNamespace], self.kernel().own_walls()].concat())
     }
 
+    /// What its containers enforce on this host.
+    pub(super) fn coverage(self) -> Coverage {
+        Coverage::new(&self.walls(), &self.kernel().lacks_here())
+    }
+
+    /// What its containers do not enforce by design.
     pub(super) fn missing(self) -> Vec<MissingProtection> {
         self.kernel().missing("the runtime")
     }

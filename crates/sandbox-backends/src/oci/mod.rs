@@ -16,17 +16,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, Observer, PoolFigures,
-    StageOutcome, StagePlan,
+    Backend, BackendError, CancelToken, Capabilities, Coverage, Isolation, MissingProtection,
+    Observer, PoolFigures, Protection, StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
 use serde_json::Value;
 
 use crate::failed;
-use crate::guest::{ContainerPool, Containers, Orders, Purpose, Root, Workshop, look_at_host};
+use crate::guest::{
+    ContainerPool, Containers, Orders, Purpose, Root, Workshop, capabilities, look_at_host,
+};
 use container::OciContainer;
 use ids::Ids;
+use kind::Kind;
 use runtime::Runtime;
 use state::State;
 
@@ -64,13 +67,19 @@ impl OciBackend {
     }
 
     /// Whether a runtime of namespaces can be used here, without starting anything.
-    pub fn probe_runc(options: &OciOptions) -> Result<(), BackendError> {
-        Self::probe(Isolation::Runc, options).map(drop)
+    pub fn probe_runc(options: &OciOptions) -> Result<Coverage, BackendError> {
+        Self::probe(Isolation::Runc, options).map(|(runtime, _)| runtime.kind.coverage())
     }
 
     /// The same with gVisor's runtime.
-    pub fn probe_gvisor() -> Result<(), BackendError> {
-        Self::probe(Isolation::Gvisor, &OciOptions::default()).map(drop)
+    pub fn probe_gvisor() -> Result<Coverage, BackendError> {
+        let probed = Self::probe(Isolation::Gvisor, &OciOptions::default());
+        probed.map(|(runtime, _)| runtime.kind.coverage())
+    }
+
+    /// What containers of this isolation enforce on a host that has everything.
+    pub fn by_design(isolation: Isolation) -> Vec<Protection> {
+        Kind::of(isolation)[0].walls()
     }
 
     fn probe(
@@ -90,15 +99,26 @@ impl OciBackend {
         let state = State::open(&runtime, root)?;
         sweep_everywhere();
         hierarchy.sweep();
-        let capabilities = Capabilities { enforceable: kind.walls(), missing: kind.missing() };
         let kernel = kind.kernel();
+        let lacks_here = kernel.lacks_here();
+        let capabilities = capabilities(&kind.walls(), kind.missing(), &lacks_here);
         let ids = claim_ids(&state.name());
         let ids = Arc::new(ids.map_err(|error| failed("claim ids for containers", error))?);
         let seccomp = Profile::builtin().oci_json(ContainerFilter::AroundAgent, Arch::NATIVE);
         let way = AtomicUsize::new(0);
         let oci = Arc::new(Oci { runtime, hierarchy, state, ids, seccomp, way });
         let pool = ContainerPool::start(oci, options.spare)?;
-        Ok(Self { containers: Containers { isolation, kernel, pool, capabilities, orders, trees } })
+        Ok(Self {
+            containers: Containers {
+                isolation,
+                kernel,
+                pool,
+                capabilities,
+                lacks_here,
+                orders,
+                trees,
+            },
+        })
     }
 }
 
@@ -134,6 +154,10 @@ impl Backend for OciBackend {
 
     fn capabilities(&self) -> &Capabilities {
         &self.containers.capabilities
+    }
+
+    fn lacks_here(&self) -> &[MissingProtection] {
+        &self.containers.lacks_here
     }
 
     fn pool(&self) -> Option<PoolFigures> {

@@ -8,7 +8,7 @@ use super::values::{IsolationOrder, parse_order};
 /// What `auto` prefers, and what builds containers.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OrderArgs {
-    /// What --isolation auto prefers, the first that is at full function here [default: native, then the others]
+    /// What --isolation auto prefers; one that enforces less than another before it is not taken [default: native, then the others]
     #[arg(long, value_name = "NAME,...", help_heading = "Walls", env = "SANDBOX_RUN_ISOLATION_ORDER",
           value_parser = parse_order)]
     isolation_order: Option<IsolationOrder>,

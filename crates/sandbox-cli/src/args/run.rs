@@ -115,6 +115,12 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "SPEC,...", help_heading = PROGRAM, value_parser = parse_packages)]
     pub(crate) packages: Vec<Packages>,
 
+    /// Hide the packages that this host has installed for its own use [default: they can be imported]
+    ///
+    /// `sandbox-run runtimes show LANG` lists where they are.
+    #[arg(long, help_heading = PROGRAM)]
+    pub(crate) no_host_packages: bool,
+
     /// Use the packages of an environment, which `sandbox-run env build` makes [default: none]
     #[arg(long, value_name = "NAME", help_heading = PROGRAM, conflicts_with = "packages")]
     pub(crate) environment: Option<EnvironmentName>,

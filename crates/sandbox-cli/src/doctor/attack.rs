@@ -6,6 +6,7 @@ use comfy_table::{ContentArrangement, Table};
 use sandbox::attack::{AttackResult, Outcome};
 use serde::Serialize;
 
+use crate::answer::as_json;
 use crate::errors::{Failure, printable};
 use crate::output::{Paint, terminal_width};
 
@@ -39,8 +40,7 @@ pub(super) fn try_all(json: bool) -> Result<u8, Failure> {
     let stdout = io::stdout();
     let text = if json {
         let entries: Vec<_> = attacks.iter().map(entry).collect();
-        let text = serde_json::to_string_pretty(&entries);
-        text.map_err(|error| Failure::ours(&error))? + "\n"
+        as_json(&entries)?
     } else {
         describe(&attacks, Paint::for_stream(&stdout), terminal_width())
     };

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use sandbox::{Isolation, IsolationStatus, Protection};
 use serde::Serialize;
 
+use crate::errors::printable;
 use crate::output::Paint;
 
 /// What was found of all backends.
@@ -13,6 +14,8 @@ pub(super) struct Backends {
     isolations: Vec<Backend>,
     /// What `--isolation auto` takes; none if there is nothing to take.
     auto: Option<Taken>,
+    /// Why it takes nothing, if so.
+    auto_refuses: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -39,11 +42,11 @@ impl Backends {
             reason: status.unavailable.clone(),
             lacks: status.lacks.clone(),
         };
-        let taken = sandbox::preferred(order, found);
-        Self {
-            isolations: found.iter().map(backend).collect(),
-            auto: taken.map(|(isolation, reason)| Taken { isolation, reason }),
-        }
+        let (auto, auto_refuses) = match sandbox::preferred(order, found) {
+            Ok((isolation, reason)) => (Some(Taken { isolation, reason }), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        Self { isolations: found.iter().map(backend).collect(), auto, auto_refuses }
     }
 
     pub(super) fn describe(&self, text: &mut String, paint: Paint) {
@@ -59,15 +62,17 @@ impl Backends {
                 let _ = writeln!(text, "{} {name}: available{lacks}", paint.good("✓"));
                 continue;
             };
-            let _ = writeln!(text, "{} {name}: {reason}", paint.bad("✗"));
+            let _ = writeln!(text, "{} {name}: {}", paint.bad("✗"), printable(reason));
         }
         let taken = match &self.auto {
             Some(Taken { isolation, reason }) => {
                 let reason = reason.strip_prefix("auto: ").unwrap_or(reason);
                 format!("auto takes {isolation}: {reason}")
             }
-            None => "auto finds nothing to take".to_owned(),
+            None => {
+                format!("auto takes nothing: {}", self.auto_refuses.as_deref().unwrap_or_default())
+            }
         };
-        let _ = writeln!(text, "  {}", paint.dim(&format!("→ {taken}")));
+        let _ = writeln!(text, "  {}", paint.dim(&format!("→ {}", printable(&taken))));
     }
 }

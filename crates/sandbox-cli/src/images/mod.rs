@@ -10,7 +10,8 @@ use sandbox_images::{ImageError, Kept, Reference, Store};
 
 use crate::answer::{as_json, print};
 use crate::args::{ImagesAction, ImagesArgs, PullArgs};
-use crate::errors::Failure;
+use crate::errors::{Failure, printable};
+use crate::input;
 use crate::output::figures;
 
 use progress::Line;
@@ -82,10 +83,8 @@ fn import(
 }
 
 fn look_at(file: &Path) -> Result<(), Failure> {
-    let found = std::fs::File::open(file);
-    found
-        .map(drop)
-        .map_err(|error| Failure::Usage(format!("cannot read '{}': {error}", file.display())))
+    // A directory may be an image too.
+    if file.is_dir() { Ok(()) } else { input::open(file).map(drop) }
 }
 
 fn tell(done: &str, images: &[Kept], quiet: bool) -> Result<(), Failure> {
@@ -94,7 +93,8 @@ fn tell(done: &str, images: &[Kept], quiet: bool) -> Result<(), Failure> {
     }
     let line = |image: &Kept| {
         let (size, files) = (figures::size(image.bytes), image.entries);
-        format!("{done} {} ({}), {size} in {files} files\n", image.reference, image.digest)
+        let reference = printable(&image.reference);
+        format!("{done} {reference} ({}), {size} in {files} files\n", image.digest)
     };
     print(&images.iter().map(line).collect::<String>())
 }

@@ -32,7 +32,7 @@ pub(super) fn table(images: &[Kept]) -> String {
     table.set_header(["IMAGE", "DIGEST", "LAYERS", "FILES", "SIZE", "ADDED"]);
     for image in images {
         table.add_row([
-            image.reference.clone(),
+            printable(&image.reference),
             image.digest.digits()[..12].to_owned(),
             image.layers.to_string(),
             image.entries.to_string(),

@@ -1,11 +1,11 @@
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::SourceFile;
+use super::{SourceFile, open};
 use crate::errors::Failure;
 
 /// More than any program and its data that belong into one request: all of it is held in memory.
@@ -38,22 +38,29 @@ impl Budget {
             .take(self.left + 1)
             .read_to_end(&mut contents)
             .map_err(|error| cannot_read(name, &error))?;
-        let length = contents.len() as u64;
-        self.left = self.left.checked_sub(length).ok_or_else(|| {
-            Failure::Usage(format!(
-                "'{name}' brings the input over the 1G that one request may have: show a large \
-                 directory with --volume instead"
-            ))
-        })?;
+        self.check(contents.len() as u64, name)?;
+        self.left -= contents.len() as u64;
         Ok(contents)
+    }
+
+    /// Refuses what is larger than what may still be read, before it is.
+    fn check(&self, size: u64, name: &str) -> Result<(), Failure> {
+        if size <= self.left {
+            return Ok(());
+        }
+        Err(Failure::Usage(format!(
+            "'{name}' brings the input over the 1G that one request may have: show a large \
+             directory with --volume instead"
+        )))
     }
 }
 
 /// A file that the person named: links are followed, as everywhere on a command line.
 pub(crate) fn file(path: &Path, budget: &mut Budget) -> Result<Vec<u8>, Failure> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|error| cannot_read(&name, &error))?;
-    budget.read(file, &name)
+    let input = open::open(path)?;
+    budget.check(input.size, &name)?;
+    budget.read(input.file, &name)
 }
 
 /// The same, as text.
@@ -61,14 +68,6 @@ pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let contents = file(path, &mut Budget::new())?;
     String::from_utf8(contents)
         .map_err(|_| Failure::Usage(format!("'{}' is not UTF-8 text", path.display())))
-}
-
-/// Whether the path is a pipe or the like (`<(...)` of a shell), whose name means nothing.
-pub(crate) fn is_stream(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| {
-        let kind = metadata.file_type();
-        kind.is_fifo() || kind.is_char_device() || kind.is_socket()
-    })
 }
 
 /// Everything below a directory, in order of name. Links are not followed, because a project that
@@ -142,6 +141,12 @@ impl Walk<'_> {
             .custom_flags(flags.bits().cast_signed())
             .open(path)
             .map_err(|error| cannot_read(&name, &error))?;
+        let metadata = file.metadata().map_err(|error| cannot_read(&name, &error))?;
+        if !metadata.is_file() {
+            self.left_out += 1;
+            return Ok(());
+        }
+        self.budget.check(metadata.len(), &name)?;
         let contents = self.budget.read(file, &name)?;
         self.files.push(SourceFile { path: inside, contents });
         Ok(())

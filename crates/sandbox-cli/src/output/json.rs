@@ -3,6 +3,7 @@ use std::io::{self, Write};
 use sandbox::{Event, Report};
 
 use super::Presenter;
+use crate::answer::escape_controls;
 
 /// The report and nothing else: on many lines for a person, on one for a program.
 pub(super) struct Json<O> {
@@ -31,7 +32,7 @@ impl<O: Write + Send> Presenter for Json<O> {
         } else {
             serde_json::to_string(report)
         };
-        writeln!(self.stdout, "{}", text?)?;
+        writeln!(self.stdout, "{}", escape_controls(text?))?;
         self.stdout.flush()
     }
 }

@@ -8,6 +8,8 @@ mod summary;
 mod text;
 
 #[cfg(test)]
+mod hostile;
+#[cfg(test)]
 pub(crate) mod samples;
 
 use std::io::{self, IsTerminal};

@@ -3,6 +3,7 @@ use std::io::{self, Write};
 use sandbox::{Event, EventKind, Report};
 
 use super::Presenter;
+use crate::answer::escape_controls;
 
 /// One event a line, each written through as it comes. The last is the report.
 pub(super) struct Ndjson<O> {
@@ -25,9 +26,8 @@ impl<O: Write + Send> Presenter for Ndjson<O> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         self.last_seq = event.seq;
         self.reported |= matches!(event.kind, EventKind::Report(_));
-        let mut line = serde_json::to_vec(event)?;
-        line.push(b'\n');
-        self.stdout.write_all(&line)?;
+        let line = escape_controls(serde_json::to_string(event)?) + "\n";
+        self.stdout.write_all(line.as_bytes())?;
         self.stdout.flush()
     }
 

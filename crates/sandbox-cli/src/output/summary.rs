@@ -22,7 +22,7 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
     }
     if !report.violations.is_empty() {
         let calls = report.violations.iter();
-        let calls = calls.map(|call| format!("{} ×{}", call.syscall, call.count));
+        let calls = calls.map(|call| format!("{} ×{}", printable(&call.syscall), call.count));
         let calls = paint.warning(&format!("denied system calls: {}", list(calls)));
         lines.push(format!("  {calls}"));
     }
@@ -133,7 +133,7 @@ fn headline(report: &Report, paint: Paint) -> String {
 /// The status in words, with what makes it precise.
 fn status(report: &Report) -> String {
     let precise = match (report.status, &report.signal) {
-        (Status::RuntimeError, Some(signal)) => format!("ended by {signal}"),
+        (Status::RuntimeError, Some(signal)) => format!("ended by {}", printable(signal)),
         (Status::RuntimeError, None) => format!("exit code {}", report.exit_code),
         (status, _) => status.name().replace('_', " "),
     };

@@ -4,6 +4,7 @@ use sandbox::{Event, EventKind, Report, Stage, Status, StreamKind};
 
 use super::summary::summary;
 use super::{Paint, Presenter};
+use crate::errors::printable;
 
 /// The program's output as it comes, byte for byte, then a summary on standard error.
 pub(super) struct Text<O, E> {
@@ -58,7 +59,7 @@ impl<O: Write + Send, E: Write + Send> Presenter for Text<O, E> {
         if self.quiet {
             return Ok(());
         }
-        let line = self.paint.dim(&format!("sandbox-run: {text}"));
+        let line = self.paint.dim(&format!("sandbox-run: {}", printable(text)));
         writeln!(self.stderr, "{line}")
     }
 

@@ -23,6 +23,7 @@ struct Entry {
     image: Option<String>,
     missing: Option<String>,
     install: Option<String>,
+    host_packages: Vec<PathBuf>,
 }
 
 impl Default for Entry {
@@ -38,6 +39,7 @@ impl Default for Entry {
             image: None,
             missing: None,
             install: None,
+            host_packages: Vec::new(),
         }
     }
 }
@@ -88,6 +90,7 @@ impl From<Entry> for RuntimeStatus {
             image: entry.image,
             missing,
             install: entry.install,
+            host_packages: entry.host_packages,
         }
     }
 }

@@ -37,6 +37,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
         },
         collect: request.collect().iter().map(ToString::to_string).collect(),
         packages: request.packages().iter().map(ToString::to_string).collect(),
+        host_packages: (!request.host_packages()).then_some(false),
         environment: request.environment().map(|name| name.as_str().to_owned()),
         workspace: request.workspace().map(ToString::to_string),
         allow_missing: request.allow_missing().iter().map(ToString::to_string).collect(),
@@ -204,6 +205,7 @@ mod tests {
                 .network(NetworkPolicy::Localhost)
                 .collect("*.txt")
                 .packages(["six"])
+                .host_packages(false)
                 .allow_missing(Protection::Landlock)
                 .usage_interval(Duration::from_millis(50))
         });
@@ -218,7 +220,7 @@ mod tests {
             "pids": 7, "disk_mb": 2, "output_limit_kb": 3,
             "network": {"mode": "localhost", "dns": false}, "isolation": "native",
             "collect": ["*.txt"], "packages": ["six"], "allow_missing": ["landlock"],
-            "usage_interval_ms": 50,
+            "usage_interval_ms": 50, "host_packages": false,
         });
         assert_eq!(sent.unwrap(), wanted);
     }

@@ -10,7 +10,7 @@ use std::process::Command;
 
 use sandbox::{Installer, Runtimes, toolchains_directory};
 
-use crate::errors::Failure;
+use crate::errors::{Failure, printable};
 
 /// Installs what is missing for these languages. What is there already is left as it is.
 pub(super) fn install(runtimes: &Runtimes, languages: &[String]) -> Result<(), Failure> {
@@ -175,7 +175,7 @@ fn is_program(name: &str) -> bool {
 }
 
 fn say(line: &str) -> Result<(), Failure> {
-    let printed = writeln!(io::stderr().lock(), "sandbox-run: {line}");
+    let printed = writeln!(io::stderr().lock(), "sandbox-run: {}", printable(line));
     printed.map_err(|error| Failure::printing(&error))
 }
 

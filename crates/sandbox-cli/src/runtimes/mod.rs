@@ -2,6 +2,7 @@
 
 mod install;
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use comfy_table::{ContentArrangement, Table};
@@ -10,8 +11,9 @@ use serde::Serialize;
 
 pub(crate) use install::from_registries;
 
-use crate::args::RuntimesArgs;
-use crate::errors::Failure;
+use crate::answer::as_json;
+use crate::args::{RuntimesAction, RuntimesArgs};
+use crate::errors::{Failure, printable};
 use crate::output::terminal_width;
 use crate::remote;
 
@@ -29,6 +31,7 @@ struct Entry<'a> {
     image: Option<&'a str>,
     missing: Option<&'a str>,
     install: Option<&'a str>,
+    host_packages: Vec<String>,
 }
 
 pub(crate) fn list(args: &RuntimesArgs) -> Result<u8, Failure> {
@@ -40,7 +43,50 @@ pub(crate) fn list(args: &RuntimesArgs) -> Result<u8, Failure> {
         Some(found) => found,
         None => on_this_host(args)?,
     };
-    print(args, &found)
+    match &args.action {
+        Some(RuntimesAction::Show { language, json }) => show(language, *json || args.json, &found),
+        None => print(args, &found),
+    }
+}
+
+/// One language, by name or alias.
+fn show(language: &str, json: bool, found: &[RuntimeStatus]) -> Result<u8, Failure> {
+    let wanted = language.to_lowercase();
+    let is_it = |status: &&RuntimeStatus| status.name == wanted || status.aliases.contains(&wanted);
+    let status = found.iter().find(is_it).ok_or_else(|| {
+        Failure::Usage(format!("unknown language '{language}': 'sandbox-run runtimes' lists them"))
+    })?;
+    crate::answer::print(&if json { as_json(&entry(status))? } else { lines(status) })?;
+    Ok(0)
+}
+
+fn lines(status: &RuntimeStatus) -> String {
+    let mut lines = vec![("language", status.name.clone())];
+    let mut add = |name, text: String| lines.extend((!text.is_empty()).then_some((name, text)));
+    add("aliases", status.aliases.join(" "));
+    add("versions", status.versions.join(" "));
+    add(
+        "program",
+        status.program.as_ref().map_or_else(String::new, |path| path.display().to_string()),
+    );
+    add("image", status.image.clone().unwrap_or_default());
+    add("missing", status.missing.clone().unwrap_or_default());
+    add("install", status.install.clone().unwrap_or_default());
+    let packages = status.host_packages.iter().map(|path| path.display().to_string());
+    for directory in packages {
+        add("host packages", directory);
+    }
+    if !status.host_packages.is_empty() {
+        add(
+            "",
+            "visible by default, and not what a program brings: --no-host-packages hides them"
+                .to_owned(),
+        );
+    }
+    lines.into_iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<14} {}", printable(&value));
+        text
+    })
 }
 
 fn on_this_host(args: &RuntimesArgs) -> Result<Vec<RuntimeStatus>, Failure> {
@@ -56,8 +102,7 @@ fn on_this_host(args: &RuntimesArgs) -> Result<Vec<RuntimeStatus>, Failure> {
 fn print(args: &RuntimesArgs, found: &[RuntimeStatus]) -> Result<u8, Failure> {
     let text = if args.json {
         let entries: Vec<_> = found.iter().map(entry).collect();
-        let text = serde_json::to_string_pretty(&entries);
-        text.map_err(|error| Failure::ours(&error))? + "\n"
+        as_json(&entries)?
     } else {
         table(found, terminal_width())
     };
@@ -78,6 +123,7 @@ fn entry(status: &RuntimeStatus) -> Entry<'_> {
         image: status.image.as_deref(),
         missing: status.missing.as_deref(),
         install: status.install.as_deref(),
+        host_packages: status.host_packages.iter().map(|path| path.display().to_string()).collect(),
     }
 }
 
@@ -107,13 +153,14 @@ fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
         };
         let version =
             if status.missing.is_none() { status.versions.join(" ") } else { "missing".to_owned() };
-        table.add_row([
+        let cells = [
             status.name.clone(),
             version,
             status.aliases.join(" "),
             files.collect::<Vec<_>>().join(" "),
             program,
-        ]);
+        ];
+        table.add_row(cells.map(|cell| printable(&cell)));
     }
     table.trim_fmt() + "\n"
 }
@@ -133,6 +180,7 @@ mod tests {
             image: None,
             missing: None,
             install: Some("apt-get install python3".into()),
+            host_packages: vec!["/usr/lib/python3/dist-packages".into()],
         };
         let c = RuntimeStatus {
             name: "c".into(),
@@ -144,8 +192,21 @@ mod tests {
             image: None,
             missing: Some("there is no gcc".into()),
             install: Some("apt-get install gcc".into()),
+            host_packages: Vec::new(),
         };
         [python, c]
+    }
+
+    #[test]
+    fn one_language_is_shown_with_the_packages_of_the_host() {
+        let [python, c] = statuses();
+        let text = lines(&python);
+        for part in
+            ["host packages  /usr/lib/python3/dist-packages\n", "--no-host-packages hides them\n"]
+        {
+            assert!(text.contains(part), "no {part:?} in {text}");
+        }
+        assert!(!lines(&c).contains("host packages"));
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(super) struct Asked {
     allow_missing: Vec<String>,
     usage_interval: Option<Duration>,
     packages: Vec<String>,
+    host_packages: bool,
     environment: Option<String>,
     workspace: Option<String>,
     snippet: Option<AskedSnippet>,
@@ -96,6 +97,7 @@ impl Asked {
             allow_missing: request.allow_missing().iter().map(ToString::to_string).collect(),
             usage_interval: request.usage_interval(),
             packages: request.packages().iter().map(ToString::to_string).collect(),
+            host_packages: request.host_packages(),
             environment: request.environment().map(|name| name.as_str().to_owned()),
             workspace: request.workspace().map(ToString::to_string),
             snippet: request.snippet().map(AskedSnippet::of),
@@ -124,6 +126,7 @@ impl Asked {
             .compile_limits(self.compile_limits.limits(Limits::compile())?)
             .network(self.network.parse().map_err(|error| Failure::usage(&error))?)
             .packages(self.packages)
+            .host_packages(self.host_packages)
             .snippet(self.snippet.map(|snippet| snippet.snippet()));
         if let Some(code) = self.code {
             builder = builder.code(code);

@@ -13,7 +13,7 @@ use super::message::{Answer, Question, Status, hear, say};
 use super::place::{Connection, Place};
 use crate::answer::{as_json, print};
 use crate::args::{WarmAction, WarmArgs};
-use crate::errors::Failure;
+use crate::errors::{Failure, printable};
 
 /// A helper, as programs are told about it.
 #[derive(Serialize)]
@@ -59,6 +59,7 @@ fn lines(found: &[Status]) -> Result<String, Failure> {
     let mut text = String::new();
     for status in found {
         let Status { process, version, since, executions, running, idle } = status;
+        let version = printable(version);
         let (since, idle) = (since.format("%FT%TZ"), format_duration(*idle));
         writeln!(
             text,

@@ -61,6 +61,66 @@ fn auto_follows_the_order_that_is_set_or_typed() {
     assert_eq!(call_in_order("runc", &typed).json()["isolation"], "native");
 }
 
+/// All that Landlock enforces.
+const LANDLOCK: &[&str] = &["landlock", "landlock-truncate", "landlock-ioctl", "landlock-scope"];
+
+/// Calls the command where the kernel seems to have no Landlock.
+fn call_without_landlock(args: &[&str]) -> Answer {
+    let mut command = Command::new("python3");
+    command.args(["-c", include_str!("without-landlock.py"), BINARY]).args(args);
+    command.env_remove(ORDER).timeout(PATIENCE).output().unwrap().into()
+}
+
+#[test]
+fn auto_takes_no_weaker_isolation_where_native_lacks_something() {
+    let report = call_without_landlock(&[HELLO, &["--json"]].concat());
+    assert_eq!(report.code, Some(125), "{report:?}");
+    let report = report.json();
+    assert_eq!((&report["status"], &report["stdout"]), (&"error".into(), &"".into()));
+    let error = report["error"].as_str().unwrap();
+    for part in ["'landlock'", "Linux 5.13", "--allow-missing landlock"] {
+        assert!(error.contains(part), "no {part}: {error}");
+    }
+    let reason = report["isolation_reason"].as_str().unwrap();
+    assert!(reason.contains("runc cannot enforce time-namespace, landlock here"), "{reason}");
+
+    let allowed = [HELLO, &["--json", "--allow-missing", "landlock"]].concat();
+    let report = call_without_landlock(&allowed).json();
+    assert_eq!((&report["isolation"], &report["stdout"]), (&"native".into(), &"42\n".into()));
+    assert_eq!(report["missing"], serde_json::json!(LANDLOCK));
+}
+
+#[test]
+fn containers_refuse_a_host_without_landlock_too() {
+    let named = [HELLO, &["--json", "--isolation", "runc"]].concat();
+    let refused = call_without_landlock(&named);
+    assert_eq!((refused.code, &refused.json()["stdout"]), (Some(125), &"".into()), "{refused:?}");
+    let allowed = [&named[..], &["--allow-missing", "landlock"]].concat();
+    let report = call_without_landlock(&allowed).json();
+    assert_eq!((&report["isolation"], &report["stdout"]), (&"runc".into(), &"42\n".into()));
+    let missing = report["missing"].as_array().unwrap();
+    assert!(missing.contains(&"landlock".into()), "{report}");
+}
+
+#[test]
+fn the_doctor_says_that_auto_refuses_what_native_lacks() {
+    let json = call_without_landlock(&["doctor", "--json"]).json();
+    let native = &json["isolations"][0];
+    assert_eq!(
+        (&native["name"], &native["lacks"]),
+        (&"native".into(), &serde_json::json!(LANDLOCK))
+    );
+    assert_eq!(json["auto"]["isolation"], "native");
+    let text = call_without_landlock(&["doctor"]);
+    assert_eq!(text.code, Some(1), "{text:?}");
+    for part in [
+        "✗ landlock: the kernel has no Landlock\n  → use Linux 5.13 or later",
+        "✗ landlock-scope: the kernel has no Landlock\n  → use Linux 6.12 or later; executions go on",
+    ] {
+        assert!(text.stdout.contains(part), "no {part}: {text:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_used_is_passed_over_and_told() {
     if !can_become_nobody() {

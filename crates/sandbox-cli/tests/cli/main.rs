@@ -3,8 +3,10 @@
 mod bad_requests;
 mod cache;
 mod commands;
+mod host_packages;
 mod images;
 mod images_build;
+mod inputs;
 mod install;
 mod isolation;
 mod network;

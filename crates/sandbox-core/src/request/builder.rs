@@ -36,6 +36,7 @@ pub struct RequestBuilder {
     allow_missing: BTreeSet<Protection>,
     usage_interval: Option<Duration>,
     packages: Vec<String>,
+    host_packages: bool,
     environment: Option<String>,
     workspace: Option<String>,
     workspaces_of: Option<String>,
@@ -63,6 +64,7 @@ impl RequestBuilder {
             allow_missing: BTreeSet::new(),
             usage_interval: None,
             packages: Vec::new(),
+            host_packages: true,
             environment: None,
             workspace: None,
             workspaces_of: None,
@@ -147,6 +149,12 @@ impl RequestBuilder {
     /// Starts the program in this directory below the work directory.
     pub fn workdir(mut self, directory: impl Into<String>) -> Self {
         self.workdir = Some(directory.into());
+        self
+    }
+
+    /// Whether packages that are installed on the host for its own use can be imported; they can unless this says no.
+    pub fn host_packages(mut self, visible: bool) -> Self {
+        self.host_packages = visible;
         self
     }
 
@@ -245,6 +253,7 @@ impl RequestBuilder {
             allow_missing: self.allow_missing,
             usage_interval: self.usage_interval,
             packages,
+            host_packages: self.host_packages,
             environment,
             environments: None,
             acceptance: None,

@@ -20,6 +20,7 @@ use rustix::process::{
 use rustix::thread::{Gid, Uid};
 use sandbox_core::Protection;
 
+use crate::Walls;
 use crate::capabilities;
 use crate::ids::Ids;
 use crate::landlock::Rules;
@@ -206,7 +207,7 @@ fn prepare(init: &Init<'_>, root: Option<PrivateRoot<'_>>) -> Result<Prepared, S
         capabilities::lock_out().at("lock capabilities out")?;
     }
     let counters = IoCounters::open();
-    let rules = if walls.has(Protection::Landlock) { Some(rules()?) } else { None };
+    let rules = if walls.has(Protection::Landlock) { Some(rules(walls)?) } else { None };
     // From here on a program could look at init: it finds nothing to hold on to.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("make init undumpable")?;
     let filter = seccomp::Program::from_bytes(&init.config.filter);
@@ -247,8 +248,8 @@ fn bound_inotify() -> Result<(), StepError> {
     Ok(())
 }
 
-fn rules() -> Result<Rules, StepError> {
-    let mut rules = Rules::new()?;
+fn rules(walls: Walls) -> Result<Rules, StepError> {
+    let mut rules = Rules::new(walls)?;
     rules.allow_reading("/")?;
     for path in place::WRITABLE {
         rules.allow_writing(path)?;

@@ -28,7 +28,7 @@ fn time(entry: &AuditRecord) -> String {
 
 fn columns(entry: &AuditRecord) -> String {
     let key = entry.actor.as_deref().unwrap_or("none");
-    // Names in it were chosen by people; JSON has no letter that a terminal would obey.
+    // Names in it were chosen by people: what is printed has its control characters escaped.
     let detail = match &entry.detail {
         detail if detail.as_object().is_none_or(serde_json::Map::is_empty) => String::new(),
         detail => format!("  {detail}"),

@@ -5,6 +5,7 @@ mod audit;
 mod config;
 mod keys;
 
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
@@ -34,7 +35,8 @@ pub fn run() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // There is nowhere left to say that this failed too.
-            let _ = writeln!(io::stderr().lock(), "sandboxd: {error:#}");
+            let error_line = escape_controls(&format!("sandboxd: {error:#}"));
+            let _ = writeln!(io::stderr().lock(), "{error_line}");
             if error.is::<ConfigError>() { USAGE.into() } else { FAILURE.into() }
         }
     }
@@ -66,11 +68,42 @@ fn carry_out(cli: &Cli) -> Result<()> {
 }
 
 fn print(text: &str) -> Result<()> {
-    match io::stdout().lock().write_all(text.as_bytes()) {
+    match io::stdout().lock().write_all(escape_controls(text).as_bytes()) {
         // Whoever has read enough has no quarrel with us.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(error).context("cannot print the result")
         }
         _ => Ok(()),
+    }
+}
+
+/// Write control characters as `\u00XX`, line feeds excepted: names in a text may be a client's, and a terminal obeys
+/// DEL and C1 (U+0080 to U+009F), which JSON does not escape.
+fn escape_controls(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        if letter.is_control() && letter != '\n' {
+            // Writing into a text cannot fail.
+            let _ = write!(escaped, "\\u{:04x}", u32::from(letter));
+        } else {
+            escaped.push(letter);
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_control_character_is_printed() {
+        let text: String = (0..=0xff).filter_map(char::from_u32).collect();
+        let escaped = escape_controls(&text);
+        assert!(escaped.chars().all(|letter| letter == '\n' || !letter.is_control()));
+        assert!(escaped.contains("\\u001b") && escaped.contains("\\u007f"), "{escaped}");
+        let json = escape_controls(&serde_json::to_string(&text).unwrap());
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), text);
+        assert_eq!(escape_controls("ü\n"), "ü\n");
     }
 }

@@ -50,6 +50,14 @@ fn walls(sandbox: &Sandbox) {
         if isolation != Isolation::Native {
             continue;
         }
+        if missing.protection.is_defense_in_depth() {
+            tracing::info!(
+                protection = missing.protection.name(),
+                reason = missing.reason,
+                "cannot be enforced here: executions go on without it, behind other walls"
+            );
+            continue;
+        }
         tracing::warn!(
             protection = missing.protection.name(),
             reason = missing.reason,

@@ -48,6 +48,7 @@ pub(super) fn convert(
     if let Some(workspace) = &asked.workspace {
         builder = builder.workspace(workspace);
     }
+    builder = builder.host_packages(asked.host_packages.unwrap_or(true));
     for name in &asked.allow_missing {
         let protection: Protection =
             name.parse().map_err(|error| invalid("allow_missing", error))?;
@@ -75,6 +76,7 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
         }
         ExecuteError::Request(error) => invalid(field_of(error), error),
         ExecuteError::NoSources { .. } => invalid("files", error),
+        ExecuteError::HostPackages { .. } => invalid("host_packages", error),
         ExecuteError::Packages(PackageError::NoSuchEnvironment(name)) => {
             let reason = format!("there is no '{name}': POST /api/v1/environments makes one");
             invalid("environment", reason)
@@ -251,9 +253,11 @@ mod tests {
             "compile_timeout_ms": 2500, "memory_limit_mb": 64, "cpus": 0.5, "pids": 9,
             "disk_mb": 3, "output_limit_kb": 5, "network": {"mode": "localhost"},
             "collect": ["*.txt"], "packages": ["six"], "allow_missing": ["landlock"],
-            "usage_interval_ms": 50, "isolation": "auto", "workspace": "w:ro"
+            "usage_interval_ms": 50, "isolation": "auto", "workspace": "w:ro", "host_packages": false
         }))
         .unwrap();
+        assert!(!request.host_packages());
+        assert!(converted(json!({})).unwrap().host_packages());
         assert_eq!(request.language().to_string(), "python@3.11");
         assert_eq!(request.files()[0].contents, [0xff]);
         assert_eq!((request.args()[0].as_str(), request.env()["A"].as_str()), ("x", "b"));

@@ -128,7 +128,7 @@ fn our_own_failure_is_a_report_with_all_its_causes() {
         (
             BackendError::CannotEnforce(missing),
             "this host cannot enforce 'memory': there is no cgroup; delegate one; \
-             or allow it to be missing",
+             or allow it to be missing (--allow-missing memory)",
         ),
     ] {
         let scripted = Scripted::new().then(move |_, _, _| Err(error));

@@ -63,6 +63,8 @@ pub struct RuntimeStatus {
     pub missing: Option<String>,
     /// How to get it.
     pub install: Option<String>,
+    /// Directories of this host in which it finds packages that were not asked for.
+    pub host_packages: Vec<PathBuf>,
 }
 
 impl Entry {
@@ -251,6 +253,10 @@ impl Entry {
             image: None,
             missing: found.is_none().then(|| self.why_missing()),
             install: self.toolchain().install.clone(),
+            host_packages: found.map_or_else(Vec::new, |found| {
+                let patterns = &self.written.recipe().host_packages;
+                toolchain::directories(patterns, &found.root)
+            }),
         }
     }
 
@@ -268,6 +274,7 @@ impl Entry {
             image: Some(image.to_owned()),
             missing: found.err().map(|error| with_causes(&error)),
             install: Some(format!("sandbox-run images pull {image}")),
+            host_packages: Vec::new(),
         }
     }
 }

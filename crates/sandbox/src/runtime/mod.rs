@@ -16,7 +16,7 @@ mod registry;
 mod spelling;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandbox_core::{Stage, Tree};
@@ -96,6 +96,11 @@ impl Runtime {
     /// What of it a stage has to see.
     pub(crate) fn trees_in(&self, stage: Stage) -> &[Tree] {
         if stage == Stage::Run && !self.recipe.run.toolchain { &[] } else { self.trees() }
+    }
+
+    /// Directories of packages that the host has installed for its own use.
+    pub(crate) fn host_packages(&self) -> Vec<PathBuf> {
+        toolchain::directories(&self.recipe.host_packages, self.root())
     }
 
     /// Whether it is among the programs that every sandbox shows.

@@ -1,6 +1,6 @@
-use std::fs::{DirBuilder, Metadata};
+use std::fs::{DirBuilder, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +15,7 @@ pub(super) struct StoreDirectory {
 
 const COMPILED: &str = "compiled";
 const LAYERS: &str = "layers";
+const EMPTY: &str = "empty";
 const LOCKS: &str = "locks";
 const TEMPORARY: &str = "temporary";
 
@@ -50,6 +51,15 @@ impl StoreDirectory {
 
     pub(super) fn temporary(&self) -> PathBuf {
         self.path.join(TEMPORARY)
+    }
+
+    /// The directory that stays empty. Unlike the others it is shown inside as it is, where everybody may look into it.
+    pub(super) fn empty(&self) -> Result<PathBuf, StoreError> {
+        let path = self.path.join(EMPTY);
+        make_inside(&path)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755))
+            .map_err(StoreError::io("open the directory", &path))?;
+        Ok(path)
     }
 
     /// The file to lock before the total of compiled programs changes.
@@ -96,8 +106,8 @@ fn check(path: &Path, found: &Metadata) -> Result<(), StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::{self, Permissions};
-    use std::os::unix::fs::{PermissionsExt, chown, symlink};
+    use std::fs;
+    use std::os::unix::fs::{chown, symlink};
 
     fn mode(path: &Path) -> u32 {
         path.metadata().unwrap().mode() & 0o7777

@@ -5,6 +5,7 @@
 //! ```text
 //! compiled/ab/abcdef…    what came of one compile stage, one file for each
 //! layers/abcdef…/        an immutable directory (tree) and what is known about it (manifest)
+//! empty/                 a directory that stays empty, to cover others with
 //! locks/                 files that processes lock; they stay
 //! temporary/             what is being written; nothing here counts until it is renamed
 //! ```
@@ -26,7 +27,7 @@ mod temporary;
 
 mod error;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use sandbox_core::ByteSize;
 
@@ -85,6 +86,11 @@ impl Store {
     /// Where it lies.
     pub fn path(&self) -> &Path {
         self.directory.path()
+    }
+
+    /// A directory with nothing in it, to cover others with.
+    pub(crate) fn empty_directory(&self) -> Result<PathBuf, StoreError> {
+        self.directory.empty()
     }
 
     /// What came of compile stages.

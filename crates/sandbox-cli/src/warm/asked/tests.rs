@@ -38,6 +38,7 @@ fn full() -> Request {
         .allow_missing(Protection::Landlock)
         .usage_interval(Duration::from_millis(20))
         .packages(["six", "numpy==2.*"])
+        .host_packages(false)
         .workspace("job:ro")
         .snippet(snippet)
         .build()
@@ -73,7 +74,7 @@ fn every_field_of_a_request_is_known_here() {
         .filter_map(|line| line.split(':').next())
         .collect();
     let known = "id language code files stdin args env run_limits compile_limits network allow collect \
-                 volumes workdir allow_missing usage_interval packages environment environments \
+                 volumes workdir allow_missing host_packages usage_interval packages environment environments \
                  acceptance workspace workspaces_of snippet image";
     assert_eq!(fields, known.split_whitespace().collect::<Vec<_>>());
 }

@@ -52,6 +52,9 @@ pub(crate) struct Recipe {
     pub(crate) layers: BTreeMap<String, Layer>,
     pub(crate) compile: Option<Compile>,
     pub(crate) run: Run,
+    /// Directories, by pattern, in which it finds packages that the host has installed for its own use.
+    #[serde(default)]
+    pub(crate) host_packages: Vec<String>,
     /// How packages are had, if they can be.
     pub(crate) packages: Option<Packages>,
     /// Variables in both stages.

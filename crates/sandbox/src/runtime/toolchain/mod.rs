@@ -17,6 +17,7 @@ use super::version;
 use memory::Stamp;
 pub(crate) use places::Places;
 pub use places::toolchains_directory;
+pub(crate) use search::directories;
 
 /// A program that answered.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,6 +28,27 @@ pub(crate) fn find(candidate: &str, places: &Places) -> Vec<PathBuf> {
     found
 }
 
+/// The directories of the host that these patterns stand for, `{root}` being the toolchain's own.
+pub(crate) fn directories(patterns: &[String], root: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    for pattern in patterns {
+        let path = match pattern.strip_prefix("{root}/") {
+            Some(rest) => root.join(rest),
+            None => PathBuf::from(pattern),
+        };
+        let mut matching = matches(&path);
+        matching.sort();
+        // What is a link leads to a directory that another pattern names, or to none of a package's.
+        matching.retain(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()));
+        for path in matching {
+            if !found.contains(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
 /// The path with `~` and `{toolchains}` replaced; none where there is no such place.
 fn from_known_place(candidate: &str, places: &Places) -> Option<PathBuf> {
     if let Some(rest) = candidate.strip_prefix("~/") {
@@ -103,5 +124,22 @@ mod tests {
         assert!(find("no-such-toy", &places).is_empty());
         assert_eq!(find("/usr/bin/env", &places), [PathBuf::from("/usr/bin/env")]);
         assert!(find("/usr/bin/no-such-toy", &places).is_empty());
+    }
+
+    #[test]
+    fn directories_of_packages_are_those_that_are_there() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().join(path);
+        for path in ["lib/toy3.9/site", "lib/toy3.10/site", "lib/other/site"] {
+            std::fs::create_dir_all(at(path)).unwrap();
+        }
+        std::fs::write(at("lib/file"), "").unwrap();
+        std::os::unix::fs::symlink("other", at("lib/toy3.1")).unwrap();
+        let patterns =
+            ["{root}/lib/toy3*/site", "{root}/lib/file", "{root}/lib/toy3.1", "/no/such"];
+        let patterns = patterns.map(ToOwned::to_owned);
+        let found = directories(&patterns, root.path());
+        let wanted = ["lib/toy3.1/site", "lib/toy3.10/site", "lib/toy3.9/site"];
+        assert_eq!(found, wanted.map(at));
     }
 }

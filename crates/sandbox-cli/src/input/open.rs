@@ -1,0 +1,156 @@
+//! Opens files that are named on the command line without waiting for anybody: a named pipe without a writer would
+//! block for ever, and a device may have no end.
+
+use std::fs::{self, File, FileType, Metadata, OpenOptions};
+use std::io::{self, IsTerminal as _};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat, fstatfs, major, minor};
+
+use super::read::cannot_read;
+use crate::errors::Failure;
+
+/// `/dev/null`, the one device that is read: it is empty.
+const NULL_DEVICE: (u32, u32) = (1, 3);
+/// The file system of pipes that have no name.
+const PIPEFS_MAGIC: u64 = 0x5049_5045;
+
+/// A file that is open for reading.
+#[derive(Debug)]
+pub(crate) struct Input {
+    pub(crate) file: File,
+    /// How many bytes it has, as far as that is known before it is read.
+    pub(crate) size: u64,
+}
+
+/// Opens a regular file, a pipe that a shell made for `<(...)`, or `/dev/null`. Links are followed. Everything else is
+/// refused, and nothing is waited for.
+pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
+    let name = path.display().to_string();
+    let cannot = |error: io::Error| cannot_read(&name, &error);
+    // Before it is opened: opening a device may already have an effect.
+    check_kind(&name, &fs::metadata(path).map_err(cannot)?)?;
+    // It may be another file by now.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+        .map_err(cannot)?;
+    let metadata = file.metadata().map_err(cannot)?;
+    check_kind(&name, &metadata)?;
+    let is_pipe = metadata.file_type().is_fifo();
+    if is_pipe {
+        let is_named =
+            fstatfs(&file).is_ok_and(|system| system.f_type.cast_unsigned() != PIPEFS_MAGIC);
+        if is_named {
+            return Err(refused(&name, "a named pipe"));
+        }
+        // Whoever made it writes to it; reading waits for that, and Ctrl-C ends the wait.
+        let blocking = fcntl_getfl(&file).map(|flags| flags - OFlags::NONBLOCK);
+        let set = blocking.and_then(|flags| fcntl_setfl(&file, flags));
+        set.map_err(|error| cannot(error.into()))?;
+    }
+    Ok(Input { file, size: metadata.len() })
+}
+
+/// Refuses standard input that is a device, which may have no end: it is read whole. A terminal has one.
+pub(crate) fn check_stdin(stdin: &io::Stdin) -> Result<(), Failure> {
+    let Ok(stat) = fstat(stdin) else {
+        // It is closed; reading says so.
+        return Ok(());
+    };
+    let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
+    let is_device = kind.is_char_device() || kind.is_block_device();
+    let is_null =
+        kind.is_char_device() && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL_DEVICE;
+    if is_device && !is_null && !stdin.is_terminal() {
+        let words =
+            "cannot read the code from standard input: it is a device, which may have no end";
+        return Err(Failure::Usage(words.to_owned()));
+    }
+    Ok(())
+}
+
+/// Whether the path names something whose name means nothing, as that of a pipe which a shell made for `<(...)`.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+fn check_kind(name: &str, metadata: &Metadata) -> Result<(), Failure> {
+    let kind = metadata.file_type();
+    let device = (major(metadata.rdev()), minor(metadata.rdev()));
+    if kind.is_file() || kind.is_fifo() || (kind.is_char_device() && device == NULL_DEVICE) {
+        return Ok(());
+    }
+    Err(refused(name, kind_in_words(kind)))
+}
+
+fn kind_in_words(kind: FileType) -> &'static str {
+    if kind.is_dir() {
+        "a directory"
+    } else if kind.is_socket() {
+        "a socket"
+    } else {
+        "a device"
+    }
+}
+
+fn refused(name: &str, kind: &str) -> Failure {
+    Failure::Usage(format!(
+        "cannot read '{name}': it is {kind}, and only regular files are read; use standard input for anything else"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read as _;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::net::UnixListener;
+
+    fn refusal(path: &Path) -> String {
+        open(path).unwrap_err().message().unwrap()
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_at_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let status = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(status.success());
+        let socket = directory.path().join("socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        let link = directory.path().join("link");
+        std::os::unix::fs::symlink(&pipe, &link).unwrap();
+        for (path, words) in [
+            (pipe.as_path(), "a named pipe"),
+            (link.as_path(), "a named pipe"),
+            (socket.as_path(), "a socket"),
+            (directory.path(), "a directory"),
+            (Path::new("/dev/zero"), "a device"),
+            (Path::new("/dev/tty"), "a device"),
+        ] {
+            let message = refusal(path);
+            assert!(message.contains(&format!("it is {words}, ")), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_pipe_of_a_shell_and_the_empty_device_are_read() {
+        let (reader, writer) = io::pipe().unwrap();
+        let path = format!("/dev/fd/{}", reader.as_raw_fd());
+        let mut input = open(Path::new(&path)).unwrap();
+        assert!(is_stream(Path::new(&path)));
+        let late = std::thread::spawn(move || {
+            use io::Write as _;
+            (&writer).write_all(b"late").unwrap();
+        });
+        let mut text = String::new();
+        input.file.read_to_string(&mut text).unwrap();
+        late.join().unwrap();
+        assert_eq!(text, "late");
+        assert!(open(Path::new("/dev/null")).is_ok());
+    }
+}

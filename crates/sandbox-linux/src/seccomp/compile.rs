@@ -251,7 +251,7 @@ impl<'profile> Rule<'profile> {
             Some(value) => condition.accepts(value),
             None => condition.membership == Membership::IsNot,
         });
-        holds.then(|| Self { conditions: open, target: self.target })
+        holds.then_some(Self { conditions: open, target: self.target })
     }
 }
 

@@ -110,7 +110,7 @@ fn only_options_that_hold_no_memory_can_be_set_on_a_socket() {
         // SO_RCVLOWAT, SO_ATTACH_FILTER, SO_MARK, SO_TIMESTAMPING, SO_ATTACH_REUSEPORT_CBPF, SO_ZEROCOPY.
         (&[3, 1, 18], refused),
         (&[3, 1, 26], refused),
-        (&[3, 1 | HIGH, 26 | HIGH], refused),
+        (&[3, 1 | HIGH, 0x1a | HIGH], refused),
         (&[3, 1, 36], refused),
         (&[3, 1, 37], refused),
         (&[3, 1, 51], refused),

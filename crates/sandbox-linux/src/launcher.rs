@@ -195,11 +195,13 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     let template = build_template(&config)?;
     let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let processes = rustix::fs::open("/proc", place, Mode::empty()).at("open /proc")?;
+    let network_settings =
+        rustix::fs::open("/proc/sys/net", place, Mode::empty()).at("open /proc/sys/net")?;
     let home = std::fs::File::open("/proc/self/ns/mnt").at("keep hold of the host's mounts")?;
     let time = std::fs::File::open("/proc/self/ns/time").at("keep hold of the time namespace")?;
     move_into_link_name_space(template.as_fd(), Some(LinkNameSpaceType::Mount))
         .at("enter the template's mounts")?;
-    let nursery = Nursery { config, processes, time: time.into(), gives_ids };
+    let nursery = Nursery { config, processes, network_settings, time: time.into(), gives_ids };
     Ok(Prepared { nursery, home: home.into(), template, cgroups: message.descriptors })
 }
 

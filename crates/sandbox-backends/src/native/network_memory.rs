@@ -13,8 +13,12 @@ use sandbox_linux::cgroup::Cgroup;
 
 /// A program makes some 20 unaccepted connections in a millisecond.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
-/// The list of sockets costs more the larger the host is. It takes at most this part of a CPU.
-const MAX_LIST_SHARE: u32 = 20;
+/// The list of sockets costs milliseconds on a large host. While no sockets are added it is read for at most this
+/// part of the time, but this often.
+const LIST_SHARE: u32 = 20;
+const MAX_LIST_INTERVAL: Duration = Duration::from_millis(40);
+/// After this many more sockets it is read again in any case.
+const MAX_UNLISTED_SOCKETS: u64 = 64;
 /// What an unaccepted connection holds: its structures, and the receive buffer that the settings of a sandbox's
 /// network allow.
 pub(crate) const UNACCEPTED_BYTES: u64 = 20 << 10;
@@ -33,6 +37,9 @@ pub(crate) struct NetworkMemory {
     process: Option<u32>,
     unaccepted_bytes: u64,
     max_bytes: u64,
+    /// When the list is to be read again, and how many sockets there were when it was.
+    next_list: Instant,
+    listed: u64,
     /// Numbers of sockets; opened by the first look, which short programs do not live to see.
     counts: Vec<File>,
 }
@@ -49,6 +56,8 @@ impl NetworkMemory {
             process,
             unaccepted_bytes,
             max_bytes: (memory_limit / SHARE).max(MIN_BYTES),
+            next_list: now,
+            listed: 0,
             counts: Vec::new(),
         }
     }
@@ -67,13 +76,19 @@ impl NetworkMemory {
         }
         let buffers = cgroup.uncounted_socket_memory().unwrap_or(0);
         let sockets: u64 = self.counts.iter().filter_map(tcp_sockets).sum();
-        if buffers + sockets * self.unaccepted_bytes <= self.max_bytes {
+        if buffers > self.max_bytes {
+            return true;
+        }
+        if buffers + sockets * self.unaccepted_bytes <= self.max_bytes
+            || (now < self.next_list && sockets < self.listed + MAX_UNLISTED_SOCKETS)
+        {
             return false;
         }
         let begun = Instant::now();
         let lists = ["tcp", "tcp6"].into_iter().filter_map(|name| self.open(name));
         let unaccepted: u64 = lists.map(unaccepted).sum();
-        self.next = now + MIN_INTERVAL.max(begun.elapsed() * MAX_LIST_SHARE);
+        self.listed = sockets;
+        self.next_list = now + (begun.elapsed() * LIST_SHARE).min(MAX_LIST_INTERVAL);
         buffers + unaccepted * self.unaccepted_bytes > self.max_bytes
     }
 

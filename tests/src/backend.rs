@@ -294,6 +294,10 @@ const GVISOR_ATTACKS: &[(&str, &str)] = &[
     ("fill-inodes", "files without content are its kernel's memory, which the memory limit bounds"),
     ("parked-descriptors", "they are open in its kernel only, whose memory is bounded"),
     (
+        "tcp-buffers",
+        "they are its kernel's memory, which the memory limit bounds: it ends the program",
+    ),
+    (
         "devices",
         "`/dev/fuse` and `/dev/net/tun` are its kernel's; using them takes a mount or a capability, and there are none",
     ),

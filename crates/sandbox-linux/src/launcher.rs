@@ -205,6 +205,8 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     let template = build_template(&config)?;
     let place = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let processes = rustix::fs::open("/proc", place, Mode::empty()).at("open /proc")?;
+    let network_settings =
+        rustix::fs::open("/proc/sys/net", place, Mode::empty()).at("open /proc/sys/net")?;
     let home = std::fs::File::open("/proc/self/ns/mnt").at("keep hold of the host's mounts")?;
     let time = std::fs::File::open("/proc/self/ns/time").at("keep hold of the time namespace")?;
     move_into_link_name_space(template.as_fd(), Some(LinkNameSpaceType::Mount))
@@ -219,6 +221,7 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     let nursery = Nursery {
         config,
         processes,
+        network_settings,
         time: time.into(),
         gives_ids,
         gives_owners: gives_ids && capabilities::keep_through_user_changes().is_ok(),

@@ -1,16 +1,31 @@
 //! The loopback interface of this network namespace: switching it on and off, and listening on it.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
+use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
 /// Connections that may wait to be accepted.
 const WAITING: i32 = 64;
 
-/// Brings `lo` up. A new network namespace starts with it down, and without an address.
-pub(crate) fn bring_up() -> Result<(), Errno> {
+/// Settings of a network namespace, below `/proc/sys/net`. A connection that nobody has accepted is charged to
+/// nobody, so it must not hold much; nor must addresses of closed connections.
+const SETTINGS: [(&str, &[u8]); 2] = [
+    // Least, default and most bytes of a receive buffer.
+    ("ipv4/tcp_rmem", b"4096 16384 131072"),
+    ("ipv4/tcp_max_tw_buckets", b"4096"),
+];
+
+/// Bounds what connections in this namespace hold, and brings `lo` up. A new network namespace starts with it
+/// down, and without an address. `settings` is the directory `/proc/sys/net`, which shows whoever looks his own
+/// namespace.
+pub(crate) fn bring_up(settings: BorrowedFd<'_>) -> Result<(), Errno> {
+    for (name, value) in SETTINGS {
+        let file = openat(settings, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        rustix::io::write(file, value)?;
+    }
     set_flags(libc::IFF_UP | libc::IFF_RUNNING)
 }
 

@@ -3,7 +3,7 @@
 //! All this happens before there is anything to run, because joining a cgroup after idleness takes
 //! milliseconds and making a network namespace most of one. A slot is never used twice.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -25,6 +25,8 @@ pub(crate) struct Nursery {
     pub(crate) config: Config,
     /// The host's `/proc`, which is out of sight among the template's mounts.
     pub(crate) processes: OwnedFd,
+    /// The host's `/proc/sys/net`.
+    pub(crate) network_settings: OwnedFd,
     /// The launcher's own time namespace.
     pub(crate) time: OwnedFd,
     /// Whether each sandbox gets ids of its own.
@@ -127,14 +129,16 @@ impl Nursery {
     /// In the copy: keeps what init needs and closes everything else of the launcher's.
     fn become_init(&self, parts: Parts, launcher: OwnedFd, root: Option<PrivateRoot<'_>>) -> ! {
         let Parts { kind, supervisor, streams, entries, .. } = parts;
-        let mut kept: Vec<BorrowedFd<'_>> = vec![supervisor.as_fd(), launcher.as_fd()];
+        let network_settings = self.network_settings.as_fd();
+        let mut kept = vec![supervisor.as_fd(), launcher.as_fd(), network_settings];
         kept.extend(streams.all());
         kept.extend(entries.iter().map(AsFd::as_fd));
         kept.extend(root.iter().flat_map(PrivateRoot::descriptors));
         if syscall::close_all_but(&kept).is_err() {
             syscall::exit_now(1);
         }
-        let init = Init { config: &self.config, kind, supervisor, launcher, entries };
+        let config = &self.config;
+        let init = Init { config, kind, supervisor, launcher, entries, network_settings };
         init::run(&init, streams, root)
     }
 

@@ -105,7 +105,7 @@ pub(super) fn world() -> Vec<Program> {
         ),
         main(
             "network",
-            "import socket\nprint(socket.if_nameindex(), socket.gethostname())\ns = socket.socket()\nprint(s.connect_ex(('127.0.0.1', 9)), s.connect_ex(('192.0.2.1', 9)))",
+            "import socket\nprint([line.split(':')[0] for line in open('/proc/self/net/dev')], socket.if_nametoindex('lo'), socket.gethostname())\ns = socket.socket()\nprint(s.connect_ex(('127.0.0.1', 9)), s.connect_ex(('192.0.2.1', 9)))",
         ),
         main(
             "clock since the start of the machine",

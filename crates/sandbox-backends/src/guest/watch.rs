@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use sandbox_core::{
-    BackendError, CancelToken, Ending, InputFile, Observer, Protection, StageFigures, StageOutcome,
-    StagePlan, Start, StreamKind, TimeKind, UsageSample, Violation, WorkspaceOutcome,
+    BackendError, CancelToken, Ending, InputFile, NetworkPolicy, Observer, Protection,
+    StageFigures, StageOutcome, StagePlan, Start, StreamKind, TimeKind, UsageSample, Violation,
+    WorkspaceOutcome,
 };
 use sandbox_linux::cgroup::{Cgroup, OomWatch, Usage};
 use sandbox_linux::guest::frame::{to_agent, to_supervisor};
@@ -18,6 +19,7 @@ use sandbox_linux::{ExitNotice, guest};
 use super::channel::{Channel, Heard};
 use super::collect::collect;
 use crate::failed;
+use crate::native::network_memory::{NetworkMemory, UNACCEPTED_BYTES_BY_DEFAULT};
 use crate::native::output::Kept;
 use crate::native::supervise::{BUILD_TIME, Cause, GRACE, INIT_GRACE, SHORTEST_CPU_CHECK};
 use crate::native::usage::bytes_moved_by;
@@ -99,6 +101,7 @@ struct Watch<'a> {
     /// What is done when, if it has not ended by then.
     escalation: Option<(Instant, Step)>,
     next_cpu_check: Option<Instant>,
+    network_memory: Option<NetworkMemory>,
     next_sample: Option<Instant>,
     /// What was last told that it read and wrote.
     moved: (u64, u64),
@@ -144,6 +147,7 @@ pub(crate) fn carry_out(
         cause: None,
         escalation: None,
         next_cpu_check: None,
+        network_memory: None,
         next_sample: None,
         moved: (0, 0),
         failure: None,
@@ -246,6 +250,7 @@ impl Watch<'_> {
                 self.started = Some(now);
                 let limit = self.plan.limits.cpu_time();
                 self.next_cpu_check = limit.map(|limit| now + self.soonest(limit));
+                self.network_memory = self.network_memory(now);
                 self.next_sample = self.plan.usage_interval.map(|interval| now + interval);
             }
             to_supervisor::STDOUT => self.take(StreamKind::Stdout, payload),
@@ -288,9 +293,12 @@ impl Watch<'_> {
             None => self.around.begun + BUILD_TIME,
         };
         let clocks = match (self.cause, self.escalation) {
-            (Some(_), Some((at, _))) => [Some(at), None],
-            (Some(_), None) => [None, None],
-            (None, _) => [Some(wall), self.next_cpu_check],
+            (Some(_), Some((at, _))) => [Some(at), None, None],
+            (Some(_), None) => [None, None, None],
+            (None, _) => {
+                let network = self.network_memory.as_ref().map(NetworkMemory::next);
+                [Some(wall), self.next_cpu_check, network]
+            }
         };
         let alarms = clocks.into_iter().chain([self.next_sample]).flatten();
         alarms.min().unwrap_or_else(|| Instant::now() + END_TIME)
@@ -312,6 +320,13 @@ impl Watch<'_> {
         if self.cause.is_some() {
             return;
         }
+        if let Some(memory) = &mut self.network_memory
+            && memory.next() <= now
+            && memory.is_over(now, self.around.container.cgroup())
+        {
+            self.end(Cause::Memory);
+            return;
+        }
         match self.started {
             Some(started) if now >= started + self.plan.limits.wall_time() => {
                 self.end(Cause::Time(TimeKind::Wall));
@@ -331,6 +346,15 @@ impl Watch<'_> {
             }
             self.next_cpu_check = Some(now + self.soonest(limit.saturating_sub(used)));
         }
+    }
+
+    /// What watches the memory that a network holds, if there is one.
+    fn network_memory(&self, now: Instant) -> Option<NetworkMemory> {
+        let processes = self.around.container.cgroup().processes().ok()?;
+        let process = processes.first().copied();
+        let limit = self.plan.limits.memory().as_u64();
+        let watch = NetworkMemory::new(now, process, UNACCEPTED_BYTES_BY_DEFAULT, limit);
+        (self.plan.network != NetworkPolicy::None).then_some(watch)
     }
 
     /// The soonest moment at which this much CPU time can have been used.

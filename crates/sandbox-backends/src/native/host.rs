@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
-use sandbox_core::{BackendError, Capabilities, MissingProtection, Protection, StagePlan};
+use sandbox_core::{
+    BackendError, Capabilities, MissingProtection, NetworkPolicy, Protection, StagePlan,
+};
 use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy};
 use sandbox_linux::rlimits::Fallback;
 use sandbox_linux::seccomp::{
@@ -159,6 +161,13 @@ impl Host {
 
     pub(crate) fn has(&self, protection: Protection) -> bool {
         !self.without.contains(&protection)
+    }
+
+    /// The limit on memory, where the sandbox has a network in which it could hold more.
+    pub(crate) fn limits_network_memory(&self, plan: &StagePlan) -> Option<u64> {
+        let has_loopback = plan.network != NetworkPolicy::None || plan.gate.is_some();
+        let is_own = has_loopback && self.has(Protection::NetNamespace);
+        is_own.then(|| self.cgroup_limits(&plan.limits).memory_bytes).flatten()
     }
 
     /// The limits for the cgroup, as far as it has them and they are wanted.

@@ -11,6 +11,7 @@ mod bell;
 mod gate;
 mod host;
 mod leave;
+pub(crate) mod network_memory;
 mod order;
 mod originals;
 pub(crate) mod output;

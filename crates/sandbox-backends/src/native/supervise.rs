@@ -21,10 +21,11 @@ use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 use super::gate::OpenGate;
 use super::host::Host;
 use super::leave;
+use super::network_memory::{NetworkMemory, UNACCEPTED_BYTES};
 use super::order::Running;
 use super::output::Kept;
 use super::reach::{Ends, OpenNetwork};
-use super::usage::Sampler;
+use super::usage::{Sampler, process_id};
 use crate::failed;
 
 /// Between asking a cancelled program to end and ending it.
@@ -107,6 +108,7 @@ struct Watch<'a> {
     escalation: Option<(Instant, Step)>,
     failure: Option<StepError>,
     next_cpu_check: Option<Instant>,
+    network_memory: Option<NetworkMemory>,
     over: bool,
 }
 
@@ -152,6 +154,7 @@ pub(crate) fn watch<'a>(
         escalation: None,
         failure: None,
         next_cpu_check: None,
+        network_memory: None,
         over: false,
     };
     if watch.running.has_begun {
@@ -254,9 +257,12 @@ impl<'a> Watch<'a> {
         let sample = self.sampler.as_ref().map(Sampler::next);
         // A program that is being ended has no other clock than that.
         let ending = match self.escalation {
-            Some((at, _)) => [Some(at), None],
-            None if self.cause.is_some() => [None, None],
-            None => [Some(wall), self.next_cpu_check],
+            Some((at, _)) => [Some(at), None, None],
+            None if self.cause.is_some() => [None, None, None],
+            None => {
+                let network = self.network_memory.as_ref().map(NetworkMemory::next);
+                [Some(wall), self.next_cpu_check, network]
+            }
         };
         let alarms = ending.into_iter().chain([sample, self.next_answer]).flatten();
         alarms.min().unwrap_or_else(|| Instant::now() + BUILD_TIME)
@@ -432,6 +438,10 @@ impl<'a> Watch<'a> {
         self.started = Some(now);
         self.next_cpu_check = self.plan.limits.cpu_time().map(|limit| now + self.soonest(limit));
         let init = self.running.slot.slot.init.as_fd();
+        self.network_memory = self
+            .host
+            .limits_network_memory(self.plan)
+            .map(|limit| NetworkMemory::new(now, process_id(init), UNACCEPTED_BYTES, limit));
         self.sampler = self.plan.usage_interval.map(|interval| Sampler::new(interval, now, init));
     }
 
@@ -460,6 +470,13 @@ impl<'a> Watch<'a> {
             }
         }
         if self.cause.is_some() {
+            return;
+        }
+        if let Some(memory) = &mut self.network_memory
+            && memory.next() <= now
+            && memory.is_over(now, self.running.slot.slot.cgroup.as_ref())
+        {
+            self.end(Cause::Memory);
             return;
         }
         match self.started {

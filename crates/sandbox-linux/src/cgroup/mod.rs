@@ -77,6 +77,11 @@ pub trait Cgroup: Send + Sync {
     /// How many processes and threads there are now, as cheaply.
     fn tasks(&self) -> Result<u64, CgroupError>;
 
+    /// Bytes in socket buffers, where the limit on memory does not count them.
+    fn uncounted_socket_memory(&self) -> Result<u64, CgroupError> {
+        Ok(0)
+    }
+
     /// How often the kernel has killed here for want of memory. More than zero is a verdict; the
     /// exact number is not one, since v2 counts the first victim of a group twice.
     fn oom_kills(&self) -> Result<u64, CgroupError>;

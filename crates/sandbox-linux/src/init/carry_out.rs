@@ -44,7 +44,7 @@ pub(super) fn carry_out(
     if let Some(copy) = Pid::from_raw(order.adopts.cast_signed()) {
         resize(init, &order)?;
         if order.loopback {
-            loopback::bring_up().at("bring loopback up")?;
+            loopback::bring_up(init.network_settings).at("bring loopback up")?;
         }
         let before = hand_over(init, None, &order, copy, &streams, &prepared)?;
         return watch_to_the_end(init, &prepared, copy, streams, &before);
@@ -240,7 +240,7 @@ fn place(
     rustix::process::umask(Mode::empty());
     place::write_files(order)?;
     if order.loopback {
-        loopback::bring_up().at("bring loopback up")?;
+        loopback::bring_up(init.network_settings).at("bring loopback up")?;
     }
     Ok(())
 }

@@ -50,6 +50,8 @@ pub(crate) struct Init<'a> {
     pub(crate) launcher: OwnedFd,
     /// Files to write "0" to, to join a cgroup.
     pub(crate) entries: Vec<OwnedFd>,
+    /// `/proc/sys/net`.
+    pub(crate) network_settings: BorrowedFd<'a>,
 }
 
 /// What is built before there is an order.

@@ -5,6 +5,8 @@
 //! arguments. Since it is written from its end (see `assembler`), the functions below take the
 //! places to go on to as arguments and return the place where their own code starts.
 
+use std::collections::BTreeSet;
+
 use libc::{
     SECCOMP_RET_ALLOW, SECCOMP_RET_ERRNO, SECCOMP_RET_KILL_PROCESS, SECCOMP_RET_USER_NOTIF,
 };
@@ -116,17 +118,61 @@ impl Compiler {
     /// The judgement of one call: its allow rules in turn, then its deny rules in turn.
     fn call(&mut self, rules: &CallRules) -> Label {
         let allowed = self.assembler.return_action(SECCOMP_RET_ALLOW);
-        let mut judge = self.denial(Answer::UNLISTED);
-        for rule in rules.deny.iter().rev() {
+        let allow = rules.allow.iter().filter(|rule| rule.is_in_force(self.options));
+        let mut list: Vec<_> = allow.map(|rule| Rule::new(&rule.conditions, allowed)).collect();
+        for rule in &rules.deny {
             let denied = self.denial(rule.answer);
-            judge = self.conditions(&rule.conditions, denied, judge);
+            list.push(Rule::new(&rule.conditions, denied));
         }
-        for rule in rules.allow.iter().rev() {
-            if rule.is_in_force(self.options) {
-                judge = self.conditions(&rule.conditions, allowed, judge);
-            }
+        list.push(Rule::new(&[], self.denial(Answer::UNLISTED)));
+        self.decide(&list)
+    }
+
+    /// Goes to the target of the first rule whose conditions all hold. The last rule has none.
+    ///
+    /// All conditions on the first rule's first argument are settled at once: that argument is loaded
+    /// and searched for one time, however many rules speak of it.
+    fn decide(&mut self, rules: &[Rule<'_>]) -> Label {
+        let (first, rest) = rules.split_first().expect("the last rule has no conditions");
+        let Some(subject) = first.conditions.first() else { return first.target };
+        if subject.mask > u64::from(u32::MAX) {
+            let otherwise = self.decide(rest);
+            return self.conditions(&first.conditions, first.target, otherwise);
         }
-        judge
+        let conditions = rules.iter().flat_map(|rule| &rule.conditions);
+        let values: BTreeSet<u64> = conditions
+            .filter(|condition| condition.has_subject_of(subject))
+            .flat_map(|condition| condition.values.iter().copied())
+            .collect();
+        let mut decided = Vec::new();
+        let unlisted = self.decide_rest(rules, subject, None, &mut decided);
+        let mut ranges = RangesAround::new(unlisted);
+        for value in values {
+            let target = self.decide_rest(rules, subject, Some(value), &mut decided);
+            ranges.add(low(value), target);
+        }
+        self.half(argument_offset(subject.argument), low(subject.mask), &ranges.ranges)
+    }
+
+    /// Decides what is left once the subject has this value, or none of those that rules list. Values that
+    /// leave the same rules share the code.
+    fn decide_rest<'rules>(
+        &mut self,
+        rules: &[Rule<'rules>],
+        subject: &Condition,
+        value: Option<u64>,
+        decided: &mut Vec<(Vec<Rule<'rules>>, Label)>,
+    ) -> Label {
+        let mut left: Vec<_> =
+            rules.iter().filter_map(|rule| rule.within(subject, value)).collect();
+        let settled = left.iter().position(|rule| rule.conditions.is_empty());
+        left.truncate(settled.map_or(left.len(), |settled| settled + 1));
+        if let Some((_, label)) = decided.iter().find(|(rules, _)| *rules == left) {
+            return *label;
+        }
+        let label = self.decide(&left);
+        decided.push((left, label));
+        label
     }
 
     fn denial(&mut self, answer: Answer) -> Label {
@@ -140,7 +186,7 @@ impl Compiler {
     }
 
     /// Goes to `yes` if all conditions hold. Without conditions there is nothing to ask.
-    fn conditions(&mut self, conditions: &[Condition], yes: Label, no: Label) -> Label {
+    fn conditions(&mut self, conditions: &[&Condition], yes: Label, no: Label) -> Label {
         conditions.iter().rev().fold(yes, |yes, condition| self.condition(condition, yes, no))
     }
 
@@ -181,6 +227,31 @@ impl Compiler {
             judge = self.assembler.mask(mask, judge);
         }
         self.assembler.load(offset, judge)
+    }
+}
+
+/// What follows if all the conditions hold.
+#[derive(PartialEq)]
+struct Rule<'profile> {
+    conditions: Vec<&'profile Condition>,
+    target: Label,
+}
+
+impl<'profile> Rule<'profile> {
+    fn new(conditions: &'profile [Condition], target: Label) -> Self {
+        Self { conditions: conditions.iter().collect(), target }
+    }
+
+    /// What is left of the rule once the subject has this value, or none that any rule lists; nothing if it
+    /// cannot hold then.
+    fn within(&self, subject: &Condition, value: Option<u64>) -> Option<Self> {
+        let (settled, open): (Vec<&Condition>, Vec<&Condition>) =
+            self.conditions.iter().partition(|condition| condition.has_subject_of(subject));
+        let holds = settled.iter().all(|condition| match value {
+            Some(value) => condition.accepts(value),
+            None => condition.membership == Membership::IsNot,
+        });
+        holds.then_some(Self { conditions: open, target: self.target })
     }
 }
 

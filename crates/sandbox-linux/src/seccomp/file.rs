@@ -63,6 +63,10 @@ pub(super) enum ErrnoName {
     Espipe,
     Eafnosupport,
     Eprotonosupport,
+    Enoprotoopt,
+    Eopnotsupp,
+    /// The call is skipped and answers 0.
+    None,
 }
 
 impl ErrnoName {
@@ -75,6 +79,9 @@ impl ErrnoName {
             Self::Espipe => libc::ESPIPE,
             Self::Eafnosupport => libc::EAFNOSUPPORT,
             Self::Eprotonosupport => libc::EPROTONOSUPPORT,
+            Self::Enoprotoopt => libc::ENOPROTOOPT,
+            Self::Eopnotsupp => libc::EOPNOTSUPP,
+            Self::None => 0,
         }
     }
 }

@@ -95,7 +95,7 @@ impl Width {
 }
 
 /// A test of one argument: `(argument & mask)` is, or is not, in `values`.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct Condition {
     pub(super) argument: usize,
     /// Already narrowed to the width the kernel looks at.

@@ -62,6 +62,11 @@ fn all_hold(conditions: &[Condition], arguments: [u64; 6]) -> bool {
 }
 
 impl Condition {
+    /// Whether both look at the same bits of the same argument.
+    pub(super) fn has_subject_of(&self, other: &Condition) -> bool {
+        (self.argument, self.mask) == (other.argument, other.mask)
+    }
+
     fn holds(&self, arguments: [u64; 6]) -> bool {
         self.accepts(arguments[self.argument])
     }

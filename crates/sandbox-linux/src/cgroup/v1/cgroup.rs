@@ -17,6 +17,11 @@ use super::files::Files;
 /// first one is what costs time in the kernel, so that step is taken ahead of time.
 const BOUNDLESS_QUOTA: u64 = 10_000 * CPU_PERIOD_MICROSECONDS;
 
+/// v1 counts socket buffers beside the memory limit, so they may be this part of it. A program that has reached
+/// it sees full buffers: sending blocks, and datagrams are dropped.
+const SOCKET_MEMORY_SHARE: u64 = 16;
+const MIN_SOCKET_MEMORY: u64 = 1 << 20;
+
 /// A cgroup that is one directory in each v1 hierarchy.
 #[derive(Debug)]
 pub(crate) struct V1Cgroup {
@@ -37,6 +42,8 @@ impl V1Cgroup {
         // The limit on memory and swap together is the wall. This only keeps the kernel from
         // trying, and some kernels do not have the file.
         let _ = group.directory(layout.memory).write("memory.swappiness", "0");
+        // Sockets count from the first limit on, and setting up that takes the kernel long.
+        files.socket_memory_limit.write("-1")?;
         if let (Some(cpu), Some(quota)) = (layout.cpu, &files.cpu_quota) {
             let period = CPU_PERIOD_MICROSECONDS.to_string();
             group.directory(cpu).write("cpu.cfs_period_us", &period)?;
@@ -49,6 +56,8 @@ impl V1Cgroup {
     /// The kernel insists that memory ≤ memory and swap together at every moment. On the way down
     /// memory has to go first, on the way up the sum.
     fn limit_memory(&self, bytes: u64) -> Result<(), CgroupError> {
+        let socket_memory = (bytes / SOCKET_MEMORY_SHARE).max(MIN_SOCKET_MEMORY);
+        self.files.socket_memory_limit.write(&socket_memory.to_string())?;
         let bytes = bytes.to_string();
         let outcome = self.files.memory_limit.write(&bytes);
         match (&self.files.memory_and_swap_limit, outcome) {
@@ -133,6 +142,10 @@ impl Cgroup for V1Cgroup {
             io_read_bytes: None,
             io_write_bytes: None,
         })
+    }
+
+    fn uncounted_socket_memory(&self) -> Result<u64, CgroupError> {
+        self.files.socket_memory.read_number()
     }
 
     fn tasks(&self) -> Result<u64, CgroupError> {

@@ -14,6 +14,7 @@ use super::super::hierarchy::{exercise, host_has_no_swap};
 use super::super::locate::Locations;
 use super::super::{CgroupError, Enforces, SweepOutcome, oom, sweep};
 use super::cgroup::V1Cgroup;
+use super::files::SOCKET_MEMORY_LIMIT;
 
 /// The v1 controllers in use.
 #[derive(Debug)]
@@ -126,7 +127,8 @@ fn abilities(sample: &Group, layout: Layout) -> Enforces {
     let has =
         |place: Option<usize>, file| place.is_some_and(|place| sample.directory(place).has(file));
     Enforces {
-        memory: memory.has("memory.limit_in_bytes"),
+        // Without the second, a program would have all the memory it likes in socket buffers.
+        memory: memory.has("memory.limit_in_bytes") && memory.has(SOCKET_MEMORY_LIMIT),
         swap_off: memory.has("memory.memsw.limit_in_bytes") || host_has_no_swap(),
         pids: pids.has("pids.max"),
         cpu_quota: has(layout.cpu, "cpu.cfs_quota_us"),

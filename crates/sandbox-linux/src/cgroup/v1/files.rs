@@ -11,12 +11,17 @@ use super::super::group::Group;
 use super::super::{CgroupError, Enforces};
 use super::detect::Layout;
 
+pub(crate) const SOCKET_MEMORY_LIMIT: &str = "memory.kmem.tcp.limit_in_bytes";
+
 /// What is `None` is not there on this host.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) memory_limit: ControlFile,
     /// The limit on memory and swap together.
     pub(crate) memory_and_swap_limit: Option<ControlFile>,
+    /// Buffers of TCP and UDP, which v1 does not count as memory.
+    pub(crate) socket_memory_limit: ControlFile,
+    pub(crate) socket_memory: ControlFile,
     pub(crate) memory_current: ControlFile,
     /// Writing resets it.
     pub(crate) memory_peak: Option<ControlFile>,
@@ -49,6 +54,8 @@ impl Files {
         Ok(Files {
             memory_limit: memory.open_file("memory.limit_in_bytes", write)?,
             memory_and_swap_limit: memory.open_file("memory.memsw.limit_in_bytes", write).ok(),
+            socket_memory_limit: memory.open_file(SOCKET_MEMORY_LIMIT, write)?,
+            socket_memory: memory.open_file("memory.kmem.tcp.usage_in_bytes", read)?,
             memory_current: memory.open_file("memory.usage_in_bytes", read)?,
             memory_peak: open_if(enforces.memory_peak, Some(memory), memory_peak, both)?,
             oom_control: open_if(enforces.oom_events, Some(memory), "memory.oom_control", read)?,

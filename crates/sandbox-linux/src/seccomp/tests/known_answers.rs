@@ -1,7 +1,7 @@
 //! The calls whose answers matter most, written out by hand: a mistake in the data, or in the
 //! reading of it, cannot hide behind two roads that agree.
 
-use libc::{EAFNOSUPPORT, EINVAL, ENOSYS, EPERM, EPROTONOSUPPORT};
+use libc::{EAFNOSUPPORT, EINVAL, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
 use super::super::{Affinity, Arch, DeniedAction, FilterOptions, Profile, Verdict};
 use super::options;
@@ -68,13 +68,14 @@ fn clone_makes_threads_and_processes_but_no_namespaces() {
 }
 
 #[test]
-fn sockets_are_local_or_tcp_or_udp_or_routing_questions() {
+fn sockets_are_local_or_tcp_or_udp() {
     let rows: &[(&[u64], Expected)] = &[
         (&[1, 0x80801], Allowed),
         (&[2, 1, 6], Allowed),
         (&[2 | HIGH, 1 | HIGH, 6 | HIGH], Allowed),
         (&[10, 2, 17], Allowed),
-        (&[16, 0x80003, 0], Allowed),
+        (&[16, 0x80003, 0], QuietlyDenied(EAFNOSUPPORT)),
+        (&[16 | HIGH, 2, HIGH], QuietlyDenied(EAFNOSUPPORT)),
         (&[16, 3, 9], Denied(EPERM)),
         (&[2, 3, 1], Denied(EPERM)),
         (&[2, 0x80803, 1], Denied(EPERM)),
@@ -88,6 +89,72 @@ fn sockets_are_local_or_tcp_or_udp_or_routing_questions() {
     ];
     check("socket", rows);
     check("socketpair", &[(&[1, 1], Allowed), (&[2, 1], Denied(EAFNOSUPPORT))]);
+}
+
+#[test]
+fn only_options_that_hold_no_memory_can_be_set_on_a_socket() {
+    let refused = QuietlyDenied(ENOPROTOOPT);
+    let skipped = QuietlyDenied(0);
+    let rows: &[(&[u64], Expected)] = &[
+        // SO_REUSEADDR, SO_SNDBUF, SO_LINGER, SO_RCVTIMEO, SO_TIMESTAMPNS.
+        (&[3, 1, 2], Allowed),
+        (&[3, 1 | HIGH, 7 | HIGH], Allowed),
+        (&[3, 1, 13], Allowed),
+        (&[3, 1, 20], Allowed),
+        (&[3, 1, 35], Allowed),
+        // SO_RCVBUF, IP_RECVERR, IPV6_RECVERR.
+        (&[3, 1, 8], skipped),
+        (&[3, 1 | HIGH, 8 | HIGH], skipped),
+        (&[3, 0, 11], skipped),
+        (&[3, 41, 25], skipped),
+        // SO_RCVLOWAT, SO_ATTACH_FILTER, SO_MARK, SO_TIMESTAMPING, SO_ATTACH_REUSEPORT_CBPF, SO_ZEROCOPY.
+        (&[3, 1, 18], refused),
+        (&[3, 1, 26], refused),
+        (&[3, 1 | HIGH, 0x1a | HIGH], refused),
+        (&[3, 1, 36], refused),
+        (&[3, 1, 37], refused),
+        (&[3, 1, 51], refused),
+        (&[3, 1, 60], refused),
+        // IP_TTL; IP_OPTIONS, IP_XFRM_POLICY, IP_ADD_MEMBERSHIP, MCAST_JOIN_GROUP.
+        (&[3, 0, 2], Allowed),
+        (&[3, 0, 4], refused),
+        (&[3, 0, 17], refused),
+        (&[3, 0, 35], refused),
+        (&[3, 0, 42], refused),
+        // TCP_NODELAY; TCP_MD5SIG, TCP_FASTOPEN, TCP_ULP, TCP_AO_ADD_KEY.
+        (&[3, 6, 1], Allowed),
+        (&[3, 6, 14], refused),
+        (&[3, 6, 23], refused),
+        (&[3, 6, 31], refused),
+        (&[3, 6, 38], refused),
+        // UDP_SEGMENT; UDP_CORK.
+        (&[3, 17, 103], Allowed),
+        (&[3, 17, 1], refused),
+        // IPV6_V6ONLY; IPV6_JOIN_GROUP, IPV6_FLOWLABEL_MGR, IPV6_DSTOPTS.
+        (&[3, 41, 26], Allowed),
+        (&[3, 41, 20], refused),
+        (&[3, 41, 32], refused),
+        (&[3, 41, 59], refused),
+        // Levels that are not listed: SCTP, netlink, TIPC.
+        (&[3, 132, 1], refused),
+        (&[3, 270, 1], refused),
+        (&[3, 271, 1], refused),
+    ];
+    check("setsockopt", rows);
+}
+
+#[test]
+fn datagrams_cannot_be_left_unfinished() {
+    const MSG_MORE: u64 = 0x8000;
+    const MSG_NOSIGNAL: u64 = 0x4000;
+    for name in ["sendto", "sendmmsg"] {
+        let rows: &[(&[u64], Expected)] = &[
+            (&[3, 0, 1, MSG_NOSIGNAL], Allowed),
+            (&[3, 0, 1, MSG_NOSIGNAL | MSG_MORE | HIGH], QuietlyDenied(EOPNOTSUPP)),
+        ];
+        check(name, rows);
+    }
+    check("sendmsg", &[(&[3, 0, 0], Allowed), (&[3, 0, MSG_MORE], QuietlyDenied(EOPNOTSUPP))]);
 }
 
 #[test]

@@ -75,7 +75,7 @@ async def echo():
     writer.close(); server.close()
     child = await asyncio.create_subprocess_exec("/bin/true"); print(await child.wait(), flush=True)
 asyncio.run(echo())
-socket.getaddrinfo("localhost", 80); socket.if_nameindex(); os.sched_getaffinity(0); os.urandom(4)
+socket.getaddrinfo("localhost", 80); socket.if_nametoindex("lo"); os.sched_getaffinity(0); os.urandom(4)
 with tempfile.TemporaryDirectory() as folder:
     os.mkfifo(folder + "/fifo"); open(folder + "/a", "w").write("x"); shutil.copy2(folder + "/a", folder + "/b")
 print("done")

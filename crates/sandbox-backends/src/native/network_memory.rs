@@ -1,0 +1,171 @@
+//! Kernel memory that a sandbox holds in its own network and that its memory limit does not count.
+//!
+//! Two things have no limit in the kernel: a connection that nobody has accepted yet is charged to no cgroup, with
+//! all that was sent over it, and each connection may exceed the limit on socket buffers by a packet in either
+//! direction. So both are looked at from outside, every few milliseconds.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
+use std::time::{Duration, Instant};
+
+use sandbox_linux::cgroup::Cgroup;
+
+/// A program makes some 20 unaccepted connections in a millisecond.
+const MIN_INTERVAL: Duration = Duration::from_millis(10);
+/// The list of sockets costs milliseconds on a large host. While no sockets are added it is read for at most this
+/// part of the time, but this often.
+const LIST_SHARE: u32 = 20;
+const MAX_LIST_INTERVAL: Duration = Duration::from_millis(40);
+/// After this many more sockets it is read again in any case.
+const MAX_UNLISTED_SOCKETS: u64 = 64;
+/// What an unaccepted connection holds: its structures, and the receive buffer that the settings of a sandbox's
+/// network allow.
+pub(crate) const UNACCEPTED_BYTES: u64 = 20 << 10;
+/// The same in a network that has the kernel's own settings.
+pub(crate) const UNACCEPTED_BYTES_BY_DEFAULT: u64 = 80 << 10;
+/// The part of the memory limit that may be held.
+const SHARE: u64 = 8;
+const MIN_BYTES: u64 = 2 << 20;
+/// The list begins with the listening sockets. More of them than fit into this are not looked through.
+const MAX_LIST_BYTES: u64 = 256 << 10;
+
+/// Looks at one sandbox's network every so often.
+pub(crate) struct NetworkMemory {
+    next: Instant,
+    /// A process in that network.
+    process: Option<u32>,
+    unaccepted_bytes: u64,
+    max_bytes: u64,
+    /// When the list is to be read again, and how many sockets there were when it was.
+    next_list: Instant,
+    listed: u64,
+    /// Numbers of sockets; opened by the first look, which short programs do not live to see.
+    counts: Vec<File>,
+}
+
+impl NetworkMemory {
+    pub(crate) fn new(
+        now: Instant,
+        process: Option<u32>,
+        unaccepted_bytes: u64,
+        memory_limit: u64,
+    ) -> Self {
+        Self {
+            next: now + MIN_INTERVAL,
+            process,
+            unaccepted_bytes,
+            max_bytes: (memory_limit / SHARE).max(MIN_BYTES),
+            next_list: now,
+            listed: 0,
+            counts: Vec::new(),
+        }
+    }
+
+    /// When the next look is due.
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Whether more is held than may be.
+    pub(crate) fn is_over(&mut self, now: Instant, cgroup: &dyn Cgroup) -> bool {
+        self.next = now + MIN_INTERVAL;
+        if self.counts.is_empty() {
+            let files = ["sockstat", "sockstat6"].into_iter();
+            self.counts = files.filter_map(|name| self.open(name)).collect();
+        }
+        let buffers = cgroup.uncounted_socket_memory().unwrap_or(0);
+        let sockets: u64 = self.counts.iter().filter_map(tcp_sockets).sum();
+        if buffers > self.max_bytes {
+            return true;
+        }
+        if buffers + sockets * self.unaccepted_bytes <= self.max_bytes
+            || (now < self.next_list && sockets < self.listed + MAX_UNLISTED_SOCKETS)
+        {
+            return false;
+        }
+        let begun = Instant::now();
+        let lists = ["tcp", "tcp6"].into_iter().filter_map(|name| self.open(name));
+        let unaccepted: u64 = lists.map(unaccepted).sum();
+        self.listed = sockets;
+        self.next_list = now + (begun.elapsed() * LIST_SHARE).min(MAX_LIST_INTERVAL);
+        buffers + unaccepted * self.unaccepted_bytes > self.max_bytes
+    }
+
+    fn open(&self, name: &str) -> Option<File> {
+        File::open(format!("/proc/{}/net/{name}", self.process?)).ok()
+    }
+}
+
+/// How many TCP sockets there are in a network, from its `sockstat` or `sockstat6`.
+fn tcp_sockets(counts: &File) -> Option<u64> {
+    let mut text = [0; 1024];
+    let count = counts.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..count]).ok()?;
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("TCP: inuse ").or(line.strip_prefix("TCP6: inuse ")))?;
+    line.split(' ').next()?.parse().ok()
+}
+
+/// How many connections wait to be accepted, from a network's list of TCP sockets.
+fn unaccepted(mut list: File) -> u64 {
+    let mut text = Vec::new();
+    let mut part = [0; 4096];
+    while text.len() < usize::try_from(MAX_LIST_BYTES).unwrap_or(usize::MAX) {
+        match list.read(&mut part) {
+            Ok(count) if count > 0 => text.extend_from_slice(&part[..count]),
+            _ => break,
+        }
+        if listeners(&text).1 {
+            break;
+        }
+    }
+    listeners(&text).0
+}
+
+/// Sums the backlogs of the listening sockets, and says whether other sockets have begun.
+fn listeners(list: &[u8]) -> (u64, bool) {
+    const LISTENS: &str = "0A";
+    let text = String::from_utf8_lossy(list);
+    let mut backlog = 0;
+    for line in text.lines().skip(1) {
+        let mut fields = line.split_whitespace().skip(3);
+        let (Some(state), Some(queues)) = (fields.next(), fields.next()) else { continue };
+        if state != LISTENS {
+            return (backlog, true);
+        }
+        let waiting = queues.split_once(':').map(|(_, waiting)| u64::from_str_radix(waiting, 16));
+        backlog += waiting.and_then(Result::ok).unwrap_or(0);
+    }
+    (backlog, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIST: &str = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:8AE5 00000000:0000 0A 00000000:000000FF 00:00000000 00000000     0        0 84 1 0 100 0 0 10 0
+   1: 0100007F:8AE6 00000000:0000 0A 00000000:00000002 00:00000000 00000000     0        0 85 1 0 100 0 0 10 0
+";
+
+    #[test]
+    fn backlogs_of_listening_sockets_are_summed_until_other_sockets_begin() {
+        assert_eq!(listeners(LIST.as_bytes()), (257, false));
+        let other =
+            "   2: 0100007F:8AE5 0100007F:9000 01 00000000:00001000 00:00000000 00000000 0 0 0 1\n";
+        assert_eq!(listeners(format!("{LIST}{other}").as_bytes()), (257, true));
+        assert_eq!(listeners(b""), (0, false));
+    }
+
+    #[test]
+    fn the_kernel_counts_as_is_expected() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let _clients: Vec<_> =
+            (0..3).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+        assert!(unaccepted(File::open("/proc/self/net/tcp").unwrap()) >= 3);
+        assert!(tcp_sockets(&File::open("/proc/self/net/sockstat").unwrap()).unwrap() >= 7);
+    }
+}

@@ -58,7 +58,12 @@ fn clone_makes_threads_and_processes_but_no_namespaces() {
         (&[0x003d_0f00 | HIGH], Allowed),
         // 0x80 is CLONE_NEWTIME elsewhere; here it is part of the exit signal.
         (&[0x91], Allowed),
+        // A table of descriptors is shared by threads, and not by processes.
+        (&[0x411], Denied(EINVAL)),
+        (&[0x0001_0411], Allowed),
+        (&[0x4111 | HIGH], Allowed),
         (&[0x1000_0011], Denied(EPERM)),
+        (&[0x1000_0411], Denied(EPERM)),
         (&[0x0002_0011 | HIGH], Denied(EPERM)),
     ];
     check("clone", rows);
@@ -112,7 +117,7 @@ fn a_process_may_tune_and_restrict_itself_and_no_more() {
         (&[0xf | HIGH], Allowed),
         (&[22, 1], Allowed),
         (&[22, 2], Denied(EINVAL)),
-        (&[22 | HIGH, 2], Denied(EINVAL)),
+        (&[0x16 | HIGH, 2], Denied(EINVAL)),
         (&[28], Denied(EINVAL)),
         (&[35], Denied(EINVAL)),
         (&[47, 1], Allowed),
@@ -155,6 +160,14 @@ fn what_no_memory_limit_counts_is_refused() {
         check(name, &[(&[], QuietlyDenied(EOPNOTSUPP))]);
     }
     check("getxattr", &[(&[], Allowed)]);
+    let locks: &[(&[u64], Expected)] = &[
+        (&[3, 6], Allowed),
+        (&[3, 7 | HIGH], Allowed),
+        (&[3, 36], Allowed),
+        (&[3, 37], QuietlyDenied(EINVAL)),
+        (&[3, 0x26 | HIGH], QuietlyDenied(EINVAL)),
+    ];
+    check("fcntl", locks);
     check("vmsplice", &[(&[], Denied(ENOSYS))]);
 }
 

@@ -16,6 +16,7 @@ mod files;
 mod floods;
 mod images;
 mod input;
+mod kernel_memory;
 mod loaded;
 mod memory;
 mod metrics;

@@ -291,6 +291,9 @@ const GVISOR_ATTACKS: &[(&str, &str)] = &[
         "as with runc: there are no capabilities to keep, and no way to new ones",
     ),
     ("fill-three-places", "as with runc: the memory limit bounds their sum"),
+    ("record-locks", "locks are its kernel's memory, which the memory limit bounds"),
+    ("own-filters", "filters are its kernel's memory, which the memory limit bounds"),
+    ("huge-pages", "its kernel has none; what asks for them gets ordinary pages"),
     ("fill-inodes", "files without content are its kernel's memory, which the memory limit bounds"),
     ("parked-descriptors", "they are open in its kernel only, whose memory is bounded"),
     (

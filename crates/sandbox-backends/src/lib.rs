@@ -4,6 +4,7 @@ pub mod native;
 
 pub mod docker;
 mod guest;
+mod lock_limit;
 pub mod oci;
 mod seccomp;
 mod shared_place;

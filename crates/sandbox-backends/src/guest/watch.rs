@@ -19,6 +19,7 @@ use sandbox_linux::{ExitNotice, guest};
 use super::channel::{Channel, Heard};
 use super::collect::collect;
 use crate::failed;
+use crate::lock_limit::{LockLimit, SAMPLE_INTERVAL};
 use crate::native::network_memory::{NetworkMemory, UNACCEPTED_BYTES_BY_DEFAULT};
 use crate::native::output::Kept;
 use crate::native::supervise::{BUILD_TIME, Cause, GRACE, INIT_GRACE, SHORTEST_CPU_CHECK};
@@ -103,6 +104,9 @@ struct Watch<'a> {
     next_cpu_check: Option<Instant>,
     network_memory: Option<NetworkMemory>,
     next_sample: Option<Instant>,
+    lock_limit: Option<LockLimit>,
+    /// When the program has run for so long that its locks are counted.
+    lock_limit_start: Option<Instant>,
     /// What was last told that it read and wrote.
     moved: (u64, u64),
     failure: Option<String>,
@@ -149,6 +153,8 @@ pub(crate) fn carry_out(
         next_cpu_check: None,
         network_memory: None,
         next_sample: None,
+        lock_limit: None,
+        lock_limit_start: None,
         moved: (0, 0),
         failure: None,
         is_behind: false,
@@ -203,12 +209,19 @@ impl Watch<'_> {
                 fds.push(PollFd::from_borrowed_fd(oom.fd(), oom.events()));
             }
         }
+        let locks = fds.len();
+        if let Some(limit) = &self.lock_limit
+            && self.cause.is_none()
+        {
+            fds.push(PollFd::from_borrowed_fd(limit.alarm(), PollFlags::IN));
+        }
         match poll(&mut fds, Some(&left)) {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(failed("wait for the agent", error)),
         }
         let is_ready = |place: usize| fds.get(place).is_some_and(|fd| !fd.revents().is_empty());
-        let (is_cancelled, is_memory) = (is_ready(1), is_ready(2));
+        let (is_cancelled, is_memory) = (is_ready(1), self.oom.is_some() && is_ready(2));
+        let has_too_many_locks = is_ready(locks);
         if is_cancelled {
             self.cause = Some(Cause::Cancelled);
             self.escalation = Some((Instant::now() + GRACE, Step::Program));
@@ -216,6 +229,11 @@ impl Watch<'_> {
         }
         if is_memory && self.oom.as_mut().is_some_and(OomWatch::triggered) {
             self.end(Cause::Memory);
+        }
+        if has_too_many_locks && self.cause.is_none() {
+            // Not by the agent, which shares the program's CPU limit and may wait for a turn.
+            self.cause = Some(Cause::Memory);
+            self.escalate(Step::Container);
         }
         self.hear()?;
         self.look_at_clocks();
@@ -252,6 +270,7 @@ impl Watch<'_> {
                 self.next_cpu_check = limit.map(|limit| now + self.soonest(limit));
                 self.network_memory = self.network_memory(now);
                 self.next_sample = self.plan.usage_interval.map(|interval| now + interval);
+                self.lock_limit_start = Some(now + SAMPLE_INTERVAL);
             }
             to_supervisor::STDOUT => self.take(StreamKind::Stdout, payload),
             to_supervisor::STDERR => self.take(StreamKind::Stderr, payload),
@@ -293,11 +312,11 @@ impl Watch<'_> {
             None => self.around.begun + BUILD_TIME,
         };
         let clocks = match (self.cause, self.escalation) {
-            (Some(_), Some((at, _))) => [Some(at), None, None],
-            (Some(_), None) => [None, None, None],
+            (Some(_), Some((at, _))) => [Some(at), None, None, None],
+            (Some(_), None) => [None, None, None, None],
             (None, _) => {
                 let network = self.network_memory.as_ref().map(NetworkMemory::next);
-                [Some(wall), self.next_cpu_check, network]
+                [Some(wall), self.next_cpu_check, network, self.lock_limit_start]
             }
         };
         let alarms = clocks.into_iter().chain([self.next_sample]).flatten();
@@ -337,6 +356,10 @@ impl Watch<'_> {
             }
             _ => {}
         }
+        if self.lock_limit_start.is_some_and(|at| at <= now) {
+            self.lock_limit_start = None;
+            self.limit_locks();
+        }
         if let (Some(at), Some(limit)) = (self.next_cpu_check, self.plan.limits.cpu_time())
             && at <= now
         {
@@ -355,6 +378,19 @@ impl Watch<'_> {
         let limit = self.plan.limits.memory().as_u64();
         let watch = NetworkMemory::new(now, process, UNACCEPTED_BYTES_BY_DEFAULT, limit);
         (self.plan.network != NetworkPolicy::None).then_some(watch)
+    }
+
+    /// Locks in a kernel of the runtime's own are memory of that kernel, which the memory limit counts.
+    fn limit_locks(&mut self) {
+        let Some(agent) = self.around.container.agent() else { return };
+        match LockLimit::start(agent) {
+            Ok(limit) => self.lock_limit = Some(limit),
+            Err(_) if self.plan.allow_missing.contains(&Protection::Memory) => {}
+            Err(error) => {
+                self.failure = Some(format!("count the file locks of the container: {error}"));
+                self.end(Cause::Cancelled);
+            }
+        }
     }
 
     /// The soonest moment at which this much CPU time can have been used.

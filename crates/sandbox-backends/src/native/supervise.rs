@@ -27,6 +27,7 @@ use super::output::Kept;
 use super::reach::{Ends, OpenNetwork};
 use super::usage::{Sampler, process_id};
 use crate::failed;
+use crate::lock_limit::{LockLimit, SAMPLE_INTERVAL};
 
 /// Between asking a cancelled program to end and ending it.
 pub(crate) const GRACE: Duration = Duration::from_millis(500);
@@ -100,6 +101,9 @@ struct Watch<'a> {
     /// No denied call is answered before.
     next_answer: Option<Instant>,
     sampler: Option<Sampler>,
+    lock_limit: Option<LockLimit>,
+    /// When the program has run for so long that its locks are counted.
+    lock_limit_start: Option<Instant>,
     begun: Instant,
     started: Option<Instant>,
     exit: Option<ExitNotice>,
@@ -147,6 +151,8 @@ pub(crate) fn watch<'a>(
         denied: 0,
         next_answer: None,
         sampler: None,
+        lock_limit: None,
+        lock_limit_start: None,
         begun,
         started: None,
         exit: None,
@@ -171,6 +177,7 @@ enum Source {
     Slot,
     DeniedCall,
     Memory,
+    Locks,
     Network,
     Cancel,
 }
@@ -192,6 +199,7 @@ impl<'a> Watch<'a> {
                     self.answer_denied_call();
                 }
                 Source::Memory => self.look_at_memory(),
+                Source::Locks => self.end_at_once(Cause::Memory),
                 Source::Network => self.tell_of_network(),
                 Source::Cancel => self.cancel(),
             }
@@ -226,6 +234,9 @@ impl<'a> Watch<'a> {
             if let Some(oom) = &self.running.oom {
                 listen(Source::Memory, oom.fd(), oom.events());
             }
+            if let Some(limit) = &self.lock_limit {
+                listen(Source::Locks, limit.alarm(), PollFlags::IN);
+            }
         }
         let left = self.next_alarm().saturating_duration_since(Instant::now());
         let timeout =
@@ -257,11 +268,11 @@ impl<'a> Watch<'a> {
         let sample = self.sampler.as_ref().map(Sampler::next);
         // A program that is being ended has no other clock than that.
         let ending = match self.escalation {
-            Some((at, _)) => [Some(at), None, None],
-            None if self.cause.is_some() => [None, None, None],
+            Some((at, _)) => [Some(at), None, None, None],
+            None if self.cause.is_some() => [None, None, None, None],
             None => {
                 let network = self.network_memory.as_ref().map(NetworkMemory::next);
-                [Some(wall), self.next_cpu_check, network]
+                [Some(wall), self.next_cpu_check, network, self.lock_limit_start]
             }
         };
         let alarms = ending.into_iter().chain([sample, self.next_answer]).flatten();
@@ -437,6 +448,7 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         self.started = Some(now);
         self.next_cpu_check = self.plan.limits.cpu_time().map(|limit| now + self.soonest(limit));
+        self.lock_limit_start = self.host.has(Protection::Memory).then_some(now + SAMPLE_INTERVAL);
         let init = self.running.slot.slot.init.as_fd();
         self.network_memory = self
             .host
@@ -490,10 +502,30 @@ impl<'a> Watch<'a> {
             }
             _ => {}
         }
+        if self.lock_limit_start.is_some_and(|at| at <= now) {
+            self.lock_limit_start = None;
+            self.limit_locks();
+        }
         if let (Some(at), Some(limit)) = (self.next_cpu_check, self.plan.limits.cpu_time())
             && at <= now
         {
             self.check_cpu_time(now, limit);
+        }
+    }
+
+    fn limit_locks(&mut self) {
+        let init = &self.running.slot.slot.init;
+        match process_id(init.as_fd()).ok_or(Errno::SRCH.into()).and_then(LockLimit::start) {
+            Ok(limit) => self.lock_limit = Some(limit),
+            // Its locks went with it.
+            Err(_) if has_ended(init) => {}
+            Err(_) if self.plan.allow_missing.contains(&Protection::Memory) => {}
+            Err(error) => {
+                let cause = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                let step = "count the file locks of the sandbox".to_owned();
+                self.failure = Some(StepError { step, cause });
+                self.end(Cause::Cancelled);
+            }
         }
     }
 
@@ -526,6 +558,14 @@ impl<'a> Watch<'a> {
         if self.cause.is_none() {
             self.cause = Some(cause);
             self.escalate(Step::AskInit);
+        }
+    }
+
+    /// The same without init, which shares the program's CPU limit and may wait for a turn.
+    fn end_at_once(&mut self, cause: Cause) {
+        if self.cause.is_none() {
+            self.cause = Some(cause);
+            self.escalate(Step::KillInit);
         }
     }
 
@@ -575,4 +615,9 @@ impl<'a> Watch<'a> {
             at: now,
         })
     }
+}
+
+fn has_ended(process: &OwnedFd) -> bool {
+    let mut watched = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut watched, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }

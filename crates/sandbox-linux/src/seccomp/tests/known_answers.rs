@@ -1,7 +1,7 @@
 //! The calls whose answers matter most, written out by hand: a mistake in the data, or in the
 //! reading of it, cannot hide behind two roads that agree.
 
-use libc::{EAFNOSUPPORT, EINVAL, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
+use libc::{EAFNOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
 use super::super::{Affinity, Arch, DeniedAction, FilterOptions, Profile, Verdict};
 use super::options;
@@ -58,7 +58,12 @@ fn clone_makes_threads_and_processes_but_no_namespaces() {
         (&[0x003d_0f00 | HIGH], Allowed),
         // 0x80 is CLONE_NEWTIME elsewhere; here it is part of the exit signal.
         (&[0x91], Allowed),
+        // A table of descriptors is shared by threads, and not by processes.
+        (&[0x411], Denied(EINVAL)),
+        (&[0x0001_0411], Allowed),
+        (&[0x4111 | HIGH], Allowed),
         (&[0x1000_0011], Denied(EPERM)),
+        (&[0x1000_0411], Denied(EPERM)),
         (&[0x0002_0011 | HIGH], Denied(EPERM)),
     ];
     check("clone", rows);
@@ -177,6 +182,9 @@ fn a_process_may_tune_and_restrict_itself_and_no_more() {
     let prctl: &[(&[u64], Expected)] = &[
         (&[15], Allowed),
         (&[0xf | HIGH], Allowed),
+        (&[22, 1], Allowed),
+        (&[22, 2], Denied(EINVAL)),
+        (&[0x16 | HIGH, 2], Denied(EINVAL)),
         (&[28], Denied(EINVAL)),
         (&[35], Denied(EINVAL)),
         (&[47, 1], Allowed),
@@ -186,13 +194,48 @@ fn a_process_may_tune_and_restrict_itself_and_no_more() {
     ];
     check("prctl", prctl);
     let seccomp: &[(&[u64], Expected)] = &[
-        (&[1, 0], Allowed),
-        (&[1, 17], Allowed),
+        (&[0, 0], Allowed),
+        (&[1, 0], Denied(EINVAL)),
+        (&[1, 17], Denied(EINVAL)),
         (&[1, 8], Denied(EINVAL)),
         (&[1 | HIGH, 9 | HIGH], Denied(EINVAL)),
         (&[3, 0], Denied(EINVAL)),
     ];
     check("seccomp", seccomp);
+}
+
+#[test]
+fn what_no_memory_limit_counts_is_refused() {
+    let huge = |name, flag: u64, place: usize| {
+        let flags = |flags: u64| {
+            let mut arguments = [0; 6];
+            arguments[place] = flags;
+            arguments
+        };
+        let rows: &[(&[u64], Expected)] = &[
+            (&flags(0), Allowed),
+            (&flags(!flag & 0xffff_ffff), Allowed),
+            (&flags(flag), QuietlyDenied(ENOMEM)),
+            (&flags(flag | 0x22 | HIGH), QuietlyDenied(ENOMEM)),
+        ];
+        check(name, rows);
+    };
+    huge("mmap", 0x4_0000, 3);
+    huge("memfd_create", 4, 1);
+    huge("shmget", 0o4000, 2);
+    for name in ["setxattr", "lsetxattr", "fsetxattr", "setxattrat"] {
+        check(name, &[(&[], QuietlyDenied(EOPNOTSUPP))]);
+    }
+    check("getxattr", &[(&[], Allowed)]);
+    let locks: &[(&[u64], Expected)] = &[
+        (&[3, 6], Allowed),
+        (&[3, 7 | HIGH], Allowed),
+        (&[3, 36], Allowed),
+        (&[3, 37], QuietlyDenied(EINVAL)),
+        (&[3, 0x26 | HIGH], QuietlyDenied(EINVAL)),
+    ];
+    check("fcntl", locks);
+    check("vmsplice", &[(&[], Denied(ENOSYS))]);
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod audit;
 mod callbacks;
 mod configuration;
 mod crowd;
+mod data_lock;
 mod executions;
 mod floods;
 mod guide;

@@ -13,6 +13,7 @@ mod callbacks;
 mod configuration;
 mod crowd;
 mod data_lock;
+mod disk_full;
 mod executions;
 mod floods;
 mod guide;

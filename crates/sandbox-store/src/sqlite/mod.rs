@@ -16,6 +16,7 @@ mod keys;
 mod listing;
 mod migrations;
 mod open;
+mod probe;
 mod query;
 mod readers;
 mod size;
@@ -23,11 +24,13 @@ mod sweep;
 mod value;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 
 use self::checkpoints::Checkpoints;
@@ -45,6 +48,7 @@ pub struct SqliteStore {
     /// `None` once it was closed.
     open: Mutex<Option<Open>>,
     readers: Readers,
+    path: PathBuf,
 }
 
 /// What writes.
@@ -62,8 +66,8 @@ impl SqliteStore {
         open::open(path).await
     }
 
-    fn new(open: Open, readers: Readers) -> Self {
-        Self { open: Mutex::new(Some(open)), readers }
+    fn new(open: Open, path: PathBuf) -> Self {
+        Self { open: Mutex::new(Some(open)), readers: Readers::new(path.clone()), path }
     }
 
     /// Does what is under way and closes the file. Nothing is lost without it; the log is worked into
@@ -148,6 +152,13 @@ impl Store for SqliteStore {
         self.write(move |connection| executions::finish(connection, &ending))
     }
 
+    fn insert_finished(&self, new: Arc<NewExecution>, ending: Ending) -> Answer<'static, bool> {
+        self.write(move |connection| {
+            executions::insert(connection, &new)?;
+            executions::finish(connection, &ending)
+        })
+    }
+
     fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>> {
         let id = id.to_owned();
         self.read(move |connection| events::read(connection, &id, after, most))
@@ -206,5 +217,22 @@ impl Store for SqliteStore {
             connection.prepare_cached("SELECT 1 FROM executions LIMIT 1")?.exists(())?;
             Ok(())
         })
+    }
+
+    fn probe(&self) -> Answer<'_, ()> {
+        let path = self.path.clone();
+        self.write(move |connection| probe::write(connection, &path))
+    }
+
+    fn is_failing(&self) -> bool {
+        self.writer().is_none_or(|writer| writer.is_failing())
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.is_failing() || probe::is_nearly_full(&self.path)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Self::close(self).boxed()
     }
 }

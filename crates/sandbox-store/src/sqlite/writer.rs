@@ -4,11 +4,12 @@
 //! that stand there in one transaction: the more there is to do, the less each write costs. They are
 //! carried out in the order in which they were given.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use futures_util::FutureExt;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::{Answer, StoreError};
@@ -26,6 +27,8 @@ struct Shared {
     line: Mutex<Line>,
     /// Told when the thread has something to do.
     called: Condvar,
+    /// Whether the last write failed, and not because of what was to be written.
+    is_failing: AtomicBool,
 }
 
 /// What is to be written.
@@ -73,7 +76,11 @@ where
 impl Writer {
     /// Starts the thread.
     pub(super) fn start(mut connection: Connection) -> std::io::Result<(Self, JoinHandle<()>)> {
-        let shared = Arc::new(Shared { line: Mutex::default(), called: Condvar::new() });
+        let shared = Arc::new(Shared {
+            line: Mutex::default(),
+            called: Condvar::new(),
+            is_failing: AtomicBool::new(false),
+        });
         let writing = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("store writer".to_owned())
@@ -106,6 +113,11 @@ impl Writer {
             line.orders.is_empty() && !line.is_writing
         };
         (!is_settled).then(|| self.write(|_| Ok(())))
+    }
+
+    /// Whether the last write failed for a reason that may make the next one fail too.
+    pub(super) fn is_failing(&self) -> bool {
+        self.shared.is_failing.load(Ordering::SeqCst)
     }
 
     fn give<T: Send + 'static>(
@@ -148,23 +160,37 @@ impl Shared {
             let together = line.orders.len().min(TOGETHER);
             let orders = line.orders.drain(..together).collect();
             drop(line);
-            write_some(connection, orders);
+            self.write_some(connection, orders);
             line = lock(&self.line);
+        }
+    }
+
+    fn write_some(&self, connection: &mut Connection, mut orders: Vec<Box<dyn Order>>) {
+        if orders.len() > 1 && together(connection, &mut orders).is_ok() {
+            self.is_failing.store(false, Ordering::SeqCst);
+            for order in orders {
+                order.answer(Ok(()));
+            }
+            return;
+        }
+        // One of them failed and took the others with it. On its own each fails or not for itself.
+        for mut order in orders {
+            let outcome = together(connection, std::slice::from_mut(&mut order));
+            // Before the answer: whoever has it must not find the store in order.
+            let is_failing = outcome.as_ref().is_err_and(is_of_the_store);
+            self.is_failing.store(is_failing, Ordering::SeqCst);
+            order.answer(outcome);
         }
     }
 }
 
-fn write_some(connection: &mut Connection, mut orders: Vec<Box<dyn Order>>) {
-    if orders.len() > 1 && together(connection, &mut orders).is_ok() {
-        for order in orders {
-            order.answer(Ok(()));
+/// Whether it lies with the store, such as a full disk, and not with what was to be written.
+fn is_of_the_store(error: &StoreError) -> bool {
+    match error {
+        StoreError::Database(error) => {
+            error.sqlite_error_code() != Some(ErrorCode::ConstraintViolation)
         }
-        return;
-    }
-    // One of them failed and took the others with it. On its own each fails or not for itself.
-    for mut order in orders {
-        let outcome = together(connection, std::slice::from_mut(&mut order));
-        order.answer(outcome);
+        error => matches!(error, StoreError::Open { .. }),
     }
 }
 

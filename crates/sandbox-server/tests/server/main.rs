@@ -22,6 +22,7 @@ mod keys;
 mod killed;
 mod malformed;
 mod pages;
+mod refused;
 mod resumed;
 mod schema;
 mod slow_reader;

@@ -84,6 +84,7 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     }
     server.abort();
     drop(tasks);
+    state.store.close().await;
     drop(data_lock);
     tracing::info!("stopped");
     Ok(())

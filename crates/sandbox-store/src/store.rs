@@ -93,6 +93,9 @@ pub trait Store: Send + Sync {
     /// nothing to ask.
     fn is_in_doubt(&self) -> bool;
 
+    /// Whether so much waits to be written that whoever makes more of it should wait.
+    fn is_backlogged(&self) -> bool;
+
     /// Completes the writes that were asked for and closes it. Nothing is lost without that; the next start
     /// has less to do.
     fn close(&self) -> BoxFuture<'_, ()>;

@@ -37,7 +37,7 @@ const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
 /// What came of an execution on this thread, or the panic that ended it.
-type Ran = std::thread::Result<Option<Ended>>;
+type Ran = std::thread::Result<(Option<Ended>, Option<Place>)>;
 
 /// Counts an execution as in hand until it is dropped.
 struct InHand(Arc<Shared>);
@@ -98,12 +98,11 @@ async fn carry_out(in_hand: InHand, live: Arc<Live>, place: Place) {
         tokio::task::spawn_blocking(move || {
             let ended = execute(&shared, &live, request, &runtime);
             // Only now is the sandbox gone.
-            drop(place);
-            ended
+            (ended, kept_back(&shared, place))
         })
     };
     match thread.await {
-        Ok(ended) => settle(in_hand, live, ended).await,
+        Ok((ended, place)) => settle(in_hand, live, ended, place).await,
         Err(_) => after_panic(in_hand, live).await,
     }
 }
@@ -121,7 +120,7 @@ pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, place: Plac
     let runtime = Handle::current();
     // The library has what takes long done by `wait_in_place`.
     let outcome = catch_unwind(AssertUnwindSafe(|| execute(shared, live, request, &runtime)));
-    drop(place);
+    let outcome = outcome.map(|ended| (ended, kept_back(shared, place)));
     let _ = ran.set(Mutex::new(Some(outcome)));
 }
 
@@ -143,9 +142,15 @@ async fn settle_later(in_hand: InHand, live: Arc<Live>, ran: Arc<OnceLock<Mutex<
         pause = (pause * 2).min(LAST_LOOK);
     };
     match outcome {
-        Some(Ok(ended)) => settle(in_hand, live, ended).await,
+        Some(Ok((ended, place))) => settle(in_hand, live, ended, place).await,
         Some(Err(_)) | None => after_panic(in_hand, live).await,
     }
+}
+
+/// The place of an execution is free for the next one when its sandbox is gone; only when its end is written, if
+/// programs print faster than the disk writes: what waits to be written is in memory.
+fn kept_back(shared: &Shared, place: Place) -> Option<Place> {
+    shared.store.is_backlogged().then_some(place)
 }
 
 fn begin(shared: &Arc<Shared>, live: &Arc<Live>) -> Option<Request> {
@@ -278,12 +283,12 @@ fn store_end(
 }
 
 /// Sees to it that an end is stored, and lets go of the execution.
-async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>) {
+async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>, place: Option<Place>) {
     let shared = &in_hand.0;
     if let Some(Ended { report, end }) = ended {
         observe::ended(shared, &live, &report);
         drop(report);
-        store_until_stored(shared, &live, end).await;
+        store_until_stored(shared, &live, end, place).await;
         live.set_stored();
         shared.hub.remove(&live.id);
     }
@@ -293,11 +298,14 @@ async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>) {
 /// Stores an end, again and again if need be. An execution that the store has is kept until its end is
 /// stored too, or the server stops: until then only this process knows its report. One whose client has the
 /// report is given up after some attempts, or at once if many wait.
-async fn store_until_stored(shared: &Shared, live: &Live, end: End) {
+async fn store_until_stored(shared: &Shared, live: &Live, end: End, place: Option<Place>) {
     let End { told, mut new, mut stored } = end;
+    let mut place = place;
     let mut delays = STORE_AGAIN.into_iter();
     loop {
-        let error = match stored.await {
+        let outcome = stored.await;
+        drop(place.take());
+        let error = match outcome {
             Ok(true) => break,
             Ok(false) => match shared.store.glance(&live.id).await {
                 Ok(Some(_)) => break,
@@ -337,7 +345,7 @@ async fn after_panic(in_hand: InHand, live: Arc<Live>) {
         shared.hub.remove(&live.id);
         None
     };
-    settle(in_hand, live, ended).await;
+    settle(in_hand, live, ended, None).await;
 }
 
 /// Ends an execution that was not begun.
@@ -353,7 +361,7 @@ pub(super) async fn end_without_running(
     };
     let report = without_running(live, request.id(), status, reason);
     let end = tell(shared, live, &report);
-    settle(in_hand, Arc::clone(live), Some(Ended { report, end })).await;
+    settle(in_hand, Arc::clone(live), Some(Ended { report, end }), None).await;
 }
 
 /// The server stops: the next start runs it again.

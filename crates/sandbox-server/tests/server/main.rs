@@ -16,6 +16,7 @@ mod data_lock;
 mod disk_full;
 mod executions;
 mod floods;
+mod given_back;
 mod guide;
 mod half_open;
 mod keys;

@@ -93,8 +93,17 @@ impl SqliteStore {
         &self,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<'static, T> {
+        self.write_sized(0, work)
+    }
+
+    /// The same of something so long.
+    fn write_sized<T: Send + 'static>(
+        &self,
+        size: usize,
+        work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<'static, T> {
         match self.writer() {
-            Some(writer) => writer.write(work),
+            Some(writer) => writer.write_sized(size, work),
             None => Box::pin(async { Err(StoreError::Closed) }),
         }
     }
@@ -121,7 +130,8 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn insert(&self, new: NewExecution) -> Answer<'static, Inserted> {
-        self.write(move |connection| executions::insert(connection, &new))
+        let size = new.request.len();
+        self.write_sized(size, move |connection| executions::insert(connection, &new))
     }
 
     fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>> {
@@ -149,11 +159,13 @@ impl Store for SqliteStore {
     }
 
     fn finish(&self, ending: Ending) -> Answer<'static, bool> {
-        self.write(move |connection| executions::finish(connection, &ending))
+        let size = ending.size();
+        self.write_sized(size, move |connection| executions::finish(connection, &ending))
     }
 
     fn insert_finished(&self, new: Arc<NewExecution>, ending: Ending) -> Answer<'static, bool> {
-        self.write(move |connection| {
+        let size = new.request.len() + ending.size();
+        self.write_sized(size, move |connection| {
             executions::insert(connection, &new)?;
             executions::finish(connection, &ending)
         })
@@ -228,8 +240,12 @@ impl Store for SqliteStore {
         self.writer().is_none_or(|writer| writer.is_failing())
     }
 
+    fn is_backlogged(&self) -> bool {
+        self.writer().is_some_and(|writer| writer.is_backlogged())
+    }
+
     fn is_in_doubt(&self) -> bool {
-        self.is_failing() || probe::is_nearly_full(&self.path)
+        self.is_failing() || self.is_backlogged() || probe::is_nearly_full(&self.path)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

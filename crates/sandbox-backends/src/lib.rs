@@ -18,7 +18,7 @@ use sandbox_linux::{landlock, private_root};
 /// How the content of a workspace is kept.
 pub use sandbox_linux::snapshot;
 
-pub use sandbox_linux::close_others_on_exec;
+pub use sandbox_linux::{close_others_on_exec, release_free_memory};
 pub use seccomp::{seccomp_for_docker, seccomp_for_oci};
 
 /// What an unpacked image gives to a root, or why it cannot be one. The reason is for people.

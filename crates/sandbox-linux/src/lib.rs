@@ -64,6 +64,7 @@ mod walls;
 pub mod write_order;
 
 mod mapped;
+mod memory;
 mod socket;
 mod step;
 mod syscall;
@@ -71,6 +72,7 @@ mod thread;
 mod wire;
 
 pub use client::{LaunchError, Launcher, Received, Slot, SlotStreams, ask_to_end};
+pub use memory::release_free_memory;
 pub use order::{
     Config, ExitNotice, Links, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, SlotKind,
     VolumeOwner,

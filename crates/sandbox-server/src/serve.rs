@@ -6,6 +6,7 @@ mod tasks;
 
 mod accept;
 mod connection;
+mod data_lock;
 mod http;
 mod limits;
 mod open_files;
@@ -36,6 +37,7 @@ use crate::telemetry::{Origin, Telemetry};
 use crate::work::{Work, wait_in_place, workspace};
 
 use connection::Shared;
+use data_lock::DataLock;
 use limits::Limits;
 use signals::Signals;
 use tls::Tls;
@@ -54,6 +56,7 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     // From here on a signal is an orderly end, however far the start has come.
     let mut signals = Signals::listen()?;
     open_files::allow_all();
+    let data_lock = DataLock::acquire(&config)?;
     let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let telemetry = Telemetry::start(&config)?;
     let state = build(config, telemetry).await?;
@@ -81,6 +84,8 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     }
     server.abort();
     drop(tasks);
+    state.store.close().await;
+    drop(data_lock);
     tracing::info!("stopped");
     Ok(())
 }
@@ -139,15 +144,19 @@ fn set_up(config: &Config) -> SandboxBuilder {
     builder
 }
 
-/// Opens the database, making the data directory if it is not there: for this user alone, since what
-/// clients ran and printed lies in it.
+/// Opens the database, making the data directory if it is not there.
 pub(crate) async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
-    let directory = &config.data_dir;
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(directory);
-    made.with_context(|| format!("cannot make the data directory {}", directory.display()))?;
+    create_directory(&config.data_dir)?;
     let store = SqliteStore::open(&config.database).await;
     let store = store.with_context(|| format!("cannot open {}", config.database.display()))?;
     Ok(Arc::new(store))
+}
+
+/// Makes a directory for data if it is not there: for this user alone, since what clients ran and printed
+/// lies in it.
+fn create_directory(path: &Path) -> Result<()> {
+    let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
+    created.with_context(|| format!("cannot make the directory {}", path.display()))
 }
 
 async fn bind(state: &AppState) -> Result<TcpListener> {

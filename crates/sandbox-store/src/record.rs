@@ -88,6 +88,13 @@ pub struct Ending {
     pub audit: AuditRecord,
 }
 
+impl Ending {
+    /// About how many bytes it takes.
+    pub(crate) fn size(&self) -> usize {
+        self.report.len() + self.events.iter().map(|event| event.json.len()).sum::<usize>()
+    }
+}
+
 /// A client's name for a request, and a hash of what it asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
@@ -35,6 +37,9 @@ pub trait Store: Send + Sync {
 
     /// It is over, in one step. Only the first end counts; false if it was over already.
     fn finish(&self, ending: Ending) -> Answer<'static, bool>;
+
+    /// Remembers one that is over already, in one step: all of it is there, or nothing.
+    fn insert_finished(&self, new: Arc<NewExecution>, ending: Ending) -> Answer<'static, bool>;
 
     /// The events of a finished execution after this one, in order, at most so many.
     fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>>;
@@ -77,4 +82,21 @@ pub trait Store: Send + Sync {
 
     /// Whether it answers.
     fn ping(&self) -> Answer<'_, ()>;
+
+    /// Whether it can store something now: tried by writing.
+    fn probe(&self) -> Answer<'_, ()>;
+
+    /// Whether the last write failed for a reason that may make the next one fail too.
+    fn is_failing(&self) -> bool;
+
+    /// Whether the next write may well fail: the last one did, or there is little room. It costs next to
+    /// nothing to ask.
+    fn is_in_doubt(&self) -> bool;
+
+    /// Whether so much waits to be written that whoever makes more of it should wait.
+    fn is_backlogged(&self) -> bool;
+
+    /// Completes the writes that were asked for and closes it. Nothing is lost without that; the next start
+    /// has less to do.
+    fn close(&self) -> BoxFuture<'_, ()>;
 }

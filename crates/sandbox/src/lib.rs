@@ -69,5 +69,7 @@ pub use workspace::{TarError, Workspace, WorkspaceError, Workspaces};
 /// The whole vocabulary of requests, limits, reports and backends.
 pub use sandbox_backends::native::{Copies, sandboxes_have_own_ids};
 pub use sandbox_backends::oci::OciRuntime;
-pub use sandbox_backends::{close_others_on_exec, seccomp_for_docker, seccomp_for_oci};
+pub use sandbox_backends::{
+    close_others_on_exec, release_free_memory, seccomp_for_docker, seccomp_for_oci,
+};
 pub use sandbox_core::*;

@@ -58,9 +58,9 @@ pub(super) async fn execute(
     let mut response = if patience.is_zero() && ticket.is_new {
         accepted(&ticket.id, "queued")
     } else {
-        let report = match ticket.report {
-            Some(report) => report,
-            None => state.work.wait(&ticket.id, caller.identity(), patience).await?,
+        let report = match &ticket.report {
+            Some(report) => report.clone(),
+            None => state.work.wait_for_ticket(&ticket, caller.identity(), patience).await?,
         };
         if report.is_final() {
             told(&report)

@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,6 @@ use tokio::sync::Mutex;
 use utoipa::ToSchema;
 
 use super::refusal::Refusal;
-use crate::sandboxes::Sandboxes;
 use crate::state::AppState;
 
 /// For so long, the last trial answers for the next: whoever asks often must not keep us busy.
@@ -37,12 +37,20 @@ pub(super) struct Ready {
 /// The last trial: when it ended, and why it failed if it did.
 #[derive(Default)]
 pub(super) struct Trial {
-    last: Mutex<Option<(Instant, Result<(), String>)>>,
+    last: Mutex<Option<(Instant, Result<(), Failure>)>>,
+}
+
+/// Why the server cannot do its work.
+#[derive(Clone, Debug)]
+enum Failure {
+    Storage(String),
+    Sandbox(String),
 }
 
 /// Whether the server can run code now.
 ///
-/// That is: its store answers, and a sandbox of each isolation was built and used within the last seconds.
+/// That is: its store answers, something was written to its disk, and a sandbox of each isolation was built and used
+/// within the last seconds.
 #[utoipa::path(
     get,
     path = "/api/v1/ready",
@@ -59,9 +67,18 @@ pub(super) async fn ready(
         tracing::error!(reason = with_causes(&error), "the store does not answer");
         return Err(Problem::new(Code::Unavailable, "the store does not answer").into());
     }
-    if let Err(reason) = trial.result(&state.sandboxes).await {
-        tracing::error!(reason, "no sandbox can be used");
-        return Err(Problem::new(Code::Unavailable, "no sandbox can be used; see the log").into());
+    match trial.result(&state).await {
+        Ok(()) => {}
+        Err(Failure::Storage(reason)) => {
+            tracing::error!(reason, "executions cannot be stored");
+            let detail = format!("executions cannot be stored: {reason}");
+            return Err(Problem::new(Code::Unavailable, detail).into());
+        }
+        Err(Failure::Sandbox(reason)) => {
+            tracing::error!(reason, "no sandbox can be used");
+            let detail = "no sandbox can be used; see the log";
+            return Err(Problem::new(Code::Unavailable, detail).into());
+        }
     }
     let preferred = state.sandboxes.preferred();
     let capabilities = preferred.capabilities();
@@ -78,24 +95,37 @@ pub(super) async fn ready(
 
 impl Trial {
     /// The result of the last trial, or of a new one that all who ask meanwhile wait for.
-    async fn result(&self, sandboxes: &Arc<Sandboxes>) -> Result<(), String> {
+    async fn result(&self, state: &AppState) -> Result<(), Failure> {
         let mut last = self.last.lock().await;
         if let Some((ended, result)) = &*last
             && ended.elapsed() < TRIAL_HOLDS
+            // What failed since then is not hidden by a trial that went well.
+            && (result.is_err() || !state.store.is_failing())
         {
             return result.clone();
         }
-        let sandboxes = Arc::clone(sandboxes);
+        let result = Self::try_all(state).await;
+        *last = Some((Instant::now(), result.clone()));
+        result
+    }
+
+    async fn try_all(state: &AppState) -> Result<(), Failure> {
+        let probed = state.store.probe().await;
+        probed.map_err(|error| Failure::Storage(innermost(&error)))?;
+        let sandboxes = Arc::clone(&state.sandboxes);
         let tried = tokio::task::spawn_blocking(move || {
             sandboxes.all().try_for_each(|sandbox| {
                 run_nothing(sandbox).map_err(|reason| format!("{}: {reason}", sandbox.isolation()))
             })
         });
         let tried = tried.await;
-        let result = tried.unwrap_or_else(|error| Err(error.to_string()));
-        *last = Some((Instant::now(), result.clone()));
-        result
+        tried.unwrap_or_else(|error| Err(error.to_string())).map_err(Failure::Sandbox)
     }
+}
+
+/// The reason without where the database lies, which strangers need not know.
+fn innermost(error: &dyn Error) -> String {
+    error.source().map_or_else(|| error.to_string(), innermost)
 }
 
 /// Runs an empty program. Walls that this host never had are no reason to fail now.

@@ -118,6 +118,9 @@ pub(super) struct Report {
     /// System calls that were denied.
     violations: Option<Vec<Violation>>,
     timings_ms: Option<Timings>,
+    /// False if the report could not be stored when this answer was sent: it may be missing from the history, and
+    /// asking for it again may find nothing. Left out otherwise.
+    stored: Option<bool>,
     /// When the execution was accepted.
     #[schema(format = DateTime)]
     created_at: String,

@@ -7,7 +7,9 @@
 
 mod activity;
 mod answer;
+mod linger;
 mod stream;
+mod unread;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -34,6 +36,7 @@ use super::tls::Tls;
 use activity::Activity;
 use answer::Answer;
 use stream::Watched;
+use unread::RequestBody;
 
 /// A connection that has to go may say so: HTTP/2 names the last request that was heard.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -77,6 +80,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     let service = service_fn(|request: Request<Incoming>| {
         let request_began = Arc::clone(&activity).begin(request.version());
         let router = shared.router.clone();
+        let request = RequestBody::of(request, Arc::clone(&activity));
         async move {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
@@ -98,6 +102,7 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
             }
             waited_for = activity.overdue() => {
                 tracing::debug!(%peer, "closed: waited too long for {waited_for}");
+                activity.abandon();
                 break;
             }
             _ = stop.changed(), if !is_stopping => {

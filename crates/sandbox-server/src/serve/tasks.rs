@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use chrono::Utc;
-use sandbox::with_causes;
+use sandbox::{release_free_memory, with_causes};
 use sandbox_store::Swept;
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -18,6 +18,7 @@ use crate::state::AppState;
 /// microseconds.
 const BETWEEN_LOOKS_AT_KEYS: Duration = Duration::from_secs(1);
 const BETWEEN_SWEEPS: Duration = Duration::from_mins(1);
+const MEMORY_RELEASE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Starts them; they end when what is given back is dropped.
 pub(super) fn start(state: &AppState) -> Result<JoinSet<()>> {
@@ -25,7 +26,19 @@ pub(super) fn start(state: &AppState) -> Result<JoinSet<()>> {
     tasks.spawn(callbacks::start(state)?);
     tasks.spawn(follow_keys(state.clone()));
     tasks.spawn(sweep(state.clone()));
+    tasks.spawn(release_memory());
     Ok(tasks)
+}
+
+/// Memory of large requests and reports goes back to the system when they are gone.
+async fn release_memory() {
+    let mut ticks = interval(MEMORY_RELEASE_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        // It only ends badly by a panic, which was printed when it happened.
+        let _ = tokio::task::spawn_blocking(release_free_memory).await;
+    }
 }
 
 async fn follow_keys(state: AppState) {

@@ -17,7 +17,7 @@ use crate::callbacks::promise;
 use crate::config::Packages;
 
 /// What a client gets for a request.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ticket {
     /// The execution.
     pub(crate) id: String,
@@ -25,6 +25,8 @@ pub(crate) struct Ticket {
     pub(crate) is_new: bool,
     /// Its report, if it is over already.
     pub(crate) report: Option<Told>,
+    /// The execution itself, if this request began it: what cannot be stored is found nowhere else once it is over.
+    pub(super) live: Option<Arc<Live>>,
 }
 
 /// What the client waits for.
@@ -189,8 +191,14 @@ async fn admit_unstored(
     {
         shared.metrics.accepted(&live.needs.language);
         worker::carry_out_here(shared, live, place);
-        let report = Some(report::of_live(live)).filter(Told::is_final);
-        return Ok(Ticket { id: live.id.clone(), is_new: true, report });
+        let report = report::of_live_when_stored(shared, live).await;
+        let report = Some(report).filter(Told::is_final);
+        return Ok(Ticket {
+            id: live.id.clone(),
+            is_new: true,
+            report,
+            live: Some(Arc::clone(live)),
+        });
     }
     Ok(enqueue(shared, live).await)
 }
@@ -207,7 +215,7 @@ async fn admit(shared: &Shared, live: Arc<Live>, new: NewExecution) -> Result<Ti
         }
         Ok(Inserted::Before(id)) => {
             shared.hub.remove(&live.id);
-            Ok(Ticket { id, is_new: false, report: None })
+            Ok(Ticket { id, is_new: false, report: None, live: None })
         }
         Ok(Inserted::Conflict) => {
             shared.hub.remove(&live.id);
@@ -220,12 +228,12 @@ async fn admit(shared: &Shared, live: Arc<Live>, new: NewExecution) -> Result<Ti
     }
 }
 
-async fn enqueue(shared: &Shared, live: &Live) -> Ticket {
+async fn enqueue(shared: &Shared, live: &Arc<Live>) -> Ticket {
     shared.metrics.accepted(&live.needs.language);
     // The hub has kept room for it, so that only a queue that was closed refuses it. Then the server
     // stops, and the next start finds it in the store.
     let _ = shared.queue.restore(job(live)).await;
-    Ticket { id: live.id.clone(), is_new: true, report: None }
+    Ticket { id: live.id.clone(), is_new: true, report: None, live: Some(Arc::clone(live)) }
 }
 
 fn same_again(shared: &Shared, live: &Live) -> Option<Result<Ticket, Problem>> {
@@ -233,7 +241,7 @@ fn same_again(shared: &Shared, live: &Live) -> Option<Result<Ticket, Problem>> {
     let same = shared.hub.same(live.owner.as_deref(), asked)?;
     let is_same = same.idempotency.as_ref() == Some(asked);
     Some(if is_same {
-        Ok(Ticket { id: same.id.clone(), is_new: false, report: None })
+        Ok(Ticket { id: same.id.clone(), is_new: false, report: None, live: None })
     } else {
         Err(conflict())
     })

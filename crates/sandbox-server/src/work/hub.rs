@@ -104,6 +104,11 @@ impl Hub {
         lock(&self.state).is_closed = true;
     }
 
+    /// Whether it takes no more.
+    pub(super) fn is_closed(&self) -> bool {
+        lock(&self.state).is_closed
+    }
+
     /// Those there are.
     pub(super) fn all(&self) -> Vec<Arc<Live>> {
         lock(&self.state).live.values().cloned().collect()

@@ -1,5 +1,6 @@
 //! One execution that was accepted and is not over, and everybody who waits for it.
 
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -46,6 +47,8 @@ pub(super) struct Live {
     stored: SetOnce<()>,
     /// Set when the store has that this attempt was begun.
     begin_stored: SetOnce<()>,
+    /// Set when its end was stored, or could not be.
+    end_stored: SetOnce<bool>,
     /// Changes with every event; the value says nothing.
     news: watch::Sender<()>,
     outcome: watch::Sender<Option<Outcome>>,
@@ -89,6 +92,7 @@ impl Live {
             unstored: Mutex::new(None),
             stored: SetOnce::new(),
             begin_stored: SetOnce::new(),
+            end_stored: SetOnce::new(),
             news: watch::Sender::new(()),
             outcome: watch::Sender::new(None),
         };
@@ -139,6 +143,21 @@ impl Live {
         if !self.begin_stored.initialized() && !self.is_unstored() {
             tokio::task::block_in_place(|| runtime.block_on(self.begin_stored()));
         }
+    }
+
+    /// Whether it was tried to store it as begun.
+    pub(super) fn is_begin_stored(&self) -> bool {
+        self.begin_stored.initialized()
+    }
+
+    /// Its end was stored, or could not be. Only the first attempt counts: that is what clients hear of.
+    pub(super) fn set_end_stored(&self, is_stored: bool) {
+        let _ = self.end_stored.set(is_stored);
+    }
+
+    /// Waits until its end was stored, or could not be.
+    pub(super) async fn end_stored(&self) -> bool {
+        *self.end_stored.wait().await
     }
 
     /// Waits until the store has it.
@@ -226,6 +245,12 @@ impl Live {
     pub(super) fn progress(&self) -> (Status, Option<DateTime<Utc>>) {
         let started_at = *lock(&self.started_at);
         (if started_at.is_some() { Status::Running } else { Status::Queued }, started_at)
+    }
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Live").field("id", &self.id).finish_non_exhaustive()
     }
 }
 

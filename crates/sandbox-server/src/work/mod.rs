@@ -51,7 +51,7 @@ use live::{Live, lock};
 pub(crate) use network::NetworkPermission;
 pub(crate) use report::Told;
 use report::is_final;
-use shared::{Shared, WorkLimits, may_see, no_such, store_failed};
+use shared::{Shared, WorkLimits, may_see, no_such, not_stored, store_failed};
 pub(crate) use stream::EventStream;
 pub(crate) use turn::Turn;
 pub(crate) use worker::wait_in_place;
@@ -108,19 +108,25 @@ impl Work {
     /// Sees to it that an execution is stored whose id is going to be told after all.
     pub(crate) async fn promise(&self, id: &str) -> Result<(), Problem> {
         let Some(live) = self.shared.hub.get(id) else {
-            // What is not here any more is there.
-            return Ok(());
+            // What is not here any more is there, unless it could not be stored.
+            if !self.shared.store.is_in_doubt() {
+                return Ok(());
+            }
+            let found = self.shared.store.glance(id).await;
+            let found = found.map_err(|error| store_failed(&error))?;
+            return found.map(drop).ok_or_else(not_stored);
         };
         let stored = worker::store_unstored(&self.shared, &live).await;
         stored.map_err(|error| store_failed(&error))?;
         live.stored().await;
-        Ok(())
+        // Somebody else may have tried in vain.
+        if live.is_unstored() { Err(not_stored()) } else { Ok(()) }
     }
 
     /// The report so far.
     pub(crate) async fn report(&self, id: &str, owner: &Identity) -> Result<Told, Problem> {
         match self.live(id, owner)? {
-            Some(live) => Ok(report::of_live(&live)),
+            Some(live) => Ok(report::of_live_when_stored(&self.shared, &live).await),
             None => self.shared.remembered(id, owner).await.map(report::of_record),
         }
     }
@@ -143,9 +149,26 @@ impl Work {
         let Some(live) = self.live(id, owner)? else {
             return self.shared.remembered(id, owner).await.map(report::of_record);
         };
+        Ok(self.wait_for(&live, patience).await)
+    }
+
+    /// The same of what this request began, wherever it is by now.
+    pub(crate) async fn wait_for_ticket(
+        &self,
+        ticket: &Ticket,
+        owner: &Identity,
+        patience: Duration,
+    ) -> Result<Told, Problem> {
+        match &ticket.live {
+            Some(live) => Ok(self.wait_for(live, patience).await),
+            None => self.wait(&ticket.id, owner, patience).await,
+        }
+    }
+
+    async fn wait_for(&self, live: &Live, patience: Duration) -> Told {
         // Both answers are right: the report then says how far it is.
         let _ = tokio::time::timeout(patience, live.ended()).await;
-        Ok(report::of_live(&live))
+        report::of_live_when_stored(&self.shared, live).await
     }
 
     /// Ends an execution. One that is over stays as it is.

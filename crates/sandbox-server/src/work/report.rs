@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::events::Journal;
 use super::live::{Live, Outcome};
+use super::shared::Shared;
 
 /// A report as clients get it, whole or so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,12 @@ impl Told {
     /// Whether it is over.
     pub(crate) fn is_final(&self) -> bool {
         is_final(self.status)
+    }
+
+    /// The same report, saying that it could not be stored.
+    fn unstored(self) -> Self {
+        let fields = self.json.strip_suffix('}').unwrap_or(&self.json);
+        Self { json: format!("{fields},\"stored\":false}}").into(), ..self }
     }
 
     pub(super) fn of(report: &Report) -> Self {
@@ -64,6 +71,16 @@ pub(super) fn of_live(live: &Live) -> Told {
     }
     let (status, started_at) = live.progress();
     Told::unfinished(&live.id, status, &live.needs.language, live.created_at, started_at)
+}
+
+/// The same for a client that hears of the end now. Where the store is in doubt, it is waited for what comes
+/// of storing the end, and a failure is told: otherwise nobody need wait for the disk.
+pub(super) async fn of_live_when_stored(shared: &Shared, live: &Live) -> Told {
+    let told = of_live(live);
+    if told.is_final() && shared.store.is_in_doubt() && !live.end_stored().await {
+        return told.unstored();
+    }
+    told
 }
 
 /// The same of one that is remembered.

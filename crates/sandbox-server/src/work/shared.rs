@@ -188,6 +188,11 @@ pub(super) fn no_such(id: &str) -> Problem {
     Problem::new(Code::NotFound, format!("there is no execution '{}'", id.escape_debug()))
 }
 
+/// An execution whose id cannot be told: it could not be stored.
+pub(super) fn not_stored() -> Problem {
+    Problem::new(Code::Unavailable, "the execution could not be stored")
+}
+
 /// A store that fails is told in the log in full, and to clients in general.
 pub(super) fn store_failed(error: &StoreError) -> Problem {
     tracing::error!(error = with_causes(error), "the store failed");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sandbox::{Event, EventKind, ExecutionId, Report, Request, Status, with_causes};
-use sandbox_store::{Answer, Ending, Job, StoreError};
+use sandbox_store::{Answer, Ending, Job, NewExecution, StoreError};
 use tokio::runtime::Handle;
 use tokio::time::MissedTickBehavior;
 
@@ -25,6 +25,10 @@ const STORE_AGAIN: [Duration; 4] = [
     Duration::from_secs(5),
 ];
 
+/// With more executions than this in hand, one that cannot be stored and whose client has its report is given up:
+/// while nothing can be stored, reports must not fill the memory.
+const MAX_UNSTORED: usize = 64;
+
 /// After so long an execution is stored although nobody was told its id, so that it can be seen.
 const LONG_ENOUGH: Duration = Duration::from_millis(100);
 
@@ -33,7 +37,7 @@ const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
 /// What came of an execution on this thread, or the panic that ended it.
-type Ran = std::thread::Result<Option<Ended>>;
+type Ran = std::thread::Result<(Option<Ended>, Option<Place>)>;
 
 /// Counts an execution as in hand until it is dropped.
 struct InHand(Arc<Shared>);
@@ -49,7 +53,14 @@ struct SaysStored<L: Deref<Target = Live>> {
 /// An end that was told, and the store's answer to it.
 struct Ended {
     report: Report,
+    end: End,
+}
+
+/// The same without the report.
+struct End {
     told: Told,
+    /// What is stored together with the end, if the execution was not stored before.
+    new: Option<Arc<NewExecution>>,
     stored: Answer<'static, bool>,
 }
 
@@ -87,12 +98,11 @@ async fn carry_out(in_hand: InHand, live: Arc<Live>, place: Place) {
         tokio::task::spawn_blocking(move || {
             let ended = execute(&shared, &live, request, &runtime);
             // Only now is the sandbox gone.
-            drop(place);
-            ended
+            (ended, kept_back(&shared, place))
         })
     };
     match thread.await {
-        Ok(ended) => settle(in_hand, live, ended).await,
+        Ok((ended, place)) => settle(in_hand, live, ended, place).await,
         Err(_) => after_panic(in_hand, live).await,
     }
 }
@@ -110,7 +120,7 @@ pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, place: Plac
     let runtime = Handle::current();
     // The library has what takes long done by `wait_in_place`.
     let outcome = catch_unwind(AssertUnwindSafe(|| execute(shared, live, request, &runtime)));
-    drop(place);
+    let outcome = outcome.map(|ended| (ended, kept_back(shared, place)));
     let _ = ran.set(Mutex::new(Some(outcome)));
 }
 
@@ -132,9 +142,15 @@ async fn settle_later(in_hand: InHand, live: Arc<Live>, ran: Arc<OnceLock<Mutex<
         pause = (pause * 2).min(LAST_LOOK);
     };
     match outcome {
-        Some(Ok(ended)) => settle(in_hand, live, ended).await,
+        Some(Ok((ended, place))) => settle(in_hand, live, ended, place).await,
         Some(Err(_)) | None => after_panic(in_hand, live).await,
     }
+}
+
+/// The place of an execution is free for the next one when its sandbox is gone; only when its end is written, if
+/// programs print faster than the disk writes: what waits to be written is in memory.
+fn kept_back(shared: &Shared, place: Place) -> Option<Place> {
+    shared.store.is_backlogged().then_some(place)
 }
 
 fn begin(shared: &Arc<Shared>, live: &Arc<Live>) -> Option<Request> {
@@ -171,7 +187,11 @@ pub(super) async fn store_what_takes_long(shared: Arc<Shared>) {
     loop {
         looks.tick().await;
         let is_long = |live: &Arc<Live>| {
-            live.is_unstored() && live.is_begun() && live.accepted.elapsed() >= LONG_ENOUGH
+            // Once: what could not be stored then is stored with its end.
+            live.is_unstored()
+                && !live.is_begin_stored()
+                && live.is_begun()
+                && live.accepted.elapsed() >= LONG_ENOUGH
         };
         for live in shared.hub.all().into_iter().filter(is_long) {
             if let Err(error) = store_unstored(&shared, &live).await {
@@ -188,7 +208,11 @@ pub(super) async fn store_unstored(shared: &Shared, live: &Live) -> Result<(), S
         return Ok(());
     };
     let _said = SaysStored { live, is_begun: new.begun_at.is_some() };
-    shared.store.insert(new).await.map(drop)
+    let stored = shared.store.insert(new.clone()).await;
+    if stored.is_err() {
+        live.store_later(new);
+    }
+    stored.map(drop)
 }
 
 /// Executes and tells the end as soon as it is known: what the library does after that, such as
@@ -207,17 +231,15 @@ fn execute(shared: &Shared, live: &Live, request: Request, runtime: &Handle) -> 
             _ => live.tell(event),
         }
     };
-    let report = match live.sandbox.execute_with(request, &mut listener, &live.cancel) {
-        Ok(report) => report,
+    match live.sandbox.execute_with(request, &mut listener, &live.cancel) {
+        Ok(report) => told.map(|end| Ended { report, end }),
         Err(error) => {
             live.wait_for_begin(runtime);
             let report = without_running(live, id, Status::Error, &with_causes(&error));
-            told = Some(tell(shared, live, &report));
-            report
+            let end = tell(shared, live, &report);
+            Some(Ended { report, end })
         }
-    };
-    let (told, stored) = told?;
-    Some(Ended { report, told, stored })
+    }
 }
 
 /// Whether it was ended because the server stops.
@@ -230,51 +252,83 @@ fn was_stopped(live: &Live, ended: &Report) -> bool {
 /// It is told as soon as every later reader sees it, which is when the store was asked to write it:
 /// whoever waits need not wait for the disk. If the server is killed in that moment, the execution is one
 /// that was interrupted.
-fn tell(shared: &Shared, live: &Live, ended: &Report) -> (Told, Answer<'static, bool>) {
+fn tell(shared: &Shared, live: &Live, ended: &Report) -> End {
     let told = Told::of(ended);
-    // The store writes in the order of the calls.
-    let inserted = live.take_unstored().map(|new| shared.store.insert(new));
-    let finished = store_end(shared, live, &told);
-    let stored = Box::pin(async move {
-        if let Some(inserted) = inserted {
-            inserted.await?;
-        }
-        finished.await
-    });
+    let new = live.take_unstored().map(Arc::new);
+    let stored = store_end(shared, live, &told, new.clone());
     // First this: whoever is told of the end has room for another one.
     shared.hub.make_room(live);
     live.end(Outcome::Reported(told.clone()));
-    (told, stored)
+    End { told, new, stored }
 }
 
-fn store_end(shared: &Shared, live: &Live, told: &Told) -> Answer<'static, bool> {
-    shared.store.finish(Ending {
+fn store_end(
+    shared: &Shared,
+    live: &Live,
+    told: &Told,
+    new: Option<Arc<NewExecution>>,
+) -> Answer<'static, bool> {
+    let ending = Ending {
         id: live.id.clone(),
         status: told.status,
         report: Arc::clone(&told.json),
         events: live.close_journal(),
         at: Utc::now(),
         audit: audit_of_end(live.owner.clone(), &live.id, &live.needs.language, told.status),
-    })
+    };
+    match new {
+        Some(new) => shared.store.insert_finished(new, ending),
+        None => shared.store.finish(ending),
+    }
 }
 
 /// Sees to it that an end is stored, and lets go of the execution.
-async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>) {
+async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>, place: Option<Place>) {
     let shared = &in_hand.0;
-    if let Some(Ended { report, told, mut stored }) = ended {
+    if let Some(Ended { report, end }) = ended {
         observe::ended(shared, &live, &report);
-        let mut delays = STORE_AGAIN.iter();
-        while let Err(error) = stored.await {
-            tracing::error!(id = live.id, error = with_causes(&error), "the end is not stored");
-            // For the store, it is unfinished until the next start.
-            let Some(delay) = delays.next() else { break };
-            tokio::time::sleep(*delay).await;
-            stored = store_end(shared, &live, &told);
-        }
+        drop(report);
+        store_until_stored(shared, &live, end, place).await;
         live.set_stored();
         shared.hub.remove(&live.id);
     }
     shared.queue.done(&live.id).await;
+}
+
+/// Stores an end, again and again if need be. An execution that the store has is kept until its end is
+/// stored too, or the server stops: until then only this process knows its report. One whose client has the
+/// report is given up after some attempts, or at once if many wait.
+async fn store_until_stored(shared: &Shared, live: &Live, end: End, place: Option<Place>) {
+    let End { told, mut new, mut stored } = end;
+    let mut place = place;
+    let mut delays = STORE_AGAIN.into_iter();
+    loop {
+        let outcome = stored.await;
+        drop(place.take());
+        let error = match outcome {
+            Ok(true) => break,
+            Ok(false) => match shared.store.glance(&live.id).await {
+                Ok(Some(_)) => break,
+                Ok(None) => "the store does not have the execution".to_owned(),
+                Err(error) => with_causes(&error),
+            },
+            Err(error) => with_causes(&error),
+        };
+        live.set_end_stored(false);
+        tracing::error!(id = live.id, error, "the end is not stored");
+        // Storing it when it was accepted or begun may have failed.
+        new = new.or_else(|| live.take_unstored().map(Arc::new));
+        let is_promised = new.is_none();
+        let delay = match delays.next() {
+            Some(delay) if is_promised || *shared.in_hand.borrow() <= MAX_UNSTORED => delay,
+            None if is_promised && !shared.hub.is_closed() => STORE_AGAIN[STORE_AGAIN.len() - 1],
+            // For the store, a promised one is unfinished until the next start.
+            _ => return,
+        };
+        tokio::time::sleep(delay).await;
+        stored = store_end(shared, live, &told, new.clone());
+    }
+    live.set_end_stored(true);
 }
 
 /// The thread ended by a panic, which was printed when it happened: before the end was told, or after it.
@@ -285,13 +339,13 @@ async fn after_panic(in_hand: InHand, live: Arc<Live>) {
     {
         live.begin_stored().await;
         let report = without_running(&live, id, Status::Error, "a failure of the server");
-        let (told, stored) = tell(shared, &live, &report);
-        Some(Ended { report, told, stored })
+        let end = tell(shared, &live, &report);
+        Some(Ended { report, end })
     } else {
         shared.hub.remove(&live.id);
         None
     };
-    settle(in_hand, live, ended).await;
+    settle(in_hand, live, ended, None).await;
 }
 
 /// Ends an execution that was not begun.
@@ -306,8 +360,8 @@ pub(super) async fn end_without_running(
         return;
     };
     let report = without_running(live, request.id(), status, reason);
-    let (told, stored) = tell(shared, live, &report);
-    settle(in_hand, Arc::clone(live), Some(Ended { report, told, stored })).await;
+    let end = tell(shared, live, &report);
+    settle(in_hand, Arc::clone(live), Some(Ended { report, end }), None).await;
 }
 
 /// The server stops: the next start runs it again.

@@ -167,9 +167,18 @@ impl Server {
 
     /// The most memory that it ever had, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    /// The memory that it has now, without what is only a view of files, in bytes.
+    pub(crate) fn own_memory(&self) -> u64 {
+        self.memory("RssAnon:")
+    }
+
+    fn memory(&self, kind: &str) -> u64 {
         let status = self.look("status");
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-        let kibibytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB")).expect("it is there");
+        let size = status.lines().find_map(|line| line.strip_prefix(kind));
+        let kibibytes = size.and_then(|size| size.trim().strip_suffix(" kB")).expect("it is there");
         kibibytes.parse::<u64>().expect("it is a number") << 10
     }
 

@@ -287,3 +287,25 @@ fn a_server_for_other_machines_warns_that_it_speaks_in_the_clear() {
     let (certificate, key) = (authority.certificate(), authority.key());
     assert!(!warns(&[("SANDBOXD_TLS_CERT", certificate), ("SANDBOXD_TLS_KEY", key)]));
 }
+
+/// A stream that is reset while the client still sends loses the answer.
+#[test]
+fn what_is_refused_over_http2_is_told_every_time() {
+    let (authority, data) = (Authority::new("ours"), data());
+    assert!(output(data.path(), &["keys", "create", "--name", "test"]).status.success());
+    let server = authority.start(data.path(), &[("SANDBOXD_BURST", "30")]);
+    let body = data.path().join("body");
+    let argument = format!("@{}", text(&body));
+    let arguments = ["--http2", "--header", "X-API-Key: wrong", "--data-binary", &argument];
+    let arguments = [&arguments[..], &["--header", "Expect:", "--output", "/dev/null"]].concat();
+    let arguments = [&arguments[..], &["--write-out", "%{http_code}"]].concat();
+    for size in [100, 20_000, 1_000_000, 20_000_000] {
+        fs::write(&body, vec![b'x'; size]).expect("the file can be written");
+        for _ in 0..10 {
+            let answer = authority.curl(&server, &arguments, "/api/v1/execute");
+            assert_eq!(answer.status.code(), Some(0), "{size}: {answer:?}");
+            let status = String::from_utf8_lossy(&answer.stdout);
+            assert!(["401", "429"].contains(&&*status), "{size}: {answer:?}");
+        }
+    }
+}

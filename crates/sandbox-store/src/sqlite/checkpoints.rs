@@ -6,11 +6,14 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use super::open;
 
 const BETWEEN: Duration = Duration::from_secs(1);
+
+/// After so many looks at which nothing was written, the log is cut to nothing.
+const QUIET_LOOKS: u32 = 5;
 
 /// A thread that does it now and then, until this is dropped.
 #[derive(Debug)]
@@ -41,12 +44,20 @@ fn now_and_then(path: &Path, ended: &Receiver<()>) {
         // The writer does it then, when the log has become long.
         return;
     };
-    let mut done = None;
+    // Cutting the log needs a moment without readers and writers: it is had or not, and not waited for.
+    let _ = connection.busy_timeout(Duration::ZERO);
+    let (mut done, mut quiet) = (None, 0);
     while ended.recv_timeout(BETWEEN) == Err(RecvTimeoutError::Timeout) {
         let version = data_version(&connection);
         if version != done {
             checkpoint(&connection);
-            done = version;
+            (done, quiet) = (version, 0);
+        } else if quiet < QUIET_LOOKS {
+            quiet += 1;
+            if quiet == QUIET_LOOKS && !truncate(&connection) {
+                // Again at the next look.
+                quiet -= 1;
+            }
         }
     }
 }
@@ -59,4 +70,10 @@ fn data_version(connection: &Connection) -> Option<i64> {
 /// Waits for nobody: what cannot be done now is done the next time.
 fn checkpoint(connection: &Connection) {
     let _ = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", (), |_| Ok(()));
+}
+
+/// Works all of the log into the file and cuts it to nothing; false if somebody uses it now.
+fn truncate(connection: &Connection) -> bool {
+    let is_busy = |row: &Row<'_>| row.get::<_, i64>(0);
+    matches!(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), is_busy), Ok(0))
 }

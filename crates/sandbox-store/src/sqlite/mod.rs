@@ -16,6 +16,7 @@ mod keys;
 mod listing;
 mod migrations;
 mod open;
+mod probe;
 mod query;
 mod readers;
 mod size;
@@ -23,11 +24,13 @@ mod sweep;
 mod value;
 mod writer;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use chrono::{DateTime, Utc};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 
 use self::checkpoints::Checkpoints;
@@ -45,6 +48,7 @@ pub struct SqliteStore {
     /// `None` once it was closed.
     open: Mutex<Option<Open>>,
     readers: Readers,
+    path: PathBuf,
 }
 
 /// What writes.
@@ -62,8 +66,8 @@ impl SqliteStore {
         open::open(path).await
     }
 
-    fn new(open: Open, readers: Readers) -> Self {
-        Self { open: Mutex::new(Some(open)), readers }
+    fn new(open: Open, path: PathBuf) -> Self {
+        Self { open: Mutex::new(Some(open)), readers: Readers::new(path.clone()), path }
     }
 
     /// Does what is under way and closes the file. Nothing is lost without it; the log is worked into
@@ -89,8 +93,17 @@ impl SqliteStore {
         &self,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<'static, T> {
+        self.write_sized(0, work)
+    }
+
+    /// The same of something so long.
+    fn write_sized<T: Send + 'static>(
+        &self,
+        size: usize,
+        work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<'static, T> {
         match self.writer() {
-            Some(writer) => writer.write(work),
+            Some(writer) => writer.write_sized(size, work),
             None => Box::pin(async { Err(StoreError::Closed) }),
         }
     }
@@ -117,7 +130,8 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     fn insert(&self, new: NewExecution) -> Answer<'static, Inserted> {
-        self.write(move |connection| executions::insert(connection, &new))
+        let size = new.request.len();
+        self.write_sized(size, move |connection| executions::insert(connection, &new))
     }
 
     fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>> {
@@ -145,7 +159,16 @@ impl Store for SqliteStore {
     }
 
     fn finish(&self, ending: Ending) -> Answer<'static, bool> {
-        self.write(move |connection| executions::finish(connection, &ending))
+        let size = ending.size();
+        self.write_sized(size, move |connection| executions::finish(connection, &ending))
+    }
+
+    fn insert_finished(&self, new: Arc<NewExecution>, ending: Ending) -> Answer<'static, bool> {
+        let size = new.request.len() + ending.size();
+        self.write_sized(size, move |connection| {
+            executions::insert(connection, &new)?;
+            executions::finish(connection, &ending)
+        })
     }
 
     fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>> {
@@ -206,5 +229,26 @@ impl Store for SqliteStore {
             connection.prepare_cached("SELECT 1 FROM executions LIMIT 1")?.exists(())?;
             Ok(())
         })
+    }
+
+    fn probe(&self) -> Answer<'_, ()> {
+        let path = self.path.clone();
+        self.write(move |connection| probe::write(connection, &path))
+    }
+
+    fn is_failing(&self) -> bool {
+        self.writer().is_none_or(|writer| writer.is_failing())
+    }
+
+    fn is_backlogged(&self) -> bool {
+        self.writer().is_some_and(|writer| writer.is_backlogged())
+    }
+
+    fn is_in_doubt(&self) -> bool {
+        self.is_failing() || self.is_backlogged() || probe::is_nearly_full(&self.path)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Self::close(self).boxed()
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::checkpoints::Checkpoints;
-use super::readers::Readers;
 use super::writer::Writer;
 use super::{Open, SqliteStore, migrations};
 use crate::StoreError;
@@ -44,7 +43,7 @@ fn open_here(path: &Path) -> Result<SqliteStore, Box<dyn std::error::Error + Sen
     let (writer, thread) = Writer::start(connection)?;
     let checkpoints = Checkpoints::start(path.to_owned())?;
     let open = Open { writer: Arc::new(writer), thread, checkpoints };
-    Ok(SqliteStore::new(open, Readers::new(path.to_owned())))
+    Ok(SqliteStore::new(open, path.to_owned()))
 }
 
 /// A connection that cannot write.
@@ -104,7 +103,7 @@ fn make_file(path: &Path) -> io::Result<()> {
     }
 }
 
-fn cannot_open(
+pub(super) fn cannot_open(
     path: &Path,
     cause: impl Into<Box<dyn std::error::Error + Send + Sync>>,
 ) -> StoreError {

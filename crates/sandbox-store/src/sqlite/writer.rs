@@ -4,17 +4,21 @@
 //! that stand there in one transaction: the more there is to do, the less each write costs. They are
 //! carried out in the order in which they were given.
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use futures_util::FutureExt;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
 use crate::{Answer, StoreError};
 
 /// No transaction is longer, so that the first one in it does not wait for ever more.
 const TOGETHER: usize = 256;
+
+/// With more bytes than this in the line, whoever makes more should wait.
+const MAX_BACKLOG: usize = 32 << 20;
 
 /// The way to the connection. When it is dropped, the thread does what is left and ends.
 #[derive(Debug)]
@@ -26,6 +30,10 @@ struct Shared {
     line: Mutex<Line>,
     /// Told when the thread has something to do.
     called: Condvar,
+    /// Whether the last write failed, and not because of what was to be written.
+    is_failing: AtomicBool,
+    /// Bytes that wait to be written.
+    backlog: AtomicUsize,
 }
 
 /// What is to be written.
@@ -42,6 +50,9 @@ trait Order: Send {
     /// Does it, within a transaction that may still fail: it may have to be done again.
     fn carry_out(&mut self, connection: &Connection) -> Result<(), StoreError>;
 
+    /// How many bytes it writes, about.
+    fn size(&self) -> usize;
+
     /// Tells what came of it.
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
 }
@@ -50,6 +61,7 @@ struct Write<F, T> {
     work: F,
     made: Option<T>,
     answer: oneshot::Sender<Result<T, StoreError>>,
+    size: usize,
 }
 
 impl<F, T> Order for Write<F, T>
@@ -60,6 +72,10 @@ where
     fn carry_out(&mut self, connection: &Connection) -> Result<(), StoreError> {
         self.made = Some((self.work)(connection)?);
         Ok(())
+    }
+
+    fn size(&self) -> usize {
+        self.size
     }
 
     fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
@@ -73,7 +89,12 @@ where
 impl Writer {
     /// Starts the thread.
     pub(super) fn start(mut connection: Connection) -> std::io::Result<(Self, JoinHandle<()>)> {
-        let shared = Arc::new(Shared { line: Mutex::default(), called: Condvar::new() });
+        let shared = Arc::new(Shared {
+            line: Mutex::default(),
+            called: Condvar::new(),
+            is_failing: AtomicBool::new(false),
+            backlog: AtomicUsize::new(0),
+        });
         let writing = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name("store writer".to_owned())
@@ -90,7 +111,16 @@ impl Writer {
         &self,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> Answer<'static, T> {
-        let answered = self.give(work);
+        self.write_sized(0, work)
+    }
+
+    /// The same of something so long.
+    pub(super) fn write_sized<T: Send + 'static>(
+        &self,
+        size: usize,
+        work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Answer<'static, T> {
+        let answered = self.give(size, work);
         let call = Call(Arc::clone(&self.shared));
         async move {
             drop(call);
@@ -108,12 +138,24 @@ impl Writer {
         (!is_settled).then(|| self.write(|_| Ok(())))
     }
 
+    /// Whether the last write failed for a reason that may make the next one fail too.
+    pub(super) fn is_failing(&self) -> bool {
+        self.shared.is_failing.load(Ordering::SeqCst)
+    }
+
+    /// Whether more waits to be written than should.
+    pub(super) fn is_backlogged(&self) -> bool {
+        self.shared.backlog.load(Ordering::SeqCst) > MAX_BACKLOG
+    }
+
     fn give<T: Send + 'static>(
         &self,
+        size: usize,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> oneshot::Receiver<Result<T, StoreError>> {
         let (answer, answered) = oneshot::channel();
-        lock(&self.shared.line).orders.push(Box::new(Write { work, made: None, answer }));
+        self.shared.backlog.fetch_add(size, Ordering::SeqCst);
+        lock(&self.shared.line).orders.push(Box::new(Write { work, made: None, answer, size }));
         answered
     }
 }
@@ -148,23 +190,39 @@ impl Shared {
             let together = line.orders.len().min(TOGETHER);
             let orders = line.orders.drain(..together).collect();
             drop(line);
-            write_some(connection, orders);
+            self.write_some(connection, orders);
             line = lock(&self.line);
+        }
+    }
+
+    fn write_some(&self, connection: &mut Connection, mut orders: Vec<Box<dyn Order>>) {
+        if orders.len() > 1 && together(connection, &mut orders).is_ok() {
+            self.is_failing.store(false, Ordering::SeqCst);
+            for order in orders {
+                self.backlog.fetch_sub(order.size(), Ordering::SeqCst);
+                order.answer(Ok(()));
+            }
+            return;
+        }
+        // One of them failed and took the others with it. On its own each fails or not for itself.
+        for mut order in orders {
+            let outcome = together(connection, std::slice::from_mut(&mut order));
+            // Before the answer: whoever has it must not find the store in order.
+            let is_failing = outcome.as_ref().is_err_and(is_of_the_store);
+            self.is_failing.store(is_failing, Ordering::SeqCst);
+            self.backlog.fetch_sub(order.size(), Ordering::SeqCst);
+            order.answer(outcome);
         }
     }
 }
 
-fn write_some(connection: &mut Connection, mut orders: Vec<Box<dyn Order>>) {
-    if orders.len() > 1 && together(connection, &mut orders).is_ok() {
-        for order in orders {
-            order.answer(Ok(()));
+/// Whether it lies with the store, such as a full disk, and not with what was to be written.
+fn is_of_the_store(error: &StoreError) -> bool {
+    match error {
+        StoreError::Database(error) => {
+            error.sqlite_error_code() != Some(ErrorCode::ConstraintViolation)
         }
-        return;
-    }
-    // One of them failed and took the others with it. On its own each fails or not for itself.
-    for mut order in orders {
-        let outcome = together(connection, std::slice::from_mut(&mut order));
-        order.answer(outcome);
+        error => matches!(error, StoreError::Open { .. }),
     }
 }
 

@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use crate::serve::limits::Limits;
 pub(super) struct Activity {
     limits: Limits,
     now: Mutex<Now>,
+    is_abandoned: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -57,7 +59,7 @@ impl Activity {
             beginning: Some(moved),
             is_http2: false,
         };
-        Self { limits: *limits, now: Mutex::new(now) }
+        Self { limits: *limits, now: Mutex::new(now), is_abandoned: AtomicBool::new(false) }
     }
 
     /// Bytes came.
@@ -89,6 +91,16 @@ impl Activity {
         now.is_http2 = version == Version::HTTP_2;
         drop(now);
         Underway { activity: self, is_unfetched: false }
+    }
+
+    /// The client had its time: it is not waited for when the connection is closed.
+    pub(super) fn abandon(&self) {
+        self.is_abandoned.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether the client had its time.
+    pub(super) fn is_abandoned(&self) -> bool {
+        self.is_abandoned.load(Ordering::SeqCst)
     }
 
     /// Waits until the connection should be closed, and says what it waited for in vain.

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::activity::Activity;
+use super::linger;
 use crate::serve::limits::Limits;
 
 /// A peer that says nothing for so long is asked whether it is there, so often, and is gone if it does
@@ -34,9 +35,13 @@ pub(super) fn prepare(stream: &TcpStream, limits: &Limits) {
 /// A socket that tells what passes through it, and holds its place for as long as it is open: also when
 /// a WebSocket has taken it over.
 pub(super) struct Watched {
-    stream: TcpStream,
+    /// With its place. `None` once it is being closed.
+    stream: Option<(TcpStream, OwnedSemaphorePermit)>,
     activity: Arc<Activity>,
-    _place: OwnedSemaphorePermit,
+    /// Whether it was closed in an orderly way from this side.
+    is_shut_down: bool,
+    /// Whether the peer has closed its side, or is gone.
+    is_at_end: bool,
 }
 
 impl Watched {
@@ -45,7 +50,12 @@ impl Watched {
         activity: Arc<Activity>,
         place: OwnedSemaphorePermit,
     ) -> Self {
-        Self { stream, activity, _place: place }
+        Self { stream: Some((stream, place)), activity, is_shut_down: false, is_at_end: false }
+    }
+
+    fn stream(&mut self) -> Pin<&mut TcpStream> {
+        let (stream, _) = self.stream.as_mut().expect("it is taken when this is dropped");
+        Pin::new(stream)
     }
 
     fn told(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
@@ -64,11 +74,13 @@ impl AsyncRead for Watched {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = ready!(self.stream().poll_read(context, buffer));
         if buffer.filled().len() > before {
             self.activity.heard();
+        } else {
+            self.is_at_end = true;
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(read)
     }
 }
 
@@ -78,7 +90,7 @@ impl AsyncWrite for Watched {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(context, bytes);
+        let written = self.stream().poll_write(context, bytes);
         self.told(written)
     }
 
@@ -87,19 +99,32 @@ impl AsyncWrite for Watched {
         context: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        let written = self.stream().poll_write_vectored(context, slices);
         self.told(written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.stream.as_ref().is_some_and(|(stream, _)| stream.is_write_vectored())
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
+        self.stream().poll_flush(context)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
+        self.is_shut_down = true;
+        self.stream().poll_shutdown(context)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if let Some((stream, place)) = self.stream.take()
+            && self.is_shut_down
+            && !self.is_at_end
+            && !self.activity.is_abandoned()
+        {
+            linger::close(stream, place);
+        }
     }
 }

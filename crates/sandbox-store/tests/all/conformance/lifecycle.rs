@@ -1,4 +1,5 @@
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sandbox_core::Status;
 use sandbox_store::{Ending, ExecutionRecord, Glance, Inserted, NewExecution, Store};
@@ -96,6 +97,20 @@ pub(crate) async fn writes_nobody_waits_for_are_made_in_order(store: &dyn Store)
     end(store, "exec_1", 3).await;
     let over = store.execution("exec_1").await.unwrap().unwrap();
     assert_eq!((over.attempts, over.started_at), (2, Some(moment(2))));
+}
+
+pub(crate) async fn one_that_is_over_already_is_inserted_whole_or_not_at_all(store: &dyn Store) {
+    let begun = Arc::new(NewExecution { begun_at: Some(moment(1)), ..new("exec_1", 0) });
+    let end = |events| ending("exec_1", Status::Completed, events, 2);
+    // The same event twice is an error in the middle.
+    assert!(store.insert_finished(begun.clone(), end(vec![event(1), event(1)])).await.is_err());
+    assert_eq!(store.execution("exec_1").await.unwrap(), None);
+    assert!(store.insert_finished(begun, end(vec![event(1)])).await.unwrap());
+    let over = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((over.status, over.attempts), (Status::Completed, 1));
+    assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
+    store.probe().await.unwrap();
+    assert!(!store.is_failing(), "what fails for its own reasons is not the store's failure");
 }
 
 pub(crate) async fn only_the_first_end_counts(store: &dyn Store) {

@@ -25,6 +25,7 @@ macro_rules! conformance {
             lifecycle::an_execution_begins_waits_again_and_ends,
             lifecycle::one_that_is_begun_at_once_is_running,
             lifecycle::an_end_is_in_the_audit_log,
+            lifecycle::one_that_is_over_already_is_inserted_whole_or_not_at_all,
             lifecycle::only_the_first_end_counts,
             lifecycle::what_is_over_does_not_begin_again,
             lifecycle::an_end_is_written_whole_or_not_at_all,

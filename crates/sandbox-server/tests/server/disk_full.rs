@@ -1,0 +1,138 @@
+//! What cannot be stored is said, and the server takes up again by itself what it could not do.
+
+use std::fs::{File, remove_file};
+use std::io::Write as _;
+use std::path::Path;
+
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use sandbox_tests::skip::skip;
+use sandbox_tests::wait::wait_for;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::server::{SOON, Server};
+
+/// A file system of 32 MiB, gone with the test.
+struct SmallDisk(TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        if !rustix::process::geteuid().is_root() {
+            skip("a full disk", "only root can mount a small file system");
+            return None;
+        }
+        let directory = tempfile::tempdir().expect("there is room for temporary files");
+        mount(
+            "sandboxd-test",
+            directory.path(),
+            "tmpfs",
+            MountFlags::empty(),
+            c"size=32m,mode=700",
+        )
+        .expect("root can mount a tmpfs");
+        Some(Self(directory))
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Leaves no byte free.
+    fn fill(&self) {
+        let mut file = File::create(self.path().join("filler")).expect("it is ours");
+        for size in [64 << 10, 4 << 10, 1] {
+            let piece = vec![0; size];
+            while file.write_all(&piece).is_ok() {}
+        }
+    }
+
+    fn empty(&self) {
+        remove_file(self.path().join("filler")).expect("it is ours");
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = unmount(self.0.path(), UnmountFlags::DETACH);
+    }
+}
+
+/// Runs something whose report is longer than what a database has to spare.
+fn run(server: &Server) -> Value {
+    let body = json!({ "language": "bash", "code": "printf '%050000d' 7" }).to_string();
+    let answer = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let report = answer.json();
+    assert_eq!(report["status"], "completed", "{report}");
+    assert_eq!(report["stdout"].as_str().map(str::len), Some(50_000));
+    report
+}
+
+/// Whether the server remembers what this report says.
+fn is_found(server: &Server, report: &Value) -> bool {
+    let id = report["id"].as_str().expect("an id is text");
+    server.get(&format!("/api/v1/execute/{id}")).status == 200
+}
+
+/// Waits until `/ready` answers so, and gives its body.
+fn becomes(server: &Server, status: u16) -> String {
+    let mut last = None;
+    let became = wait_for(SOON, || {
+        let answer = server.get("/api/v1/ready");
+        let is_it = answer.status == status;
+        last = Some(answer);
+        is_it.then_some(())
+    });
+    let last = last.expect("it was asked");
+    assert!(became.is_some(), "{last:?}");
+    last.body
+}
+
+#[test]
+fn what_cannot_be_stored_is_said_and_ready_turns_until_there_is_room() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = Server::start(disk.path());
+    becomes(&server, 200);
+    let kept = run(&server);
+    assert!(kept.get("stored").is_none() && is_found(&server, &kept), "{kept}");
+
+    disk.fill();
+    let reports: Vec<Value> = (0..30).map(|_| run(&server)).collect();
+    assert_eq!(reports.iter().filter(|report| report["stored"] == false).count(), 30);
+    let said = becomes(&server, 503);
+    assert!(said.contains("cannot be stored") && said.contains("\"unavailable\""), "{said}");
+    let later = json!({ "language": "bash", "code": "true" }).to_string();
+    for _ in 0..3 {
+        let refused = server.send("POST", "/api/v1/execute?wait=false", &[], &later);
+        assert_eq!(refused.status, 503, "{refused:?}");
+    }
+    assert!(is_found(&server, &kept), "what was stored can be read meanwhile");
+
+    disk.empty();
+    becomes(&server, 200);
+    let report = wait_for(SOON, || {
+        let report = run(&server);
+        (report.get("stored").is_none()).then_some(report)
+    });
+    assert!(is_found(&server, &report.expect("there is room again")));
+    let (status, log) = server.stop();
+    assert_eq!(status.code(), Some(0), "{log}");
+}
+
+#[test]
+fn an_end_that_cannot_be_stored_at_once_is_stored_when_there_is_room() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let server = Server::start(disk.path());
+    let id = server.accept_in("bash", "read -t 2 never < <(sleep 9); printf '%050000d' 7");
+    server.wait_until_running(&id);
+    disk.fill();
+    let report = server.final_report(&id);
+    assert_eq!((&report["status"], &report["stored"]), (&json!("completed"), &json!(false)));
+    disk.empty();
+    let path = format!("/api/v1/execute/{id}");
+    let stored = wait_for(SOON, || {
+        let report = server.get(&path).json();
+        report.get("stored").is_none().then_some(report)
+    });
+    assert_eq!(stored.expect("it is stored later")["status"], "completed");
+}

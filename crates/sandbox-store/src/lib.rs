@@ -8,6 +8,7 @@
 mod callback;
 mod cursor;
 mod error;
+mod permission;
 mod queue;
 mod record;
 mod sqlite;
@@ -15,6 +16,7 @@ mod store;
 
 pub use callback::{Busy, CallbackEnd, DueCallback, NewCallback};
 pub use error::StoreError;
+pub use permission::{Permission, Permissions};
 pub use queue::{Job, LocalQueue, Queue, QueueError};
 pub use record::{
     AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Glance, Idempotency, Inserted,

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use sandbox_core::Status;
 use serde_json::Value;
 
-use crate::NewCallback;
+use crate::{NewCallback, Permissions};
 
 /// An execution as it is remembered.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,6 +188,8 @@ pub struct KeyRecord {
     pub hash: Vec<u8>,
     /// What it may be used for.
     pub scopes: Vec<Scope>,
+    /// The features that its requests may use.
+    pub permissions: Permissions,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// When it was taken back.
@@ -205,6 +207,8 @@ pub struct NewKey {
     pub hash: Vec<u8>,
     /// What it may be used for.
     pub scopes: Vec<Scope>,
+    /// The features that its requests may use.
+    pub permissions: Permissions,
     /// When it was made.
     pub created_at: DateTime<Utc>,
 }

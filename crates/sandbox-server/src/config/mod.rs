@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandbox::{ByteSize, Copies, Isolation, OciRuntime};
-use sandbox_store::Retention;
+use sandbox_store::{Permissions, Retention};
 
 use crate::callbacks::AddressPolicy;
 use crate::work::{Caps, NetworkPermission};
@@ -76,6 +76,10 @@ pub(crate) struct Config {
     pub(crate) oci_runtime: Option<OciRuntime>,
     /// Whether packages are fetched for clients.
     pub(crate) packages: Packages,
+    /// Permissions that every key has, beside its own.
+    pub(crate) key_permissions: Permissions,
+    /// Permissions of clients without a key, of a server that has no keys.
+    pub(crate) local_permissions: Permissions,
     /// Environments of one key.
     pub(crate) environments_per_key: usize,
     /// The most that one workspace holds.

@@ -57,6 +57,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("oci_runtime", ""),
     found("isolation_order", |_| Some(isolation_order())),
     text("packages", "on"),
+    text("key_permissions", ""),
+    text("local_permissions", "network,packages"),
     text("environments_per_key", "20"),
     text("workspace_size", "256M"),
     text("workspaces_per_key", "20"),

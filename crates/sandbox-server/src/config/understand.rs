@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sandbox::{AddressRange, ByteSize, Copies, Isolation, OciRuntime, parse_duration};
-use sandbox_store::Retention;
+use sandbox_store::{Permission, Permissions, Retention};
 
 use super::layers::Layer;
 use super::{Config, ConfigError, LogFormat, Packages, tls};
@@ -48,6 +48,8 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         oci_runtime: settled.read("oci_runtime", oci_runtime)?,
         isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
         packages: settled.read("packages", packages)?,
+        key_permissions: settled.read("key_permissions", permissions)?,
+        local_permissions: settled.read("local_permissions", permissions)?,
         environments_per_key: settled.read("environments_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,
         burst: settled.read("burst", number)?,
@@ -186,6 +188,17 @@ fn oci_runtime(text: &str) -> Result<Option<OciRuntime>, String> {
 
 fn packages(text: &str) -> Result<Packages, String> {
     Ok(if switch(text)? { Packages::On } else { Packages::Off })
+}
+
+fn permissions(text: &str) -> Result<Permissions, String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let parse = |name: &str| {
+        Permission::from_name(name).ok_or_else(|| {
+            let all = Permission::join(&Permission::ALL.into());
+            format!("'{name}' is not a permission: {all}")
+        })
+    };
+    names.map(parse).collect()
 }
 
 fn ranges(text: &str) -> Result<Vec<AddressRange>, String> {

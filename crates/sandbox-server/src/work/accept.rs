@@ -12,9 +12,10 @@ use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
 use super::report::{self, Told};
 use super::shared::{Shared, store_failed};
-use super::{worker, workspace};
+use super::{permissions, worker, workspace};
 use crate::callbacks::promise;
 use crate::config::Packages;
+use crate::keys::Identity;
 
 /// What a client gets for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,10 +53,12 @@ const PRIORITY: i32 = 0;
 pub(super) async fn accept(
     shared: &Arc<Shared>,
     asked: ExecuteRequest,
-    owner: Option<String>,
+    client: &Identity,
     idempotency: Option<Idempotency>,
     answer: AnswerWith,
 ) -> Result<Ticket, Problem> {
+    permissions::check(&asked, client)?;
+    let owner = client.key.clone();
     let most = shared.limits.max_code;
     if code_size(&asked) > most.as_usize() {
         let reason = format!("the code and files are larger than {most}");

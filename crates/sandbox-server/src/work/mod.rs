@@ -15,6 +15,7 @@ mod events;
 mod familiar;
 mod live;
 mod network;
+pub(crate) mod permissions;
 
 mod budget;
 mod hub;
@@ -102,7 +103,7 @@ impl Work {
         idempotency: Option<Idempotency>,
         answer: AnswerWith,
     ) -> Result<Ticket, Problem> {
-        accept::accept(&self.shared, request, owner.key.clone(), idempotency, answer).await
+        accept::accept(&self.shared, request, owner, idempotency, answer).await
     }
 
     /// Sees to it that an execution is stored whose id is going to be told after all.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sandbox::{ByteSize, Isolation, Sandbox};
 use sandbox_api::{ExecuteRequest, Problem};
-use sandbox_store::{Scope, SqliteStore, Store};
+use sandbox_store::{Permissions, Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -111,11 +111,15 @@ fn bash(code: &str) -> ExecuteRequest {
 
 /// The client on loopback.
 fn nobody() -> Identity {
-    Identity { key: None, scopes: vec![Scope::Execute] }
+    Identity { key: None, scopes: vec![Scope::Execute], permissions: Permissions::new() }
 }
 
 fn client(key: &str) -> Identity {
-    Identity { key: Some(key.into()), scopes: vec![Scope::Execute] }
+    Identity {
+        key: Some(key.into()),
+        scopes: vec![Scope::Execute],
+        permissions: Permissions::new(),
+    }
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {

@@ -1,6 +1,6 @@
 use super::*;
 use sandbox_api::Code;
-use sandbox_store::{ExecutionFilter, Idempotency};
+use sandbox_store::{ExecutionFilter, Idempotency, Permissions};
 
 fn named(key: &str, body: &str) -> Idempotency {
     Idempotency { key: key.into(), body_hash: body.into() }
@@ -92,7 +92,11 @@ async fn what_is_anothers_is_not_there() {
                 assert_eq!(problem.map(|problem| problem.code), Some(Code::NotFound));
             }
         }
-        let admin = Identity { key: Some("c".into()), scopes: vec![Scope::Admin] };
+        let admin = Identity {
+            key: Some("c".into()),
+            scopes: vec![Scope::Admin],
+            permissions: Permissions::new(),
+        };
         assert_eq!(
             json(&bench.work.report(&ticket.id, &admin).await.unwrap())["id"],
             json!(ticket.id)

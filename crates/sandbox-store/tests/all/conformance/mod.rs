@@ -54,6 +54,7 @@ macro_rules! conformance {
             sweeping::old_audit_entries_go_and_nothing_else_does,
             sweeping::its_size_grows_with_what_is_kept,
             keys_and_audit::keys_are_remembered_and_taken_back,
+            keys_and_audit::permissions_of_a_key_are_kept_and_replaced,
             lifecycle::writes_nobody_waits_for_are_made_in_order,
             keys_and_audit::the_audit_log_is_told_newest_first,
         }

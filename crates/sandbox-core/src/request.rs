@@ -64,6 +64,8 @@ pub struct Request {
     pub(crate) acceptance: Option<Acceptance>,
     pub(crate) workspace: Option<WorkspaceChoice>,
     pub(crate) workspaces_of: Option<String>,
+    pub(crate) compile_cache_owner: Option<String>,
+    pub(crate) package_cache_owner: Option<String>,
     pub(crate) snippet: Option<Snippet>,
     pub(crate) image: Option<String>,
 }
@@ -242,6 +244,16 @@ impl Request {
     /// Whose workspaces are meant, if not the user's own.
     pub fn workspaces_of(&self) -> Option<&str> {
         self.workspaces_of.as_deref()
+    }
+
+    /// The owner of the compile cache entries that it may use and make; without one they are shared.
+    pub fn compile_cache_owner(&self) -> Option<&str> {
+        self.compile_cache_owner.as_deref()
+    }
+
+    /// The owner of the installed packages that it may use and make; without one they are shared.
+    pub fn package_cache_owner(&self) -> Option<&str> {
+        self.package_cache_owner.as_deref()
     }
 
     /// The image whose files and programs it is to see instead of the host's.

@@ -21,7 +21,7 @@ use sandbox::{ByteSize, Copies, Isolation, OciRuntime};
 use sandbox_store::{Permissions, Retention};
 
 use crate::callbacks::AddressPolicy;
-use crate::work::{Caps, NetworkPermission};
+use crate::work::{Caps, NetworkPermission, SharedCaches};
 
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Layer;
@@ -76,6 +76,8 @@ pub(crate) struct Config {
     pub(crate) oci_runtime: Option<OciRuntime>,
     /// Whether packages are fetched for clients.
     pub(crate) packages: Packages,
+    /// Which caches keys share.
+    pub(crate) shared_caches: SharedCaches,
     /// Permissions that every key has, beside its own.
     pub(crate) key_permissions: Permissions,
     /// Permissions of clients without a key, of a server that has no keys.

@@ -57,6 +57,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("oci_runtime", ""),
     found("isolation_order", |_| Some(isolation_order())),
     text("packages", "on"),
+    text("shared_compile_cache", "off"),
+    text("shared_packages", "off"),
     text("key_permissions", ""),
     text("local_permissions", "network,packages"),
     text("environments_per_key", "20"),

@@ -10,7 +10,7 @@ use sandbox_store::{Permission, Permissions, Retention};
 
 use super::layers::Layer;
 use super::{Config, ConfigError, LogFormat, Packages, tls};
-use crate::work::{Caps, NetworkPermission};
+use crate::work::{Caps, NetworkPermission, SharedCaches};
 
 pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
     settled.read("role", role)?;
@@ -48,6 +48,10 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         oci_runtime: settled.read("oci_runtime", oci_runtime)?,
         isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
         packages: settled.read("packages", packages)?,
+        shared_caches: SharedCaches {
+            compiled: settled.read("shared_compile_cache", switch)?,
+            packages: settled.read("shared_packages", switch)?,
+        },
         key_permissions: settled.read("key_permissions", permissions)?,
         local_permissions: settled.read("local_permissions", permissions)?,
         environments_per_key: settled.read("environments_per_key", number)?,

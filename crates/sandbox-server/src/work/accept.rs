@@ -145,7 +145,8 @@ fn check_here(
     let sandbox = shared.sandboxes.find(asked.isolation.as_deref());
     let sandbox = Arc::clone(sandbox.map_err(|reason| invalid("isolation", reason))?);
     let environments = shared.environments_of(owner);
-    let request = convert(asked, owner, None)?.with_environments(environments);
+    let request =
+        convert(asked, owner, None, shared.limits.caches)?.with_environments(environments);
     shared.limits.network.check(request.allow().map(|allow| &**allow))?;
     let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
     workspace::check(&sandbox, &request)?;

@@ -7,6 +7,7 @@
 
 mod template;
 
+mod caches;
 mod caps;
 mod convert;
 pub(crate) mod workspace;
@@ -47,6 +48,7 @@ use crate::keys::Identity;
 use crate::metrics::Metrics;
 use crate::sandboxes::Sandboxes;
 pub(crate) use accept::{AnswerWith, Ticket};
+pub(crate) use caches::SharedCaches;
 pub(crate) use caps::Caps;
 use live::{Live, lock};
 pub(crate) use network::NetworkPermission;

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use super::budget::Budget;
+use super::caches::SharedCaches;
 use super::caps::Caps;
 use super::familiar::Familiar;
 use super::hub::{Bounds, Hub};
@@ -29,6 +30,8 @@ pub(super) struct WorkLimits {
     pub(super) max_code: ByteSize,
     /// The largest limits of one execution.
     pub(super) caps: Caps,
+    /// What keys share.
+    pub(super) caches: SharedCaches,
     /// Whether packages are fetched.
     pub(super) packages: Packages,
     /// Where clients have their environments.
@@ -71,6 +74,7 @@ impl From<&Config> for WorkLimits {
         Self {
             max_code: config.max_code,
             caps: config.caps,
+            caches: config.shared_caches,
             packages: config.packages,
             environments: config.environments_directory(),
             concurrency: config.concurrency,

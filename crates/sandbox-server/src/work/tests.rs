@@ -12,7 +12,9 @@ use sandbox_store::{Permissions, Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{AnswerWith, Caps, EventStream, NetworkPermission, Ticket, Told, Work, WorkLimits};
+use super::{
+    AnswerWith, Caps, EventStream, NetworkPermission, SharedCaches, Ticket, Told, Work, WorkLimits,
+};
 use crate::callbacks::AddressPolicy;
 use crate::config::Packages;
 use crate::keys::Identity;
@@ -40,6 +42,7 @@ fn limits() -> WorkLimits {
             output: ByteSize::mib(16),
             pids: 1024,
         },
+        caches: SharedCaches::default(),
         packages: Packages::On,
         environments: "/nonexistent".into(),
         concurrency: 2,

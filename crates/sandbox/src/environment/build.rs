@@ -41,6 +41,8 @@ pub(crate) struct Workshop<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) runtime: &'a Runtime,
     pub(crate) store: &'a Store,
+    /// Whose layers are used and made; without one they are shared.
+    pub(crate) owner: Option<&'a str>,
     pub(crate) cancel: &'a CancelToken,
     /// Hears what is being done, in a few words.
     pub(crate) progress: &'a mut dyn FnMut(&str),
@@ -55,7 +57,7 @@ impl<'a> Workshop<'a> {
         for spec in &specs {
             packages.manager.check(spec)?;
         }
-        let key = lock::request_key(self.runtime, &scripts(packages), &specs);
+        let key = lock::request_key(self.runtime, &scripts(packages), &specs, self.owner);
         let store = self.store;
         let about = format!("a lock of {} packages: {}", self.runtime.name(), list(&specs));
         // If installing fails, the lock is not kept either.
@@ -125,7 +127,7 @@ impl<'a> Workshop<'a> {
         lock: &Lock,
         fetch: impl FnOnce(&mut Self) -> Result<Vec<CollectedFile>, PackageError>,
     ) -> Result<PathBuf, PackageError> {
-        let key = lock.layer_key(self.runtime, &scripts(packages));
+        let key = lock.layer_key(self.runtime, &scripts(packages), self.owner);
         let about = format!("{} packages: {}", lock.language, lock.summary());
         let store = self.store;
         store.layers().build(&key, &about, |writer| {

@@ -2,6 +2,7 @@
 //! sandboxes behind it.
 
 mod batch;
+mod caches;
 mod callbacks;
 mod documents;
 mod environments;

@@ -1,5 +1,7 @@
 //! How much the compile cache holds, and what goes when that is too much.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -11,6 +13,7 @@ use sandbox_core::ByteSize;
 use super::super::directory::StoreDirectory;
 use super::super::locks::Lock;
 use super::super::{StoreError, Usage};
+use super::OWNER_PREFIX;
 
 /// The bytes of all entries together, remembered in the file that is locked to change them, so that
 /// adding an entry need not look at all others.
@@ -21,6 +24,15 @@ pub(super) struct Total<'a> {
     directory: &'a StoreDirectory,
     path: PathBuf,
     lock: Lock,
+}
+
+impl Entry {
+    /// The directory of its owner, if it has one.
+    fn owner(&self) -> Option<PathBuf> {
+        let directory = self.path.parent()?;
+        let name = directory.file_name()?.to_str()?;
+        name.starts_with(OWNER_PREFIX).then(|| directory.to_owned())
+    }
 }
 
 /// A number of fixed length, so that it is overwritten whole.
@@ -51,19 +63,21 @@ impl<'a> Total<'a> {
         Ok(total > most.as_u64())
     }
 
-    /// Counts anew, and if that is too much removes the entries that were not used for the longest
-    /// time, until a tenth of the room is free: the next one does not have to do it again.
+    /// Counts anew, and if that is too much removes entries until a tenth of the room is free: the next one
+    /// does not have to do it again. The owner that has most loses first, and of its entries those that
+    /// were not used for the longest time: nobody can drive out what is another's.
     pub(super) fn shrink(&self, most: ByteSize) -> Result<(), StoreError> {
-        let mut entries = entries(self.directory)?;
+        let entries = entries(self.directory)?;
         let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
         if total > most.as_u64() {
             let enough = most.as_u64() - most.as_u64() / 10;
-            entries.sort_by_key(|entry| entry.used);
-            for entry in entries {
-                if total <= enough {
-                    break;
-                }
+            let mut owners = by_owner(entries);
+            while total > enough
+                && let Some((bytes, entries)) = owners.iter_mut().max_by_key(|(bytes, _)| *bytes)
+                && let Some(entry) = entries.pop()
+            {
                 remove(&entry)?;
+                *bytes -= entry.bytes;
                 total -= entry.bytes;
             }
         }
@@ -122,6 +136,22 @@ fn entries(directory: &StoreDirectory) -> Result<Vec<Entry>, StoreError> {
         }
     }
     Ok(entries)
+}
+
+/// The bytes and the entries of each owner, the most recently used first. All shared entries together count
+/// as one owner's.
+fn by_owner(entries: Vec<Entry>) -> Vec<(u64, Vec<Entry>)> {
+    let mut owners: BTreeMap<Option<PathBuf>, (u64, Vec<Entry>)> = BTreeMap::new();
+    for entry in entries {
+        let (bytes, entries) = owners.entry(entry.owner()).or_default();
+        *bytes += entry.bytes;
+        entries.push(entry);
+    }
+    let mut owners: Vec<_> = owners.into_values().collect();
+    for (_, entries) in &mut owners {
+        entries.sort_by_key(|entry| Reverse(entry.used));
+    }
+    owners
 }
 
 fn remove(entry: &Entry) -> Result<(), StoreError> {

@@ -236,6 +236,20 @@ impl Request {
         self
     }
 
+    /// Bytes of what its author sent, as far as they are in memory: code, files, standard input, arguments and
+    /// variables.
+    pub fn content_bytes(&self) -> u64 {
+        let stdin = match &self.stdin {
+            Stdin::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let files = self.files.iter().map(|file| file.contents.len() + file.path.as_str().len());
+        let args = self.args.iter().map(String::len);
+        let env = self.env.iter().map(|(name, value)| name.len() + value.len());
+        let code = self.code.as_ref().map_or(0, String::len);
+        (files.chain(args).chain(env).sum::<usize>() + code + stdin) as u64
+    }
+
     /// The workspace whose files are there for the program.
     pub fn workspace(&self) -> Option<&WorkspaceChoice> {
         self.workspace.as_ref()

@@ -8,6 +8,7 @@
 mod callback;
 mod cursor;
 mod error;
+mod fair;
 mod permission;
 mod queue;
 mod record;

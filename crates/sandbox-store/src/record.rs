@@ -233,10 +233,28 @@ pub struct AuditRecord {
 pub struct Retention {
     /// Finished executions, not longer than this.
     pub age: Duration,
-    /// Not more than this together, the oldest going first.
+    /// Not more than this together. Owners share it fairly: the one with the most bytes loses its oldest first.
     pub bytes: u64,
+    /// Not more than this of one owner, the oldest going first.
+    pub bytes_per_owner: u64,
+    /// Not more finished executions than this of one owner, the oldest going first.
+    pub executions_per_owner: u64,
     /// Entries of the audit log, not longer than this.
     pub audit: Duration,
+    /// Not more entries of the audit log than this. The actor with the most loses its oldest first.
+    pub audit_entries: u64,
+}
+
+impl Retention {
+    /// Keeps everything for ever.
+    pub const UNLIMITED: Self = Self {
+        age: Duration::MAX,
+        bytes: u64::MAX,
+        bytes_per_owner: u64::MAX,
+        executions_per_owner: u64::MAX,
+        audit: Duration::MAX,
+        audit_entries: u64::MAX,
+    };
 }
 
 /// What a sweep removed.

@@ -62,6 +62,10 @@ pub(crate) struct Config {
     pub(crate) memory_budget: ByteSize,
     /// Executions that wait at once.
     pub(crate) queue_bound: usize,
+    /// Bytes of requests that wait.
+    pub(crate) queue_memory: ByteSize,
+    /// Bytes of requests of one key that wait.
+    pub(crate) queue_memory_per_key: ByteSize,
     /// Executions of one key that wait or run at once.
     pub(crate) quota_per_key: usize,
     /// What may build the walls of executions.

@@ -16,6 +16,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
     settled.read("role", role)?;
     settled.read("queue", queue)?;
     let data_dir = settled.read("data_dir", data_dir)?;
+    let max_body = settled.read("max_body", size)?;
     let memory_budget = settled.read("memory_budget", size)?;
     Ok(Config {
         listen: settled.read("listen", listen)?,
@@ -27,7 +28,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         body_timeout: settled.read("body_timeout", duration)?,
         idle_timeout: settled.read("idle_timeout", duration)?,
         write_timeout: settled.read("write_timeout", duration)?,
-        max_body: settled.read("max_body", size)?,
+        max_body,
         max_code: settled.read("max_code", size)?,
         caps: Caps {
             timeout: settled.read("max_timeout", duration)?,
@@ -39,6 +40,9 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         concurrency: settled.read("concurrency", number)?,
         memory_budget,
         queue_bound: settled.read("queue_bound", number)?,
+        queue_memory: settled.read("queue_memory", |text| waiting(text, max_body))?,
+        queue_memory_per_key: settled
+            .read("queue_memory_per_key", |text| waiting(text, max_body))?,
         quota_per_key: settled.read("quota_per_key", number)?,
         workspace_size: settled.read("workspace_size", size)?,
         workspaces_per_key: settled.read("workspaces_per_key", number)?,
@@ -64,7 +68,10 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         retention: Retention {
             age: settled.read("retention_age", duration)?,
             bytes: settled.read("retention_size", size)?.as_u64(),
+            bytes_per_owner: settled.read("retention_size_per_key", size)?.as_u64(),
+            executions_per_owner: settled.read("retention_count_per_key", number)?,
             audit: settled.read("audit_retention", duration)?,
+            audit_entries: settled.read("audit_entries", number)?,
         },
         cors_origins: settled.read("cors_origins", origins)?,
         network: NetworkPermission {
@@ -141,6 +148,13 @@ fn places(text: &str) -> Result<usize, String> {
     let places = number(text)?;
     let most = tokio::sync::Semaphore::MAX_PERMITS;
     if places > most { Err(format!("must be at most {most}")) } else { Ok(places) }
+}
+
+/// Room for requests that wait. One that is as large as may be is held twice until it is stored, and always
+/// fits.
+fn waiting(text: &str, max_body: ByteSize) -> Result<ByteSize, String> {
+    let least = ByteSize::bytes(max_body.as_u64().saturating_mul(2));
+    size(text).map(|room| room.max(least))
 }
 
 /// Zero means that there is no limit, and only one setting has it.

@@ -77,6 +77,7 @@ fn busy() -> Metrics {
     metrics.callback(CallbackOutcome::Delivered);
     metrics.callback(CallbackOutcome::GivenUp);
     metrics.queue(7, Duration::from_millis(1500));
+    metrics.queue_bytes(4096);
     metrics.running(2);
     metrics.answered("GET", "/api/v1/execute/{id}", 200, Duration::from_millis(1));
     metrics.answered("POST", "unknown", 404, Duration::from_millis(1));
@@ -117,6 +118,7 @@ fn what_happened_is_counted() {
         r#"sandboxd_callbacks_total{outcome="delivered"} 1"#,
         r#"sandboxd_callbacks_total{outcome="given_up"} 1"#,
         "sandboxd_queue_depth 7",
+        "sandboxd_queue_bytes 4096",
         "sandboxd_queue_age_seconds 1.5",
         "sandboxd_running 2",
         r#"sandboxd_key_executions_total{key="key_1"} 1"#,

@@ -208,8 +208,9 @@ impl Work {
 
     /// Measures what waits and runs.
     pub(crate) async fn measure(&self) {
-        let Shared { queue, metrics, budget, .. } = &*self.shared;
+        let Shared { queue, metrics, budget, hub, .. } = &*self.shared;
         metrics.queue(queue.depth().await, queue.oldest().await.unwrap_or_default());
+        metrics.queue_bytes(hub.waiting_bytes());
         metrics.running(budget.running());
     }
 

@@ -42,6 +42,10 @@ pub(super) struct WorkLimits {
     pub(super) memory_budget: ByteSize,
     /// Executions that wait at once.
     pub(super) queue_bound: usize,
+    /// Bytes of requests that wait.
+    pub(super) queue_memory: ByteSize,
+    /// Bytes of requests of one key that wait.
+    pub(super) queue_memory_per_key: ByteSize,
     /// Executions of one key that wait or run at once.
     pub(super) quota_per_key: usize,
     /// Whether clients without keys have it too.
@@ -80,6 +84,8 @@ impl From<&Config> for WorkLimits {
             concurrency: config.concurrency,
             memory_budget: config.memory_budget,
             queue_bound: config.queue_bound,
+            queue_memory: config.queue_memory,
+            queue_memory_per_key: config.queue_memory_per_key,
             quota_per_key: config.quota_per_key,
             limit_local: config.limit_local,
             network: config.network.clone(),
@@ -116,6 +122,8 @@ impl Shared {
     pub(super) fn bounds(&self) -> Bounds {
         Bounds {
             waiting: self.limits.queue_bound,
+            waiting_bytes: self.limits.queue_memory.as_u64(),
+            waiting_bytes_per_key: self.limits.queue_memory_per_key.as_u64(),
             per_key: self.limits.quota_per_key,
             of_local: self.limits.limit_local,
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sandbox::{ByteSize, Isolation, Sandbox};
 use sandbox_api::{ExecuteRequest, Problem};
-use sandbox_store::{Permissions, Scope, SqliteStore, Store};
+use sandbox_store::{Permission, Permissions, Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -48,6 +48,8 @@ fn limits() -> WorkLimits {
         concurrency: 2,
         memory_budget: ByteSize::mib(1024),
         queue_bound: 100,
+        queue_memory: ByteSize::mib(256),
+        queue_memory_per_key: ByteSize::mib(64),
         quota_per_key: 50,
         limit_local: false,
         network: NetworkPermission { allowlist: true, ranges: Vec::new() },
@@ -114,7 +116,8 @@ fn bash(code: &str) -> ExecuteRequest {
 
 /// The client on loopback.
 fn nobody() -> Identity {
-    Identity { key: None, scopes: vec![Scope::Execute], permissions: Permissions::new() }
+    let permissions = [Permission::Network, Permission::Packages].into();
+    Identity { key: None, scopes: vec![Scope::Execute], permissions }
 }
 
 fn client(key: &str) -> Identity {

@@ -1,15 +1,15 @@
 //! How much the compile cache holds, and what goes when that is too much.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sandbox_core::ByteSize;
 
+use super::super::by_owner::{ByOwner, Evictable};
 use super::super::directory::StoreDirectory;
 use super::super::locks::Lock;
 use super::super::{StoreError, Usage};
@@ -26,12 +26,19 @@ pub(super) struct Total<'a> {
     lock: Lock,
 }
 
-impl Entry {
+impl Evictable for Entry {
     /// The directory of its owner, if it has one.
-    fn owner(&self) -> Option<PathBuf> {
-        let directory = self.path.parent()?;
-        let name = directory.file_name()?.to_str()?;
-        name.starts_with(OWNER_PREFIX).then(|| directory.to_owned())
+    fn owner(&self) -> String {
+        let directory = self.path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+        directory.filter(|name| name.starts_with(OWNER_PREFIX)).unwrap_or_default().to_owned()
+    }
+
+    fn used(&self) -> SystemTime {
+        self.used
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -71,13 +78,11 @@ impl<'a> Total<'a> {
         let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
         if total > most.as_u64() {
             let enough = most.as_u64() - most.as_u64() / 10;
-            let mut owners = by_owner(entries);
+            let mut entries = ByOwner::new(entries);
             while total > enough
-                && let Some((bytes, entries)) = owners.iter_mut().max_by_key(|(bytes, _)| *bytes)
                 && let Some(entry) = entries.pop()
             {
                 remove(&entry)?;
-                *bytes -= entry.bytes;
                 total -= entry.bytes;
             }
         }
@@ -136,22 +141,6 @@ fn entries(directory: &StoreDirectory) -> Result<Vec<Entry>, StoreError> {
         }
     }
     Ok(entries)
-}
-
-/// The bytes and the entries of each owner, the most recently used first. All shared entries together count
-/// as one owner's.
-fn by_owner(entries: Vec<Entry>) -> Vec<(u64, Vec<Entry>)> {
-    let mut owners: BTreeMap<Option<PathBuf>, (u64, Vec<Entry>)> = BTreeMap::new();
-    for entry in entries {
-        let (bytes, entries) = owners.entry(entry.owner()).or_default();
-        *bytes += entry.bytes;
-        entries.push(entry);
-    }
-    let mut owners: Vec<_> = owners.into_values().collect();
-    for (_, entries) in &mut owners {
-        entries.sort_by_key(|entry| Reverse(entry.used));
-    }
-    owners
 }
 
 fn remove(entry: &Entry) -> Result<(), StoreError> {

@@ -231,6 +231,11 @@ impl Metrics {
         self.kept.size(bytes);
     }
 
+    /// A cache keeps this many bytes on the disk.
+    pub(crate) fn cached(&self, cache: &'static str, bytes: u64) {
+        self.usage.cached(cache, bytes);
+    }
+
     /// So many sandboxes are prepared now.
     pub(crate) fn pool(&self, figures: &PoolFigures) {
         self.pool.set(figures);

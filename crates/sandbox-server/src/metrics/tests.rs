@@ -96,6 +96,7 @@ fn busy() -> Metrics {
         }],
     });
     metrics.store_size(4096);
+    metrics.cached("compiled", 512);
     metrics.swept(Swept { executions: 3, idempotency: 2, audit: 1 });
     metrics
 }
@@ -133,6 +134,7 @@ fn what_happened_is_counted() {
         "sandboxd_pool_hits_total 10",
         "sandboxd_pool_misses_total 2",
         "sandboxd_store_bytes 4096",
+        r#"sandboxd_cache_bytes{cache="compiled"} 512"#,
         r#"sandboxd_swept_total{kind="execution"} 3"#,
         r#"sandboxd_swept_total{kind="audit"} 1"#,
     ] {
@@ -153,7 +155,7 @@ fn a_key_that_was_taken_back_is_no_longer_told_of() {
 #[test]
 fn clients_are_not_told_of_each_other() {
     let text = busy().encode(Reader::Client);
-    assert!(!text.contains("key_"), "{text}");
+    assert!(!text.contains("key_") && !text.contains("cache_bytes"), "{text}");
     assert!(text.contains("sandboxd_executions_total"), "{text}");
     assert!(text.contains("process_open_fds"), "{text}");
 }

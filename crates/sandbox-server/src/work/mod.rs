@@ -20,6 +20,7 @@ pub(crate) mod permissions;
 
 mod budget;
 mod hub;
+mod imports;
 mod shared;
 
 mod accept;
@@ -50,6 +51,7 @@ use crate::sandboxes::Sandboxes;
 pub(crate) use accept::{AnswerWith, Ticket};
 pub(crate) use caches::SharedCaches;
 pub(crate) use caps::Caps;
+pub(crate) use imports::Import;
 use live::{Live, lock};
 pub(crate) use network::NetworkPermission;
 pub(crate) use report::Told;
@@ -199,6 +201,11 @@ impl Work {
         memory: ByteSize,
     ) -> Result<Turn, Problem> {
         turn::wait(&self.shared, owner, memory).await
+    }
+
+    /// Lets a client send the archive of a workspace, if there is room for it.
+    pub(crate) fn begin_import(&self, client: &Identity) -> Result<Import, Problem> {
+        self.shared.imports.begin(client.key.clone())
     }
 
     /// Takes up again what an earlier run of the server left.

@@ -14,6 +14,7 @@ use super::caches::SharedCaches;
 use super::caps::Caps;
 use super::familiar::Familiar;
 use super::hub::{Bounds, Hub};
+use super::imports::Imports;
 use super::network::NetworkPermission;
 use super::turn::Turns;
 use crate::callbacks::AddressPolicy;
@@ -66,6 +67,7 @@ pub(super) struct Shared {
     pub(super) hub: Hub,
     pub(super) budget: Arc<Budget>,
     pub(super) turns: Turns,
+    pub(super) imports: Arc<Imports>,
     pub(super) familiar: Familiar,
     /// Executions that were begun and are not yet stored.
     pub(super) in_hand: watch::Sender<usize>,
@@ -113,6 +115,7 @@ impl Shared {
             hub: Hub::default(),
             budget,
             turns: Turns::default(),
+            imports: Arc::default(),
             familiar: Familiar::default(),
             in_hand: watch::Sender::new(0),
             templates: Semaphore::new(1),

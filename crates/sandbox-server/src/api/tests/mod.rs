@@ -8,6 +8,7 @@ mod documents;
 mod environments;
 mod execute;
 mod history;
+mod hostile;
 mod isolation;
 mod keys;
 mod limits;

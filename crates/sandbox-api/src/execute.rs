@@ -106,7 +106,7 @@ pub struct ExecuteRequest {
     /// Words of the client's own, to find it again by.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Protections it can do without.
+    /// Protections it can do without; needs the operator's permission.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_missing: Vec<String>,
     /// How often to sample what it uses.

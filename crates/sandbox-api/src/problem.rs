@@ -36,6 +36,8 @@ pub enum Code {
     Unauthorized,
     /// The key may not do this.
     Forbidden,
+    /// The operator has not permitted this feature to the client.
+    NotPermitted,
     /// There is no such thing, or it is not yours.
     NotFound,
     /// The path is there, and not for this method.
@@ -70,7 +72,7 @@ impl Code {
         match self {
             Self::InvalidBody | Self::InvalidField | Self::UnknownLanguage => 400,
             Self::Unauthorized => 401,
-            Self::Forbidden => 403,
+            Self::Forbidden | Self::NotPermitted => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::IdempotencyConflict
@@ -96,6 +98,7 @@ impl Code {
             Self::CodeTooLarge => "The request is too large",
             Self::Unauthorized => "A valid key is needed",
             Self::Forbidden => "The key does not allow this",
+            Self::NotPermitted => "Feature not permitted",
             Self::NotFound => "There is no such thing",
             Self::MethodNotAllowed => "Not by this method",
             Self::IdempotencyConflict => "The idempotency key was used before",

@@ -150,7 +150,8 @@ pub(crate) struct DoctorArgs {
     disable_help_subcommand = true,
     after_help = "\
 The store lies in $SANDBOX_RUN_STORE, or else in sandbox-run/store below $XDG_CACHE_HOME or ~/.cache.
-$SANDBOX_RUN_CACHE_SIZE bounds the compiled programs [default: 1G]; 0 turns their cache off."
+$SANDBOX_RUN_CACHE_SIZE bounds the compiled programs [default: 1G]; 0 turns their cache off.
+$SANDBOX_RUN_PACKAGES_SIZE bounds the installed packages [default: 10G]; those not used for 30 days go too."
 )]
 pub(crate) struct CacheArgs {
     #[command(subcommand)]

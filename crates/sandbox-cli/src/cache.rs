@@ -17,6 +17,7 @@ use crate::output::{figures, terminal_width};
 struct Findings {
     directory: String,
     compiled: CompiledPrograms,
+    packages: InstalledPackages,
     layers: Vec<LayerEntry>,
 }
 
@@ -25,6 +26,14 @@ struct CompiledPrograms {
     entries: u64,
     bytes: u64,
     /// 0 if none are kept.
+    most_bytes: u64,
+}
+
+/// Layers that hold packages; they are among the layers too.
+#[derive(Debug, Serialize)]
+struct InstalledPackages {
+    entries: u64,
+    bytes: u64,
     most_bytes: u64,
 }
 
@@ -91,9 +100,16 @@ fn failure(error: &StoreError) -> Failure {
 fn look(store: &Store) -> Result<Findings, Failure> {
     let Usage { entries, bytes } = store.compiled().usage().map_err(|error| failure(&error))?;
     let layers = store.layers().list().map_err(|error| failure(&error))?;
+    let packages = store.layers().packages().map_err(|error| failure(&error))?;
+    let most_packages = store.layers().most_packages().as_u64();
     Ok(Findings {
         directory: store.path().display().to_string(),
         compiled: CompiledPrograms { entries, bytes, most_bytes: store.compiled().most().as_u64() },
+        packages: InstalledPackages {
+            entries: packages.entries,
+            bytes: packages.bytes,
+            most_bytes: most_packages,
+        },
         layers: layers.iter().map(layer_entry).collect(),
     })
 }
@@ -128,6 +144,10 @@ fn text(findings: &Findings, width: Option<u16>) -> String {
     let total = findings.layers.iter().filter_map(|layer| layer.bytes).sum();
     let number = counted(findings.layers.len() as u64, "layer");
     let _ = writeln!(text, "layers    {number}, {}", figures::size(total));
+    let InstalledPackages { entries, bytes, most_bytes } = findings.packages;
+    let (size, most) = (figures::size(bytes), figures::size(most_bytes));
+    let number = counted(entries, "layer");
+    let _ = writeln!(text, "packages  {number} of these, {size} of at most {most}");
     if !findings.layers.is_empty() {
         let _ = write!(text, "\n{}", table(&findings.layers, width));
     }
@@ -194,6 +214,7 @@ mod tests {
         Findings {
             directory: "/store".into(),
             compiled: CompiledPrograms { entries: 1, bytes: 2048, most_bytes },
+            packages: InstalledPackages { entries: 1, bytes: 1024, most_bytes: 10 << 30 },
             layers: vec![layer("a", Some("go: the standard\u{1b} library")), layer("b", None)],
         }
     }
@@ -205,9 +226,10 @@ mod tests {
         assert_eq!(lines[0], "store     /store");
         assert_eq!(lines[1], "compiled  1 program, 2.0 KiB of at most 1.0 GiB");
         assert_eq!(lines[2], "layers    2 layers, 3.0 MiB");
-        assert!(lines[5].contains("aaaaaaaaaaaa ") && lines[5].contains("3.0 MiB"), "{text}");
-        assert!(lines[5].ends_with("go: the standard\\u{1b} library"), "{text}");
-        assert!(lines[6].ends_with("damaged"), "{text}");
+        assert_eq!(lines[3], "packages  1 layer of these, 1.0 KiB of at most 10.0 GiB");
+        assert!(lines[6].contains("aaaaaaaaaaaa ") && lines[6].contains("3.0 MiB"), "{text}");
+        assert!(lines[6].ends_with("go: the standard\\u{1b} library"), "{text}");
+        assert!(lines[7].ends_with("damaged"), "{text}");
     }
 
     #[test]

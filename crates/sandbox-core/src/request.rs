@@ -65,6 +65,8 @@ pub struct Request {
     pub(crate) acceptance: Option<Acceptance>,
     pub(crate) workspace: Option<WorkspaceChoice>,
     pub(crate) workspaces_of: Option<String>,
+    pub(crate) compile_cache_owner: Option<String>,
+    pub(crate) package_cache_owner: Option<String>,
     pub(crate) snippet: Option<Snippet>,
     pub(crate) image: Option<String>,
 }
@@ -240,6 +242,20 @@ impl Request {
         self
     }
 
+    /// Bytes of what its author sent, as far as they are in memory: code, files, standard input, arguments and
+    /// variables.
+    pub fn content_bytes(&self) -> u64 {
+        let stdin = match &self.stdin {
+            Stdin::Bytes(bytes) => bytes.len(),
+            _ => 0,
+        };
+        let files = self.files.iter().map(|file| file.contents.len() + file.path.as_str().len());
+        let args = self.args.iter().map(String::len);
+        let env = self.env.iter().map(|(name, value)| name.len() + value.len());
+        let code = self.code.as_ref().map_or(0, String::len);
+        (files.chain(args).chain(env).sum::<usize>() + code + stdin) as u64
+    }
+
     /// The workspace whose files are there for the program.
     pub fn workspace(&self) -> Option<&WorkspaceChoice> {
         self.workspace.as_ref()
@@ -248,6 +264,16 @@ impl Request {
     /// Whose workspaces are meant, if not the user's own.
     pub fn workspaces_of(&self) -> Option<&str> {
         self.workspaces_of.as_deref()
+    }
+
+    /// The owner of the compile cache entries that it may use and make; without one they are shared.
+    pub fn compile_cache_owner(&self) -> Option<&str> {
+        self.compile_cache_owner.as_deref()
+    }
+
+    /// The owner of the installed packages that it may use and make; without one they are shared.
+    pub fn package_cache_owner(&self) -> Option<&str> {
+        self.package_cache_owner.as_deref()
     }
 
     /// The image whose files and programs it is to see instead of the host's.

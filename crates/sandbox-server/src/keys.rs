@@ -16,7 +16,7 @@ use std::sync::{PoisonError, RwLock};
 use anyhow::{Context as _, Result};
 use chrono::Utc;
 use rustix::rand::{GetRandomFlags, getrandom};
-use sandbox_store::{KeyRecord, NewKey, Scope, Store};
+use sandbox_store::{KeyRecord, NewKey, Permissions, Scope, Store};
 use subtle::ConstantTimeEq as _;
 
 use crate::callbacks::CallbackSecret;
@@ -34,6 +34,8 @@ pub(crate) struct Identity {
     pub(crate) key: Option<String>,
     /// What it may be used for.
     pub(crate) scopes: Vec<Scope>,
+    /// The features that its requests may use.
+    pub(crate) permissions: Permissions,
 }
 
 /// A key as its owner has it. It is shown once and kept nowhere.
@@ -62,6 +64,7 @@ pub(crate) struct Keys {
 struct Known {
     hash: Hash,
     scopes: Vec<Scope>,
+    permissions: Permissions,
     is_valid: bool,
 }
 
@@ -81,7 +84,8 @@ impl Keys {
         let known = records.into_iter().filter_map(|record| {
             let hash = Hash::try_from(record.hash).ok()?;
             let is_valid = record.revoked_at.is_none();
-            Some((record.id, Known { hash, scopes: record.scopes, is_valid }))
+            let KeyRecord { id, scopes, permissions, .. } = record;
+            Some((id, Known { hash, scopes, permissions, is_valid }))
         });
         let known = known.collect();
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
@@ -116,7 +120,11 @@ impl Keys {
         let expected = found.map_or([0; 32], |known| known.hash);
         let is_same = bool::from(hash.ct_eq(&expected));
         let known = found.filter(|known| is_same && known.is_valid)?;
-        Some(Identity { key: Some(id.to_owned()), scopes: known.scopes.clone() })
+        Some(Identity {
+            key: Some(id.to_owned()),
+            scopes: known.scopes.clone(),
+            permissions: known.permissions.clone(),
+        })
     }
 
     /// The secret with which the callbacks of this key are signed, or those of clients without a key. It
@@ -136,6 +144,7 @@ impl Keys {
         store: &dyn Store,
         name: &str,
         scopes: Vec<Scope>,
+        permissions: Permissions,
     ) -> Result<(KeyRecord, PlainKey)> {
         let id = base32::encode(&random::<ID_BYTES>()?);
         let secret = base32::encode(&random::<SECRET_BYTES>()?);
@@ -145,6 +154,7 @@ impl Keys {
             name: name.to_owned(),
             hash: self.secret.hash(&plain.0).to_vec(),
             scopes,
+            permissions,
             created_at: Utc::now(),
             revoked_at: None,
         };
@@ -153,6 +163,7 @@ impl Keys {
             name: record.name.clone(),
             hash: record.hash.clone(),
             scopes: record.scopes.clone(),
+            permissions: record.permissions.clone(),
             created_at: record.created_at,
         };
         store.add_key(new).await.context("cannot remember the key")?;

@@ -84,6 +84,7 @@ pub(crate) struct Metrics {
     total_time: Seconds,
     running: Gauge,
     queue_depth: Gauge,
+    queue_bytes: Gauge,
     queue_age: Gauge<f64, AtomicU64>,
     cache_hits: Family<OfLanguage, Counter>,
     cache_misses: Family<OfLanguage, Counter>,
@@ -117,6 +118,7 @@ impl Metrics {
             total_time: seconds(),
             running: Gauge::default(),
             queue_depth: Gauge::default(),
+            queue_bytes: Gauge::default(),
             queue_age: Gauge::default(),
             cache_hits: Family::default(),
             cache_misses: Family::default(),
@@ -151,6 +153,8 @@ impl Metrics {
         }
         registry.register("running", "Executions that run now", self.running.clone());
         registry.register("queue_depth", "Executions that wait now", self.queue_depth.clone());
+        let help = "Bytes of the requests that wait now";
+        registry.register("queue_bytes", help, self.queue_bytes.clone());
         let help = "How long the oldest waiting execution has waited";
         registry.register("queue_age_seconds", help, self.queue_age.clone());
         let help = "Compile stages answered from the cache";
@@ -227,6 +231,11 @@ impl Metrics {
         self.kept.size(bytes);
     }
 
+    /// A cache keeps this many bytes on the disk.
+    pub(crate) fn cached(&self, cache: &'static str, bytes: u64) {
+        self.usage.cached(cache, bytes);
+    }
+
     /// So many sandboxes are prepared now.
     pub(crate) fn pool(&self, figures: &PoolFigures) {
         self.pool.set(figures);
@@ -241,6 +250,11 @@ impl Metrics {
     pub(crate) fn queue(&self, depth: usize, oldest: Duration) {
         self.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
         self.queue_age.set(oldest.as_secs_f64());
+    }
+
+    /// The requests that wait now hold this many bytes.
+    pub(crate) fn queue_bytes(&self, bytes: u64) {
+        self.queue_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
     /// So many run now.

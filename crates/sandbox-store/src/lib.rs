@@ -8,6 +8,8 @@
 mod callback;
 mod cursor;
 mod error;
+mod fair;
+mod permission;
 mod queue;
 mod record;
 mod sqlite;
@@ -15,6 +17,7 @@ mod store;
 
 pub use callback::{Busy, CallbackEnd, DueCallback, NewCallback};
 pub use error::StoreError;
+pub use permission::{Permission, Permissions};
 pub use queue::{Job, LocalQueue, Queue, QueueError};
 pub use record::{
     AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Glance, Idempotency, Inserted,

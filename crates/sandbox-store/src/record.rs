@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use sandbox_core::Status;
 use serde_json::Value;
 
-use crate::NewCallback;
+use crate::{NewCallback, Permissions};
 
 /// An execution as it is remembered.
 #[derive(Clone, Debug, PartialEq)]
@@ -195,6 +195,8 @@ pub struct KeyRecord {
     pub hash: Vec<u8>,
     /// What it may be used for.
     pub scopes: Vec<Scope>,
+    /// The features that its requests may use.
+    pub permissions: Permissions,
     /// When it was made.
     pub created_at: DateTime<Utc>,
     /// When it was taken back.
@@ -212,6 +214,8 @@ pub struct NewKey {
     pub hash: Vec<u8>,
     /// What it may be used for.
     pub scopes: Vec<Scope>,
+    /// The features that its requests may use.
+    pub permissions: Permissions,
     /// When it was made.
     pub created_at: DateTime<Utc>,
 }
@@ -236,10 +240,28 @@ pub struct AuditRecord {
 pub struct Retention {
     /// Finished executions, not longer than this.
     pub age: Duration,
-    /// Not more than this together, the oldest going first.
+    /// Not more than this together. Owners share it fairly: the one with the most bytes loses its oldest first.
     pub bytes: u64,
+    /// Not more than this of one owner, the oldest going first.
+    pub bytes_per_owner: u64,
+    /// Not more finished executions than this of one owner, the oldest going first.
+    pub executions_per_owner: u64,
     /// Entries of the audit log, not longer than this.
     pub audit: Duration,
+    /// Not more entries of the audit log than this. The actor with the most loses its oldest first.
+    pub audit_entries: u64,
+}
+
+impl Retention {
+    /// Keeps everything for ever.
+    pub const UNLIMITED: Self = Self {
+        age: Duration::MAX,
+        bytes: u64::MAX,
+        bytes_per_owner: u64::MAX,
+        executions_per_owner: u64::MAX,
+        audit: Duration::MAX,
+        audit_entries: u64::MAX,
+    };
 }
 
 /// What a sweep removed.

@@ -5,7 +5,8 @@ use futures_util::future::BoxFuture;
 
 use crate::{
     AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord, Glance,
-    Inserted, KeyRecord, NewExecution, NewKey, Page, Retention, StoreError, StoredEvent, Swept,
+    Inserted, KeyRecord, NewExecution, NewKey, Page, Permissions, Retention, StoreError,
+    StoredEvent, Swept,
 };
 
 /// The answer of a store, later.
@@ -67,6 +68,10 @@ pub trait Store: Send + Sync {
 
     /// Takes a key back; false if there is none such that is valid.
     fn revoke_key<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, bool>;
+
+    /// Replaces the permissions of a key; false if there is no valid key of this id.
+    fn set_key_permissions<'a>(&'a self, id: &'a str, permissions: Permissions)
+    -> Answer<'a, bool>;
 
     /// Writes into the audit log.
     fn audit(&self, record: AuditRecord) -> Answer<'_, ()>;

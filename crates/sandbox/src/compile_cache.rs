@@ -16,10 +16,18 @@ use crate::store::{Compiled, Key, KeyBuilder};
 
 /// The key of a compile stage. Limits are not part of it: they decide whether there is a result, and
 /// not which.
-pub(crate) fn key(runtime: &Runtime, isolation: Isolation, plan: &StagePlan) -> Key {
+pub(crate) fn key(
+    runtime: &Runtime,
+    isolation: Isolation,
+    plan: &StagePlan,
+    owner: Option<&str>,
+) -> Key {
     let mut key = KeyBuilder::new("compile")
         .part("isolation", isolation.to_string())
         .part("toolchain", runtime.identity_with_libraries());
+    if let Some(owner) = owner {
+        key = key.part("owner", owner);
+    }
     for argument in &plan.command {
         key = key.part("argument", argument);
     }
@@ -103,8 +111,9 @@ mod tests {
 
     fn key_of(builder: RequestBuilder, surroundings: Surroundings) -> Key {
         let runtime = unprobed("c");
-        let plan = plan::compile(&runtime, &builder.build().unwrap(), surroundings).unwrap();
-        key(&runtime, Isolation::Native, &plan)
+        let request = builder.build().unwrap();
+        let plan = plan::compile(&runtime, &request, surroundings).unwrap();
+        key(&runtime, Isolation::Native, &plan, request.compile_cache_owner())
     }
 
     #[test]
@@ -135,8 +144,10 @@ mod tests {
             key_of(plain(), tree("/one")),
             key_of(plain(), tree("/two")),
             key_of(plain(), variable),
+            key_of(plain().compile_cache_owner("a"), none()),
+            key_of(plain().compile_cache_owner("b"), none()),
         ]
         .into();
-        assert_eq!(keys.len(), 8);
+        assert_eq!(keys.len(), 10);
     }
 }

@@ -142,7 +142,8 @@ impl Engine {
         // Writing to the disk is slow, and nobody waits for it now.
         if let (Some((key, compiled)), Ok(store)) = (to_keep, &self.store) {
             // The program was compiled and has run; that the next one compiles again is no failure.
-            let _ = store.compiled().put(&key, &compiled);
+            let owner = job.request.compile_cache_owner();
+            let _ = store.compiled().put(owner, &key, &compiled);
         }
         Ok(report)
     }
@@ -305,8 +306,11 @@ impl Engine {
                 return Ok((result, Arc::new(Artefacts::new(None, files))));
             }
         };
-        let key = compile_cache::key(&job.runtime, self.backend.isolation(), &plan);
-        if let Some(known) = cache.get(&key).filter(|known| compile_cache::fits(known, &plan)) {
+        let owner = job.request.compile_cache_owner();
+        let key = compile_cache::key(&job.runtime, self.backend.isolation(), &plan, owner);
+        if let Some(known) =
+            cache.get(owner, &key).filter(|known| compile_cache::fits(known, &plan))
+        {
             let result = self.around_stage(job, plan, events, cancel, true, |_, observer| {
                 Ok(compile_cache::replay(&known, observer))
             })?;

@@ -144,6 +144,11 @@ impl Sandbox {
         self.engine.backend.capabilities()
     }
 
+    /// What is kept between executions; nothing if there is no place for it.
+    pub fn store(&self) -> Option<&Store> {
+        self.engine.store.as_ref().ok()
+    }
+
     /// The sandboxes that are prepared ahead of requests; none if the backend prepares none.
     pub fn pool(&self) -> Option<PoolFigures> {
         self.engine.backend.pool()

@@ -75,6 +75,8 @@ impl Asked {
             ("an image", request.image().is_some()),
             ("a network with an allow-list", request.allow().is_some()),
             ("workspaces of others", request.workspaces_of().is_some()),
+            ("an owner of compiled programs", request.compile_cache_owner().is_some()),
+            ("an owner of packages", request.package_cache_owner().is_some()),
         ] {
             if is_used {
                 return Err(Failure::Usage(format!("{what} does not go with --warm")));

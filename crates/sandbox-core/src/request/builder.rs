@@ -40,6 +40,8 @@ pub struct RequestBuilder {
     environment: Option<String>,
     workspace: Option<String>,
     workspaces_of: Option<String>,
+    compile_cache_owner: Option<String>,
+    package_cache_owner: Option<String>,
     snippet: Option<Snippet>,
     image: Option<String>,
 }
@@ -68,6 +70,8 @@ impl RequestBuilder {
             environment: None,
             workspace: None,
             workspaces_of: None,
+            compile_cache_owner: None,
+            package_cache_owner: None,
             snippet: None,
             image: None,
         }
@@ -195,6 +199,20 @@ impl RequestBuilder {
         self
     }
 
+    /// Keeps compile cache entries apart from those of other owners, for a program that serves several
+    /// people: a hit would tell one of them what another has compiled.
+    pub fn compile_cache_owner(mut self, owner: impl Into<String>) -> Self {
+        self.compile_cache_owner = Some(owner.into());
+        self
+    }
+
+    /// Keeps installed packages apart from those of other owners, for the same reason. Environments that the
+    /// user of this process built are used by all owners.
+    pub fn package_cache_owner(mut self, owner: impl Into<String>) -> Self {
+        self.package_cache_owner = Some(owner.into());
+        self
+    }
+
     /// The image whose files and programs it is to see instead of the host's: one that was pulled or imported.
     pub fn image(mut self, image: impl Into<String>) -> Self {
         self.image = Some(image.into());
@@ -259,6 +277,8 @@ impl RequestBuilder {
             acceptance: None,
             workspace,
             workspaces_of: self.workspaces_of,
+            compile_cache_owner: self.compile_cache_owner,
+            package_cache_owner: self.package_cache_owner,
             snippet: self.snippet,
             image: self.image,
         })

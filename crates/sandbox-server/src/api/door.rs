@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use sandbox_api::{Code, Problem};
-use sandbox_store::Scope;
+use sandbox_store::{Permissions, Scope};
 
 use super::caller::Visitor;
 use super::limiter::{Client, Limiter};
@@ -25,6 +25,10 @@ pub(super) struct Door {
     limiter: Arc<Limiter>,
     metrics: Arc<Metrics>,
     limits_local: bool,
+    /// Permissions that every key has.
+    key_permissions: Permissions,
+    /// Permissions of clients without a key.
+    local_permissions: Permissions,
 }
 
 impl Door {
@@ -34,6 +38,8 @@ impl Door {
             limiter: Arc::new(Limiter::new(&state.config)),
             metrics: Arc::clone(&state.metrics),
             limits_local: state.config.limit_local,
+            key_permissions: state.config.key_permissions.clone(),
+            local_permissions: state.config.local_permissions.clone(),
         }
     }
 
@@ -41,14 +47,20 @@ impl Door {
     fn recognise(&self, headers: &HeaderMap, uri: &Uri) -> Result<Identity, Problem> {
         if self.keys.is_empty() {
             refuse_foreign_names(headers, uri)?;
-            return Ok(Identity { key: None, scopes: vec![Scope::Execute, Scope::Read] });
+            return Ok(Identity {
+                key: None,
+                scopes: vec![Scope::Execute, Scope::Read],
+                permissions: self.local_permissions.clone(),
+            });
         }
         let presented = presented_key(headers).ok_or_else(|| {
             let detail = "send a key as 'Authorization: Bearer KEY' or 'X-API-Key: KEY'";
             Problem::new(Code::Unauthorized, detail)
         })?;
         let unknown = || Problem::new(Code::Unauthorized, "this key is not valid");
-        self.keys.check(presented).ok_or_else(unknown)
+        let mut identity = self.keys.check(presented).ok_or_else(unknown)?;
+        identity.permissions.extend(&self.key_permissions);
+        Ok(identity)
     }
 }
 

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, SecondsFormat, Utc};
 use sandbox::{Environment, EnvironmentName, PackageSpec};
 use sandbox_api::{Code, NewEnvironment, Problem};
+use sandbox_store::Permission;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -19,6 +20,7 @@ use super::refusal::Refusal;
 use super::schema;
 use crate::environments::{Build, Found, Progress, Wanted};
 use crate::state::AppState;
+use crate::work::permissions;
 
 const MOST_PACKAGES: usize = 200;
 
@@ -119,6 +121,7 @@ pub(super) async fn build(
     Json(asked): Json<NewEnvironment>,
 ) -> Result<Response, Refusal> {
     let wait = query.only_wait()?.or(Wait::preferred(&headers)).unwrap_or(Wait::Long);
+    permissions::require(caller.identity(), Permission::Packages, "packages")?;
     let owner = caller.identity().key.clone();
     let wanted = checked(&asked)?;
     let name = wanted.name.clone();

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use axum::Json as Answer;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
@@ -49,8 +51,25 @@ pub(super) async fn metrics(
 ) -> impl IntoResponse {
     measure(&state).await;
     let reader = if caller.is_operator() { Reader::Operator } else { Reader::Client };
+    if reader == Reader::Operator {
+        measure_caches(&state).await;
+    }
     let media_type = "text/plain; version=0.0.4; charset=utf-8";
     ([(CONTENT_TYPE, media_type)], state.metrics.encode(reader))
+}
+
+/// Adds up what lies in the caches.
+async fn measure_caches(state: &AppState) {
+    let sandbox = Arc::clone(state.sandboxes.preferred());
+    let measured = tokio::task::spawn_blocking(move || {
+        let store = sandbox.store()?;
+        let (compiled, packages) = (store.compiled().usage(), store.layers().packages());
+        Some((compiled.ok()?.bytes, packages.ok()?.bytes))
+    });
+    if let Ok(Some((compiled, packages))) = measured.await {
+        state.metrics.cached("compiled", compiled);
+        state.metrics.cached("packages", packages);
+    }
 }
 
 /// Looks at what is not counted as it happens.

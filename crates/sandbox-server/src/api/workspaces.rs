@@ -181,6 +181,7 @@ pub(super) async fn import(
     refuse_other_types(request.headers())?;
     let quota = own(&state, caller.identity())?.quota();
     let most = quota.bytes.as_u64().saturating_add(quota.files.saturating_mul(OVERHEAD));
+    let import = state.work.begin_import(caller.identity())?;
     // All of it first: nobody else's work waits for a client that sends slowly.
     let spooled = spool(request.into_body(), &state.config.data_dir, most);
     let archive = tokio::time::timeout(TIME_TO_SEND, spooled).await;
@@ -188,7 +189,12 @@ pub(super) async fn import(
         let detail = format!("the archive did not arrive within {} s", TIME_TO_SEND.as_secs());
         Err(Refusal::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidBody, detail))
     })?;
-    let taken = with_own(&state, caller.identity(), move |own| own.import(&name, archive)).await?;
+    let taken = with_own(&state, caller.identity(), move |own| {
+        // Also if the client goes away: the archive takes room until then.
+        let _import = import;
+        own.import(&name, archive)
+    });
+    let taken = taken.await?;
     Ok(Answer(taken.into()))
 }
 

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use sandbox_store::Scope;
+use sandbox_store::{Permission, Scope};
 
 use crate::config::Layer;
 
@@ -105,7 +105,14 @@ pub(super) enum KeysCommand {
         /// What it may be used for; may be repeated
         #[arg(long = "scope", value_name = "SCOPE", default_value = "execute")]
         scopes: Vec<ScopeArg>,
+        /// Features that its requests may use, beside those of the setting key_permissions
+        #[arg(long = "allow", value_name = "PERMISSION,…", value_delimiter = ',')]
+        permissions: Vec<PermissionArg>,
     },
+    /// Grant permissions to a key, beside those it has
+    Allow(PermissionArgs),
+    /// Withdraw permissions from a key; executions it has queued keep what they were accepted with
+    Deny(PermissionArgs),
     /// List the keys; the keys themselves are not kept and cannot be shown
     List,
     /// Print the secret that callbacks are signed with, for their receiver; it is not the key itself
@@ -147,6 +154,38 @@ impl From<ScopeArg> for Scope {
             ScopeArg::Execute => Self::Execute,
             ScopeArg::Read => Self::Read,
             ScopeArg::Admin => Self::Admin,
+        }
+    }
+}
+
+/// Which permissions of which key.
+#[derive(Debug, Args)]
+pub(super) struct PermissionArgs {
+    /// The key's id, as `keys list` prints it
+    pub(super) id: String,
+    /// The permissions
+    #[arg(value_name = "PERMISSION,…", value_delimiter = ',', required = true)]
+    pub(super) permissions: Vec<PermissionArg>,
+}
+
+/// A permission as it is typed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(super) enum PermissionArg {
+    /// Name protections that an execution may do without
+    AllowMissing,
+    /// Reach addresses outside the sandbox with the network mode allowlist
+    Network,
+    /// Have packages fetched and environments built
+    Packages,
+}
+
+impl From<PermissionArg> for Permission {
+    fn from(permission: PermissionArg) -> Self {
+        match permission {
+            PermissionArg::AllowMissing => Self::AllowMissing,
+            PermissionArg::Network => Self::Network,
+            PermissionArg::Packages => Self::Packages,
         }
     }
 }

@@ -3,10 +3,10 @@ use std::io::{self, Write as _};
 
 use anyhow::{Context as _, Result, ensure};
 use chrono::{SecondsFormat, Utc};
-use sandbox_store::{AuditRecord, KeyRecord, Scope, Store};
+use sandbox_store::{AuditRecord, KeyRecord, Permission, Permissions, Scope, Store};
 use serde_json::json;
 
-use super::args::KeysCommand;
+use super::args::{KeysCommand, PermissionArgs};
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::serve::open_store;
@@ -15,11 +15,18 @@ use crate::serve::open_store;
 pub(super) async fn carry_out(command: &KeysCommand, config: &Config) -> Result<String> {
     let store = open_store(config).await?;
     match command {
-        KeysCommand::Create { name, scopes } => {
+        KeysCommand::Create { name, scopes, permissions } => {
             let mut scopes: Vec<Scope> = scopes.iter().map(|scope| Scope::from(*scope)).collect();
             scopes.sort_unstable();
             scopes.dedup();
-            create(&*store, config, name, scopes).await
+            let permissions = permissions.iter().copied().map(Permission::from).collect();
+            create(&*store, config, name, scopes, permissions).await
+        }
+        KeysCommand::Allow(args) => {
+            change_permissions(&*store, args, |held, named| held | named).await
+        }
+        KeysCommand::Deny(args) => {
+            change_permissions(&*store, args, |held, named| held - named).await
         }
         KeysCommand::List => {
             let keys = store.keys().await.context("cannot read the keys")?;
@@ -35,10 +42,15 @@ async fn create(
     config: &Config,
     name: &str,
     scopes: Vec<Scope>,
+    permissions: Permissions,
 ) -> Result<String> {
     let keys = Keys::load(store, &config.data_dir).await?;
-    let (record, plain) = keys.create(store, name, scopes).await?;
-    let detail = json!({ "name": record.name, "scopes": scope_names(&record.scopes) });
+    let (record, plain) = keys.create(store, name, scopes, permissions).await?;
+    let detail = json!({
+        "name": record.name,
+        "scopes": scope_names(&record.scopes),
+        "permissions": Permission::join(&record.permissions),
+    });
     audit(store, "key.create", &record.id, detail).await?;
     // Whoever does not read it loses nothing.
     let _ = writeln!(
@@ -48,6 +60,24 @@ async fn create(
     );
     // Alone on standard output, so that it can be piped to where it belongs.
     Ok(format!("{}\n", plain.reveal()))
+}
+
+async fn change_permissions(
+    store: &dyn Store,
+    args: &PermissionArgs,
+    change: impl Fn(&Permissions, &Permissions) -> Permissions,
+) -> Result<String> {
+    let id = &args.id;
+    let unknown = || format!("there is no valid key '{id}': see 'sandboxd keys list'");
+    let keys = store.keys().await.context("cannot read the keys")?;
+    let key = keys.iter().find(|key| key.id == *id).with_context(unknown)?;
+    let change_by = args.permissions.iter().copied().map(Permission::from).collect();
+    let permissions = change(&key.permissions, &change_by);
+    let names = Permission::join(&permissions);
+    let changed = store.set_key_permissions(id, permissions).await;
+    ensure!(changed.context("cannot change the permissions")?, unknown());
+    audit(store, "key.permissions", id, json!({ "permissions": names })).await?;
+    Ok(format!("{id} has the permissions: {}\n", or_none(&names)))
 }
 
 async fn callback_secret(store: &dyn Store, config: &Config, id: Option<&str>) -> Result<String> {
@@ -87,18 +117,30 @@ fn table(keys: &[KeyRecord]) -> String {
     if keys.is_empty() {
         return "There are no keys: 'sandboxd keys create --name NAME' makes one.\n".to_owned();
     }
-    let mut text =
-        format!("{:<16}  {:<20}  {:<20}  {:<7}  NAME\n", "ID", "CREATED", "SCOPES", "STATE");
+    let mut text = format!(
+        "{:<16}  {:<20}  {:<20}  {:<30}  {:<7}  NAME\n",
+        "ID", "CREATED", "SCOPES", "PERMISSIONS", "STATE"
+    );
     for key in keys {
         let created = key.created_at.to_rfc3339_opts(SecondsFormat::Secs, true);
         let scopes = scope_names(&key.scopes).join(",");
+        let permissions = Permission::join(&key.permissions);
+        let permissions = or_none(&permissions);
         let state = if key.revoked_at.is_some() { "revoked" } else { "valid" };
         // Whoever named it chose the letters; a terminal should not obey them.
         let name = key.name.escape_debug();
         // Writing into a text cannot fail.
-        let _ = writeln!(text, "{:<16}  {created:<20}  {scopes:<20}  {state:<7}  {name}", key.id);
+        let _ = writeln!(
+            text,
+            "{:<16}  {created:<20}  {scopes:<20}  {permissions:<30}  {state:<7}  {name}",
+            key.id
+        );
     }
     text
+}
+
+fn or_none(names: &str) -> &str {
+    if names.is_empty() { "none" } else { names }
 }
 
 fn scope_names(scopes: &[Scope]) -> Vec<&'static str> {

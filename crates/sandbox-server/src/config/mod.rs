@@ -18,10 +18,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use sandbox::{ByteSize, Copies, Isolation, OciRuntime};
-use sandbox_store::Retention;
+use sandbox_store::{Permissions, Retention};
 
 use crate::callbacks::AddressPolicy;
-use crate::work::{Caps, NetworkPermission};
+use crate::work::{Caps, NetworkPermission, SharedCaches};
 
 pub(crate) use error::ConfigError;
 pub(crate) use layers::Layer;
@@ -62,6 +62,10 @@ pub(crate) struct Config {
     pub(crate) memory_budget: ByteSize,
     /// Executions that wait at once.
     pub(crate) queue_bound: usize,
+    /// Bytes of requests that wait.
+    pub(crate) queue_memory: ByteSize,
+    /// Bytes of requests of one key that wait.
+    pub(crate) queue_memory_per_key: ByteSize,
     /// Executions of one key that wait or run at once.
     pub(crate) quota_per_key: usize,
     /// What may build the walls of executions.
@@ -76,6 +80,12 @@ pub(crate) struct Config {
     pub(crate) oci_runtime: Option<OciRuntime>,
     /// Whether packages are fetched for clients.
     pub(crate) packages: Packages,
+    /// Which caches keys share.
+    pub(crate) shared_caches: SharedCaches,
+    /// Permissions that every key has, beside its own.
+    pub(crate) key_permissions: Permissions,
+    /// Permissions of clients without a key, of a server that has no keys.
+    pub(crate) local_permissions: Permissions,
     /// Environments of one key.
     pub(crate) environments_per_key: usize,
     /// The most that one workspace holds.

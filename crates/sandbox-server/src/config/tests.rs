@@ -1,3 +1,5 @@
+use sandbox_store::Permission;
+
 use super::*;
 
 fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
@@ -52,6 +54,9 @@ fn without_a_word_the_defaults_hold() {
     assert_eq!(config.caps.timeout, Duration::from_mins(5));
     assert_eq!(config.packages, Packages::On);
     assert_eq!(config.log, LogFormat::Pretty);
+    assert!(config.key_permissions.is_empty());
+    assert_eq!(config.shared_caches, SharedCaches::default());
+    assert!(!config.local_permissions.contains(&Permission::AllowMissing));
     assert!(config.cors_origins.is_empty());
 }
 

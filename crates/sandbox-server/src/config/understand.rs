@@ -6,16 +6,17 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use sandbox::{AddressRange, ByteSize, Copies, Isolation, OciRuntime, parse_duration};
-use sandbox_store::Retention;
+use sandbox_store::{Permission, Permissions, Retention};
 
 use super::layers::Layer;
 use super::{Config, ConfigError, LogFormat, Packages, tls};
-use crate::work::{Caps, NetworkPermission};
+use crate::work::{Caps, NetworkPermission, SharedCaches};
 
 pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
     settled.read("role", role)?;
     settled.read("queue", queue)?;
     let data_dir = settled.read("data_dir", data_dir)?;
+    let max_body = settled.read("max_body", size)?;
     let memory_budget = settled.read("memory_budget", size)?;
     Ok(Config {
         listen: settled.read("listen", listen)?,
@@ -27,7 +28,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         body_timeout: settled.read("body_timeout", duration)?,
         idle_timeout: settled.read("idle_timeout", duration)?,
         write_timeout: settled.read("write_timeout", duration)?,
-        max_body: settled.read("max_body", size)?,
+        max_body,
         max_code: settled.read("max_code", size)?,
         caps: Caps {
             timeout: settled.read("max_timeout", duration)?,
@@ -39,6 +40,9 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         concurrency: settled.read("concurrency", number)?,
         memory_budget,
         queue_bound: settled.read("queue_bound", number)?,
+        queue_memory: settled.read("queue_memory", |text| waiting(text, max_body))?,
+        queue_memory_per_key: settled
+            .read("queue_memory_per_key", |text| waiting(text, max_body))?,
         quota_per_key: settled.read("quota_per_key", number)?,
         workspace_size: settled.read("workspace_size", size)?,
         workspaces_per_key: settled.read("workspaces_per_key", number)?,
@@ -48,6 +52,12 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         oci_runtime: settled.read("oci_runtime", oci_runtime)?,
         isolation_order: settled.read("isolation_order", Isolation::parse_list)?,
         packages: settled.read("packages", packages)?,
+        shared_caches: SharedCaches {
+            compiled: settled.read("shared_compile_cache", switch)?,
+            packages: settled.read("shared_packages", switch)?,
+        },
+        key_permissions: settled.read("key_permissions", permissions)?,
+        local_permissions: settled.read("local_permissions", permissions)?,
         environments_per_key: settled.read("environments_per_key", number)?,
         requests_per_minute: settled.read("requests_per_minute", number_or_zero)?,
         burst: settled.read("burst", number)?,
@@ -58,7 +68,10 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         retention: Retention {
             age: settled.read("retention_age", duration)?,
             bytes: settled.read("retention_size", size)?.as_u64(),
+            bytes_per_owner: settled.read("retention_size_per_key", size)?.as_u64(),
+            executions_per_owner: settled.read("retention_count_per_key", number)?,
             audit: settled.read("audit_retention", duration)?,
+            audit_entries: settled.read("audit_entries", number)?,
         },
         cors_origins: settled.read("cors_origins", origins)?,
         network: NetworkPermission {
@@ -137,6 +150,13 @@ fn places(text: &str) -> Result<usize, String> {
     if places > most { Err(format!("must be at most {most}")) } else { Ok(places) }
 }
 
+/// Room for requests that wait. One that is as large as may be is held twice until it is stored, and always
+/// fits.
+fn waiting(text: &str, max_body: ByteSize) -> Result<ByteSize, String> {
+    let least = ByteSize::bytes(max_body.as_u64().saturating_mul(2));
+    size(text).map(|room| room.max(least))
+}
+
 /// Zero means that there is no limit, and only one setting has it.
 fn number_or_zero(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("'{text}' is not a whole number; 0 means no limit"))
@@ -186,6 +206,17 @@ fn oci_runtime(text: &str) -> Result<Option<OciRuntime>, String> {
 
 fn packages(text: &str) -> Result<Packages, String> {
     Ok(if switch(text)? { Packages::On } else { Packages::Off })
+}
+
+fn permissions(text: &str) -> Result<Permissions, String> {
+    let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let parse = |name: &str| {
+        Permission::from_name(name).ok_or_else(|| {
+            let all = Permission::join(&Permission::ALL.into());
+            format!("'{name}' is not a permission: {all}")
+        })
+    };
+    names.map(parse).collect()
 }
 
 fn ranges(text: &str) -> Result<Vec<AddressRange>, String> {

@@ -62,6 +62,8 @@ pub(crate) struct ClientEnvironments {
     root: PathBuf,
     most: usize,
     packages: Packages,
+    /// Whether keys share installed packages.
+    shares_packages: bool,
     builds: Mutex<Builds>,
 }
 
@@ -86,6 +88,7 @@ impl ClientEnvironments {
             root: config.environments_directory(),
             most: config.environments_per_key,
             packages: config.packages,
+            shares_packages: config.shared_caches.packages,
             builds: Mutex::default(),
         }
     }
@@ -277,7 +280,9 @@ impl ClientEnvironments {
     }
 
     fn directory(&self, owner: Option<&str>) -> EnvironmentDirectory {
+        let cache_owner = owner.filter(|_| !self.shares_packages).map(ToOwned::to_owned);
         EnvironmentDirectory::at(directory_of(&self.root, owner))
+            .with_package_cache_owner(cache_owner)
     }
 
     async fn audit(

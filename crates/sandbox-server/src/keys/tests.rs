@@ -21,7 +21,8 @@ impl Fixture {
     }
 
     async fn create(&self) -> (KeyRecord, PlainKey) {
-        let created = self.keys.create(&self.store, "tests", vec![Scope::Execute]).await;
+        let created =
+            self.keys.create(&self.store, "tests", vec![Scope::Execute], Permissions::new()).await;
         self.keys.reload(&self.store).await.expect("keys can be read");
         created.expect("a key can be made")
     }
@@ -32,7 +33,11 @@ async fn a_key_opens_and_nothing_like_it_does() {
     let fixture = Fixture::new().await;
     let (record, plain) = fixture.create().await;
     let key = plain.reveal();
-    let identity = Identity { key: Some(record.id.clone()), scopes: vec![Scope::Execute] };
+    let identity = Identity {
+        key: Some(record.id.clone()),
+        scopes: vec![Scope::Execute],
+        permissions: Permissions::new(),
+    };
     assert_eq!(fixture.keys.check(key), Some(identity));
 
     let last = if key.ends_with('0') { "1" } else { "0" };

@@ -77,6 +77,7 @@ fn busy() -> Metrics {
     metrics.callback(CallbackOutcome::Delivered);
     metrics.callback(CallbackOutcome::GivenUp);
     metrics.queue(7, Duration::from_millis(1500));
+    metrics.queue_bytes(4096);
     metrics.running(2);
     metrics.answered("GET", "/api/v1/execute/{id}", 200, Duration::from_millis(1));
     metrics.answered("POST", "unknown", 404, Duration::from_millis(1));
@@ -95,6 +96,7 @@ fn busy() -> Metrics {
         }],
     });
     metrics.store_size(4096);
+    metrics.cached("compiled", 512);
     metrics.swept(Swept { executions: 3, idempotency: 2, audit: 1 });
     metrics
 }
@@ -117,6 +119,7 @@ fn what_happened_is_counted() {
         r#"sandboxd_callbacks_total{outcome="delivered"} 1"#,
         r#"sandboxd_callbacks_total{outcome="given_up"} 1"#,
         "sandboxd_queue_depth 7",
+        "sandboxd_queue_bytes 4096",
         "sandboxd_queue_age_seconds 1.5",
         "sandboxd_running 2",
         r#"sandboxd_key_executions_total{key="key_1"} 1"#,
@@ -131,6 +134,7 @@ fn what_happened_is_counted() {
         "sandboxd_pool_hits_total 10",
         "sandboxd_pool_misses_total 2",
         "sandboxd_store_bytes 4096",
+        r#"sandboxd_cache_bytes{cache="compiled"} 512"#,
         r#"sandboxd_swept_total{kind="execution"} 3"#,
         r#"sandboxd_swept_total{kind="audit"} 1"#,
     ] {
@@ -151,7 +155,7 @@ fn a_key_that_was_taken_back_is_no_longer_told_of() {
 #[test]
 fn clients_are_not_told_of_each_other() {
     let text = busy().encode(Reader::Client);
-    assert!(!text.contains("key_"), "{text}");
+    assert!(!text.contains("key_") && !text.contains("cache_bytes"), "{text}");
     assert!(text.contains("sandboxd_executions_total"), "{text}");
     assert!(text.contains("process_open_fds"), "{text}");
 }

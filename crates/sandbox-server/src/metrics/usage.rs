@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sandbox::Report;
 
@@ -16,6 +17,11 @@ struct OfKey {
     key: String,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfCache {
+    cache: &'static str,
+}
+
 /// What each key used. A key that was taken back loses its series, so that there are never more of them
 /// than valid keys.
 #[derive(Debug)]
@@ -25,6 +31,8 @@ pub(super) struct Usage {
     executions: Family<OfKey, Counter>,
     cpu_seconds: Family<OfKey, Counter<f64, AtomicU64>>,
     wall_seconds: Family<OfKey, Counter<f64, AtomicU64>>,
+    /// What is kept for all keys together. A key that read it could watch what others compile.
+    cache_bytes: Family<OfCache, Gauge>,
     /// The keys that have series.
     told: Mutex<HashSet<String>>,
 }
@@ -39,7 +47,10 @@ impl Usage {
         registry.register("key_cpu_seconds", help, cpu_seconds.clone());
         let help = "Time on the clock of all stages, by key";
         registry.register("key_wall_seconds", help, wall_seconds.clone());
-        Self { registry, executions, cpu_seconds, wall_seconds, told: Mutex::default() }
+        let cache_bytes = Family::default();
+        registry.register("cache_bytes", "Bytes kept on the disk", cache_bytes.clone());
+        let told = Mutex::default();
+        Self { registry, executions, cpu_seconds, wall_seconds, cache_bytes, told }
     }
 
     pub(super) fn add(&self, key: Option<&str>, report: &Report) {
@@ -54,6 +65,11 @@ impl Usage {
         let wall = figures().map(|figures| figures.wall_time.as_secs_f64()).sum::<f64>();
         self.cpu_seconds.get_or_create(&of_key).inc_by(cpu);
         self.wall_seconds.get_or_create(&of_key).inc_by(wall);
+    }
+
+    pub(super) fn cached(&self, cache: &'static str, bytes: u64) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.cache_bytes.get_or_create(&OfCache { cache }).set(bytes);
     }
 
     /// Forgets all keys but those that are valid.

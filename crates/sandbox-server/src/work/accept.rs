@@ -12,9 +12,10 @@ use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
 use super::report::{self, Told};
 use super::shared::{Shared, store_failed};
-use super::{worker, workspace};
+use super::{permissions, worker, workspace};
 use crate::callbacks::promise;
 use crate::config::Packages;
+use crate::keys::Identity;
 
 /// What a client gets for a request.
 #[derive(Clone, Debug)]
@@ -54,10 +55,12 @@ const PRIORITY: i32 = 0;
 pub(super) async fn accept(
     shared: &Arc<Shared>,
     asked: ExecuteRequest,
-    owner: Option<String>,
+    client: &Identity,
     idempotency: Option<Idempotency>,
     answer: AnswerWith,
 ) -> Result<Ticket, Problem> {
+    permissions::check(&asked, client)?;
+    let owner = client.key.clone();
     let most = shared.limits.max_code;
     if code_size(&asked) > most.as_usize() {
         let reason = format!("the code and files are larger than {most}");
@@ -144,7 +147,8 @@ fn check_here(
     let sandbox = shared.sandboxes.find(asked.isolation.as_deref());
     let sandbox = Arc::clone(sandbox.map_err(|reason| invalid("isolation", reason))?);
     let environments = shared.environments_of(owner);
-    let request = convert(asked, owner, None)?.with_environments(environments);
+    let request =
+        convert(asked, owner, None, shared.limits.caches)?.with_environments(environments);
     shared.limits.network.check(request.allow().map(|allow| &**allow))?;
     let needs = sandbox.requirements(&request).map_err(|error| refusal(&error))?;
     workspace::check(&sandbox, &request)?;

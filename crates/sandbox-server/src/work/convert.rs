@@ -9,7 +9,7 @@ use sandbox::{
 };
 use sandbox_api::{Code, ExecuteRequest, Problem};
 
-use super::{network, template, workspace};
+use super::{SharedCaches, network, template, workspace};
 
 /// More words about an execution than anybody filters by.
 const MOST_LABELS: usize = 32;
@@ -20,6 +20,7 @@ pub(super) fn convert(
     asked: &ExecuteRequest,
     owner: Option<&str>,
     id: Option<ExecutionId>,
+    caches: SharedCaches,
 ) -> Result<Request, Problem> {
     check_labels(asked)?;
     let mut builder = Request::builder(&language(asked)?)
@@ -28,6 +29,7 @@ pub(super) fn convert(
         .compile_limits(compile_limits(asked)?)
         .packages(asked.packages.iter().cloned())
         .workspaces_of(workspace::owner(owner));
+    builder = caches.add(owner, builder);
     builder = network::add(asked, builder)?;
     if let Some(id) = id {
         builder = builder.id(id);
@@ -242,7 +244,7 @@ mod tests {
         if !whole.contains_key("files") {
             whole.entry("code").or_insert("1".into());
         }
-        convert(&serde_json::from_value(fields).unwrap(), Some("k"), None)
+        convert(&serde_json::from_value(fields).unwrap(), Some("k"), None, SharedCaches::default())
     }
 
     #[test]
@@ -275,6 +277,8 @@ mod tests {
         assert_eq!(request.usage_interval(), Some(Duration::from_millis(50)));
         assert_eq!(request.workspace().unwrap().to_string(), "w:ro");
         assert_eq!(request.workspaces_of(), Some("key:k"));
+        assert_eq!(request.compile_cache_owner(), Some("k"));
+        assert_eq!(request.package_cache_owner(), Some("k"));
     }
 
     #[test]
@@ -335,6 +339,6 @@ mod tests {
             ..ExecuteRequest::default()
         };
         let id = ExecutionId::generate();
-        assert_eq!(convert(&asked, None, Some(id)).unwrap().id(), id);
+        assert_eq!(convert(&asked, None, Some(id), SharedCaches::default()).unwrap().id(), id);
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
+use sandbox::ByteSize;
 use sandbox_api::{Code, Problem};
 use sandbox_store::Idempotency;
 
@@ -21,18 +22,30 @@ struct State {
     live: HashMap<String, Arc<Live>>,
     /// How many of each client's are not over. Whoever comes without a key is one client: an address on
     /// loopback can be chosen at will.
-    by_owner: HashMap<Option<String>, usize>,
+    by_owner: HashMap<Option<String>, Held>,
     /// Those that are in these numbers.
     counted: HashSet<String>,
-    /// Those that were accepted and not begun.
-    waiting: HashSet<String>,
+    /// Those that were accepted and not begun, and the bytes that each keeps in memory until then.
+    waiting: HashMap<String, u64>,
+    waiting_bytes: u64,
     is_closed: bool,
+}
+
+/// What the executions of one client take.
+#[derive(Default)]
+struct Held {
+    count: usize,
+    waiting_bytes: u64,
 }
 
 /// How many executions there may be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     pub(super) waiting: usize,
+    /// Bytes of requests that wait.
+    pub(super) waiting_bytes: u64,
+    /// Bytes of requests of one key that wait.
+    pub(super) waiting_bytes_per_key: u64,
     pub(super) per_key: usize,
     /// Whether that is the bound of clients without keys too.
     pub(super) of_local: bool,
@@ -46,10 +59,22 @@ impl Hub {
             return Err(Problem::new(Code::Unavailable, "the server is stopping"));
         }
         let is_bounded = live.owner.is_some() || bounds.of_local;
-        let count = state.by_owner.get(&live.owner).copied().unwrap_or_default();
+        let bytes = live.waiting_bytes();
+        let held = state.by_owner.get(&live.owner);
+        let (count, own_bytes) = held.map_or((0, 0), |held| (held.count, held.waiting_bytes));
         if is_bounded && count >= bounds.per_key {
             let reason = format!("this client has {} executions that are not over", bounds.per_key);
             return Err(Problem::new(Code::QuotaExceeded, reason));
+        }
+        if is_bounded && own_bytes.saturating_add(bytes) > bounds.waiting_bytes_per_key {
+            let most = ByteSize::bytes(bounds.waiting_bytes_per_key);
+            let reason = format!("requests of this client that wait may hold {most} together");
+            return Err(Problem::new(Code::QuotaExceeded, reason));
+        }
+        if state.waiting_bytes.saturating_add(bytes) > bounds.waiting_bytes {
+            let most = ByteSize::bytes(bounds.waiting_bytes);
+            let reason = format!("requests that wait may hold {most} together");
+            return Err(Problem::new(Code::QueueFull, reason));
         }
         if state.waiting.len() >= bounds.waiting {
             let reason = format!("{} executions wait already", bounds.waiting);
@@ -70,7 +95,10 @@ impl Hub {
 
     /// One of them waits no more.
     pub(super) fn begun(&self, id: &str) {
-        lock(&self.state).waiting.remove(id);
+        let mut state = lock(&self.state);
+        if let Some(live) = state.live.get(id).cloned() {
+            state.stop_waiting(&live);
+        }
     }
 
     /// One is over, so that its owner may have another. It is still found here.
@@ -84,6 +112,11 @@ impl Hub {
         if let Some(live) = state.live.remove(id) {
             state.make_room(&live);
         }
+    }
+
+    /// Bytes of the requests that wait.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        lock(&self.state).waiting_bytes
     }
 
     pub(super) fn get(&self, id: &str) -> Option<Arc<Live>> {
@@ -138,23 +171,35 @@ impl State {
     }
 
     fn make_room(&mut self, live: &Live) {
-        self.waiting.remove(&live.id);
+        self.stop_waiting(live);
         // Once for each, however often it is said.
         if !self.counted.remove(&live.id) {
             return;
         }
-        if let Some(count) = self.by_owner.get_mut(&live.owner) {
-            *count -= 1;
-            if *count == 0 {
+        if let Some(held) = self.by_owner.get_mut(&live.owner) {
+            held.count -= 1;
+            if held.count == 0 {
                 self.by_owner.remove(&live.owner);
             }
         }
     }
 
+    fn stop_waiting(&mut self, live: &Live) {
+        let Some(bytes) = self.waiting.remove(&live.id) else { return };
+        self.waiting_bytes -= bytes;
+        if let Some(held) = self.by_owner.get_mut(&live.owner) {
+            held.waiting_bytes -= bytes;
+        }
+    }
+
     fn insert(&mut self, live: &Arc<Live>) {
         self.counted.insert(live.id.clone());
-        *self.by_owner.entry(live.owner.clone()).or_default() += 1;
-        self.waiting.insert(live.id.clone());
+        let bytes = live.waiting_bytes();
+        let held = self.by_owner.entry(live.owner.clone()).or_default();
+        held.count += 1;
+        held.waiting_bytes += bytes;
+        self.waiting.insert(live.id.clone(), bytes);
+        self.waiting_bytes += bytes;
         self.live.insert(live.id.clone(), Arc::clone(live));
     }
 }

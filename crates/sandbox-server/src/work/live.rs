@@ -105,6 +105,13 @@ impl Live {
         *lock(&self.unstored) = Some(new);
     }
 
+    /// Bytes of the request that stay in memory while it waits: its contents, and its text if that is not stored.
+    pub(super) fn waiting_bytes(&self) -> u64 {
+        let contents = lock(&self.request).as_ref().map_or(0, Request::content_bytes);
+        let unstored = lock(&self.unstored).as_ref().map_or(0, |new| new.request.len() as u64);
+        contents.saturating_add(unstored)
+    }
+
     /// Whether it is left to others to store it.
     pub(super) fn is_unstored(&self) -> bool {
         lock(&self.unstored).is_some()

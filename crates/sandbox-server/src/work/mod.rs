@@ -7,6 +7,7 @@
 
 mod template;
 
+mod caches;
 mod caps;
 mod convert;
 pub(crate) mod workspace;
@@ -15,9 +16,11 @@ mod events;
 mod familiar;
 mod live;
 mod network;
+pub(crate) mod permissions;
 
 mod budget;
 mod hub;
+mod imports;
 mod shared;
 
 mod accept;
@@ -46,7 +49,9 @@ use crate::keys::Identity;
 use crate::metrics::Metrics;
 use crate::sandboxes::Sandboxes;
 pub(crate) use accept::{AnswerWith, Ticket};
+pub(crate) use caches::SharedCaches;
 pub(crate) use caps::Caps;
+pub(crate) use imports::Import;
 use live::{Live, lock};
 pub(crate) use network::NetworkPermission;
 pub(crate) use report::Told;
@@ -102,7 +107,7 @@ impl Work {
         idempotency: Option<Idempotency>,
         answer: AnswerWith,
     ) -> Result<Ticket, Problem> {
-        accept::accept(&self.shared, request, owner.key.clone(), idempotency, answer).await
+        accept::accept(&self.shared, request, owner, idempotency, answer).await
     }
 
     /// Sees to it that an execution is stored whose id is going to be told after all.
@@ -221,6 +226,11 @@ impl Work {
         turn::wait(&self.shared, owner, memory).await
     }
 
+    /// Lets a client send the archive of a workspace, if there is room for it.
+    pub(crate) fn begin_import(&self, client: &Identity) -> Result<Import, Problem> {
+        self.shared.imports.begin(client.key.clone())
+    }
+
     /// Takes up again what an earlier run of the server left.
     pub(crate) async fn recover(&self) -> Result<(), StoreError> {
         recover::recover(&self.shared).await
@@ -228,8 +238,9 @@ impl Work {
 
     /// Measures what waits and runs.
     pub(crate) async fn measure(&self) {
-        let Shared { queue, metrics, budget, .. } = &*self.shared;
+        let Shared { queue, metrics, budget, hub, .. } = &*self.shared;
         metrics.queue(queue.depth().await, queue.oldest().await.unwrap_or_default());
+        metrics.queue_bytes(hub.waiting_bytes());
         metrics.running(budget.running());
     }
 

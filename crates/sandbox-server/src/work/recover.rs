@@ -57,13 +57,13 @@ async fn again(
 ) -> Result<Live, String> {
     let (json, sandboxes) = (record.request.clone(), Arc::clone(&shared.sandboxes));
     let environments = shared.environments_of(record.owner.as_deref());
-    let owner = record.owner.clone();
+    let (owner, caches) = (record.owner.clone(), shared.limits.caches);
     let checking = tokio::task::spawn_blocking(move || {
         let asked: ExecuteRequest =
             serde_json::from_value(json).map_err(|error| error.to_string())?;
         let sandbox = Arc::clone(sandboxes.find(asked.isolation.as_deref())?);
-        let request =
-            convert(&asked, owner.as_deref(), Some(id)).map_err(|problem| problem.detail)?;
+        let request = convert(&asked, owner.as_deref(), Some(id), caches)
+            .map_err(|problem| problem.detail)?;
         let request = request.with_environments(environments);
         let needs = sandbox.requirements(&request).map_err(|error| refusal(&error).detail)?;
         Ok((sandbox, request, needs))

@@ -10,9 +10,11 @@ use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
 use super::budget::Budget;
+use super::caches::SharedCaches;
 use super::caps::Caps;
 use super::familiar::Familiar;
 use super::hub::{Bounds, Hub};
+use super::imports::Imports;
 use super::network::NetworkPermission;
 use super::turn::Turns;
 use crate::callbacks::AddressPolicy;
@@ -29,6 +31,8 @@ pub(super) struct WorkLimits {
     pub(super) max_code: ByteSize,
     /// The largest limits of one execution.
     pub(super) caps: Caps,
+    /// What keys share.
+    pub(super) caches: SharedCaches,
     /// Whether packages are fetched.
     pub(super) packages: Packages,
     /// Where clients have their environments.
@@ -39,6 +43,10 @@ pub(super) struct WorkLimits {
     pub(super) memory_budget: ByteSize,
     /// Executions that wait at once.
     pub(super) queue_bound: usize,
+    /// Bytes of requests that wait.
+    pub(super) queue_memory: ByteSize,
+    /// Bytes of requests of one key that wait.
+    pub(super) queue_memory_per_key: ByteSize,
     /// Executions of one key that wait or run at once.
     pub(super) quota_per_key: usize,
     /// Whether clients without keys have it too.
@@ -59,6 +67,7 @@ pub(super) struct Shared {
     pub(super) hub: Hub,
     pub(super) budget: Arc<Budget>,
     pub(super) turns: Turns,
+    pub(super) imports: Arc<Imports>,
     pub(super) familiar: Familiar,
     /// Executions that were begun and are not yet stored.
     pub(super) in_hand: watch::Sender<usize>,
@@ -71,11 +80,14 @@ impl From<&Config> for WorkLimits {
         Self {
             max_code: config.max_code,
             caps: config.caps,
+            caches: config.shared_caches,
             packages: config.packages,
             environments: config.environments_directory(),
             concurrency: config.concurrency,
             memory_budget: config.memory_budget,
             queue_bound: config.queue_bound,
+            queue_memory: config.queue_memory,
+            queue_memory_per_key: config.queue_memory_per_key,
             quota_per_key: config.quota_per_key,
             limit_local: config.limit_local,
             network: config.network.clone(),
@@ -103,6 +115,7 @@ impl Shared {
             hub: Hub::default(),
             budget,
             turns: Turns::default(),
+            imports: Arc::default(),
             familiar: Familiar::default(),
             in_hand: watch::Sender::new(0),
             templates: Semaphore::new(1),
@@ -112,6 +125,8 @@ impl Shared {
     pub(super) fn bounds(&self) -> Bounds {
         Bounds {
             waiting: self.limits.queue_bound,
+            waiting_bytes: self.limits.queue_memory.as_u64(),
+            waiting_bytes_per_key: self.limits.queue_memory_per_key.as_u64(),
             per_key: self.limits.quota_per_key,
             of_local: self.limits.limit_local,
         }

@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use sandbox::{ByteSize, Isolation, Sandbox};
 use sandbox_api::{ExecuteRequest, Problem};
-use sandbox_store::{Scope, SqliteStore, Store};
+use sandbox_store::{Permission, Permissions, Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{AnswerWith, Caps, EventStream, NetworkPermission, Ticket, Told, Work, WorkLimits};
+use super::{
+    AnswerWith, Caps, EventStream, NetworkPermission, SharedCaches, Ticket, Told, Work, WorkLimits,
+};
 use crate::callbacks::AddressPolicy;
 use crate::config::Packages;
 use crate::keys::Identity;
@@ -40,11 +42,14 @@ fn limits() -> WorkLimits {
             output: ByteSize::mib(16),
             pids: 1024,
         },
+        caches: SharedCaches::default(),
         packages: Packages::On,
         environments: "/nonexistent".into(),
         concurrency: 2,
         memory_budget: ByteSize::mib(1024),
         queue_bound: 100,
+        queue_memory: ByteSize::mib(256),
+        queue_memory_per_key: ByteSize::mib(64),
         quota_per_key: 50,
         limit_local: false,
         network: NetworkPermission { allowlist: true, ranges: Vec::new() },
@@ -111,11 +116,16 @@ fn bash(code: &str) -> ExecuteRequest {
 
 /// The client on loopback.
 fn nobody() -> Identity {
-    Identity { key: None, scopes: vec![Scope::Execute] }
+    let permissions = [Permission::Network, Permission::Packages].into();
+    Identity { key: None, scopes: vec![Scope::Execute], permissions }
 }
 
 fn client(key: &str) -> Identity {
-    Identity { key: Some(key.into()), scopes: vec![Scope::Execute] }
+    Identity {
+        key: Some(key.into()),
+        scopes: vec![Scope::Execute],
+        permissions: Permissions::new(),
+    }
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {

@@ -52,6 +52,41 @@ fn a_server_that_had_keys_is_closed_when_the_last_is_revoked() {
 }
 
 #[test]
+fn permissions_are_granted_and_withdrawn_by_command() {
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let run = |arguments: &[&str]| {
+        let output = output(data.path(), arguments);
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).expect("it prints text")
+    };
+    let key = run(&["keys", "create", "--name", "n", "--allow", "packages,allow_missing"]);
+    let key = key.trim_end();
+    let id = key.split('_').nth(1).expect("a key has an id");
+    let listed = run(&["keys", "list"]);
+    assert!(listed.contains("allow_missing,packages"), "{listed}");
+    let server = Server::start(data.path());
+    let weakened = json!({ "language": "bash", "code": "echo 1", "allow_missing": ["landlock"] });
+    let status = || {
+        let headers = [("X-API-Key", key)];
+        server.send("POST", "/api/v1/execute", &headers, &weakened.to_string()).status
+    };
+    let becomes = |expected: u16| {
+        let became = wait_for(SOON, || (status() == expected).then_some(()));
+        assert!(became.is_some(), "it is {} instead of {expected}", status());
+    };
+    assert_eq!(status(), 200);
+    let printed = run(&["keys", "deny", id, "allow_missing"]);
+    assert_eq!(printed, format!("{id} has the permissions: packages\n"));
+    becomes(403);
+    let printed = run(&["keys", "allow", id, "allow_missing,network"]);
+    assert_eq!(printed, format!("{id} has the permissions: allow_missing,network,packages\n"));
+    becomes(200);
+    assert!(!output(data.path(), &["keys", "allow", "nobody", "network"]).status.success());
+    assert!(!output(data.path(), &["keys", "allow", id, "everything"]).status.success());
+    assert!(run(&["audit"]).contains("key.permissions"));
+}
+
+#[test]
 fn one_client_does_not_find_what_is_another_s() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let [ours, theirs] = ["ours", "theirs"].map(|name| create_key(data.path(), name));

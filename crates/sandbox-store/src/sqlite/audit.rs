@@ -1,7 +1,9 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, params};
 
-use super::value::{json_in, micros, time_in};
+use super::SqliteStore;
+use super::value::{integer, json_in, micros, time_in, total};
+use crate::fair::fair_share;
 use crate::{AuditRecord, StoreError};
 
 pub(super) fn write(connection: &Connection, record: &AuditRecord) -> Result<(), StoreError> {
@@ -42,6 +44,61 @@ pub(super) fn forget_some(
              (SELECT number FROM audit ORDER BY number LIMIT ?)",
         )?
         .execute(params![micros(bound), STEP])?;
+    Ok(forgotten as u64)
+}
+
+/// Removes the oldest entries until no more than this are left, and tells how many that were. The actors with the
+/// most entries lose theirs: nobody drives out the traces of others.
+pub(super) async fn shrink(store: &SqliteStore, most: u64) -> Result<u64, StoreError> {
+    let excess = store.read(move |connection| excess(connection, most)).await?;
+    let mut forgotten = 0;
+    for (actor, mut count) in excess {
+        while count > 0 {
+            let (actor, step) = (actor.clone(), count.min(STEP.into()));
+            let removed =
+                store.write(move |connection| forget_oldest(connection, actor.as_deref(), step));
+            let removed = removed.await?;
+            if removed == 0 {
+                break;
+            }
+            forgotten += removed;
+            count -= removed.min(count);
+        }
+    }
+    Ok(forgotten)
+}
+
+/// How many entries each actor has too many.
+fn excess(connection: &Connection, most: u64) -> Result<Vec<(Option<String>, u64)>, StoreError> {
+    // Two looks at the ends are as good as counting, as long as that says that there are few.
+    let span: u64 = connection.query_row(
+        "SELECT coalesce((SELECT max(number) FROM audit) - (SELECT min(number) FROM audit) + 1, 0)",
+        (),
+        |row| total(row, 0),
+    )?;
+    if span <= most {
+        return Ok(Vec::new());
+    }
+    let mut query =
+        connection.prepare_cached("SELECT actor, count(*) FROM audit GROUP BY actor")?;
+    let counts = query.query_map((), |row| Ok((row.get(0)?, total(row, 1)?)))?;
+    let counts: Vec<(Option<String>, u64)> = counts.collect::<Result<_, _>>()?;
+    let share = fair_share(counts.iter().map(|(_, count)| *count).collect(), most);
+    let over = counts.into_iter().map(|(actor, count)| (actor, count.saturating_sub(share)));
+    Ok(over.filter(|(_, excess)| *excess > 0).collect())
+}
+
+fn forget_oldest(
+    connection: &Connection,
+    actor: Option<&str>,
+    most: u64,
+) -> Result<u64, StoreError> {
+    let forgotten = connection
+        .prepare_cached(
+            "DELETE FROM audit WHERE number IN \
+             (SELECT number FROM audit WHERE actor IS ? ORDER BY number LIMIT ?)",
+        )?
+        .execute(params![actor, integer(most)])?;
     Ok(forgotten as u64)
 }
 

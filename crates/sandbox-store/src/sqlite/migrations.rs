@@ -9,6 +9,8 @@ const STEPS: &[&str] = &[
     include_str!("migrations/0001_executions_keys_audit.sql"),
     include_str!("migrations/0002_callbacks.sql"),
     include_str!("migrations/0003_chunks_of_events.sql"),
+    include_str!("migrations/0004_key_permissions.sql"),
+    include_str!("migrations/0005_retention_of_owners.sql"),
 ];
 
 /// Brings the tables up to date. Each step is a transaction.
@@ -49,7 +51,16 @@ mod tests {
             digest.iter().take(8).fold(String::new(), |hex, byte| hex + &format!("{byte:02x}"))
         };
         let hashes: Vec<_> = STEPS.iter().map(hash).collect();
-        assert_eq!(hashes, ["0c964d03667e669d", "5e4b832509f9006b", "bd69c9eb3f993dcf"]);
+        assert_eq!(
+            hashes,
+            [
+                "0c964d03667e669d",
+                "5e4b832509f9006b",
+                "bd69c9eb3f993dcf",
+                "c4d065fa899663c9",
+                "10d553c42f1eca1e"
+            ]
+        );
     }
 
     #[test]

@@ -38,8 +38,8 @@ use self::readers::Readers;
 use self::writer::Writer;
 use crate::{
     Answer, AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord,
-    Glance, Inserted, KeyRecord, NewExecution, NewKey, Page, Retention, Store, StoreError,
-    StoredEvent, Swept,
+    Glance, Inserted, KeyRecord, NewExecution, NewKey, Page, Permissions, Retention, Store,
+    StoreError, StoredEvent, Swept,
 };
 
 /// A store in one SQLite file. Several processes may have it open at once.
@@ -205,6 +205,15 @@ impl Store for SqliteStore {
     fn revoke_key<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, bool> {
         let id = id.to_owned();
         self.write(move |connection| keys::revoke(connection, &id, at))
+    }
+
+    fn set_key_permissions<'a>(
+        &'a self,
+        id: &'a str,
+        permissions: Permissions,
+    ) -> Answer<'a, bool> {
+        let id = id.to_owned();
+        self.write(move |connection| keys::set_permissions(connection, &id, &permissions))
     }
 
     fn audit(&self, record: AuditRecord) -> Answer<'_, ()> {

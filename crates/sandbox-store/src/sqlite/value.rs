@@ -56,6 +56,11 @@ pub(super) fn integer(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// A sum or a count in this column, none of which is below zero.
+pub(super) fn total(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    row.get(column).map(i64::unsigned_abs)
+}
+
 /// How much room a text takes.
 pub(super) fn size(text: &str) -> i64 {
     integer(text.len() as u64)

@@ -3,7 +3,6 @@
 use std::fs::{DirBuilder, metadata};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use sandbox_store::{NewExecution, Retention, SqliteStore, Store, StoreError};
@@ -107,10 +106,7 @@ async fn a_sweep_gives_room_back_to_the_system() {
         end(&store, &id, 1).await;
     }
     let path = directory.path().join("state.db");
-    store
-        .sweep(Retention { age: Duration::MAX, bytes: 0, audit: Duration::MAX }, moment(2))
-        .await
-        .unwrap();
+    store.sweep(Retention { bytes: 0, ..Retention::UNLIMITED }, moment(2)).await.unwrap();
     drop(store);
     // The file is cut when the log is worked into it, at the latest by whoever opens it next and is
     // the last to close it.

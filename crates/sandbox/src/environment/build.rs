@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sandbox_core::{
     Backend, CancelToken, CollectedFile, Gate, HostPort, InputFile, PackageSpec, RelativePath,
@@ -16,7 +17,7 @@ use super::watch::{self, Listener};
 use crate::Runtime;
 use crate::plan::{self, PackageStep};
 use crate::runtime::{Packages, existing};
-use crate::store::{LayerWriter, Store};
+use crate::store::{LayerUse, LayerWriter, Store};
 
 /// Where the proxy listens inside.
 const GATE_PORT: u16 = 3128;
@@ -34,6 +35,8 @@ pub(crate) struct Installed {
     pub(crate) tree: Tree,
     /// Variables by which programs find it.
     pub(crate) variables: BTreeMap<String, String>,
+    /// Keeps them from being removed meanwhile.
+    pub(crate) _in_use: Arc<LayerUse>,
 }
 
 /// Everything that is needed to build packages for one runtime.
@@ -41,6 +44,8 @@ pub(crate) struct Workshop<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) runtime: &'a Runtime,
     pub(crate) store: &'a Store,
+    /// Whose layers are used and made; without one they are shared.
+    pub(crate) owner: Option<&'a str>,
     pub(crate) cancel: &'a CancelToken,
     /// Hears what is being done, in a few words.
     pub(crate) progress: &'a mut dyn FnMut(&str),
@@ -55,9 +60,10 @@ impl<'a> Workshop<'a> {
         for spec in &specs {
             packages.manager.check(spec)?;
         }
-        let key = lock::request_key(self.runtime, &scripts(packages), &specs);
+        let key = lock::request_key(self.runtime, &scripts(packages), &specs, self.owner);
         let store = self.store;
         let about = format!("a lock of {} packages: {}", self.runtime.name(), list(&specs));
+        let _in_use = store.layers().hold(&key, self.owner)?;
         // If installing fails, the lock is not kept either.
         let kept = store.layers().build(&key, &about, |writer| {
             let lock = self.build_anew(&specs)?;
@@ -97,7 +103,7 @@ impl<'a> Workshop<'a> {
     /// Exactly these packages. They are fetched again only if the store has lost them.
     pub(crate) fn install_locked(&mut self, lock: &Lock) -> Result<Installed, PackageError> {
         let packages = self.packages()?;
-        let layer = self.layer(packages, lock, |workshop| {
+        let (layer, in_use) = self.layer(packages, lock, |workshop| {
             let document = lock.document.as_bytes();
             let wanted = input(LOCK_FILE, document.to_vec());
             let mut files = workshop.fetch(packages, wanted).map_err(|error| match error {
@@ -115,7 +121,7 @@ impl<'a> Workshop<'a> {
             Ok(files)
         })?;
         let tree = Tree { host: layer, inside: packages.inside().to_owned(), copy_on_write: false };
-        Ok(Installed { tree, variables: packages.variables() })
+        Ok(Installed { tree, variables: packages.variables(), _in_use: Arc::new(in_use) })
     }
 
     /// The layer of a lock, installed from what `fetch` gives if it is not there.
@@ -124,15 +130,23 @@ impl<'a> Workshop<'a> {
         packages: &'a Packages,
         lock: &Lock,
         fetch: impl FnOnce(&mut Self) -> Result<Vec<CollectedFile>, PackageError>,
-    ) -> Result<PathBuf, PackageError> {
-        let key = lock.layer_key(self.runtime, &scripts(packages));
+    ) -> Result<(PathBuf, LayerUse), PackageError> {
+        let key = lock.layer_key(self.runtime, &scripts(packages), self.owner);
         let about = format!("{} packages: {}", lock.language, lock.summary());
-        let store = self.store;
-        store.layers().build(&key, &about, |writer| {
+        let layers = self.store.layers();
+        let in_use = layers.hold(&key, self.owner)?;
+        let mut is_new = false;
+        let layer = layers.build(&key, &about, |writer| {
+            is_new = true;
             let files = fetch(self)?;
             (self.progress)(&format!("{}: installing {}", lock.manager.name(), lock.summary()));
             self.install_into(packages, to_install(files, lock), writer)
-        })
+        })?;
+        if is_new {
+            // Those that were just installed are there; that others could not be removed is no failure.
+            let _ = layers.evict_packages();
+        }
+        Ok((layer, in_use))
     }
 
     /// The first step: with the index, and nothing else of the network.

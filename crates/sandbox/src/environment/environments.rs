@@ -55,7 +55,8 @@ impl<'a> Environments<'a> {
         cancel: &CancelToken,
     ) -> Result<Environment, PackageError> {
         let runtime = self.engine.runtimes.resolve(language)?;
-        let mut workshop = workshop(self.engine, &runtime, progress, cancel)?;
+        let owner = directory.package_cache_owner();
+        let mut workshop = workshop(self.engine, &runtime, owner, progress, cancel)?;
         let lock = workshop.build_anew(packages)?;
         let environment = Environment { name, created_at: Utc::now(), lock };
         directory.write(&environment)?;
@@ -93,13 +94,17 @@ pub(crate) fn install(
     progress: &mut dyn FnMut(&str),
     cancel: &CancelToken,
 ) -> Result<Option<Installed>, PackageError> {
-    let lock = locked(request, runtime)?;
-    if lock.is_none() && request.packages().is_empty() {
+    let environment = locked(request, runtime)?;
+    if environment.is_none() && request.packages().is_empty() {
         return Ok(None);
     }
-    let mut workshop = workshop(engine, runtime, progress, cancel)?;
-    match lock {
-        Some(lock) => workshop.install_locked(&lock),
+    let owner = match &environment {
+        Some((_, Whose::Shared)) => None,
+        _ => request.package_cache_owner(),
+    };
+    let mut workshop = workshop(engine, runtime, owner, progress, cancel)?;
+    match environment {
+        Some((lock, _)) => workshop.install_locked(&lock),
         None => workshop.install(request.packages()),
     }
     .map(Some)
@@ -108,21 +113,26 @@ pub(crate) fn install(
 fn workshop<'a>(
     engine: &'a Engine,
     runtime: &'a Runtime,
+    owner: Option<&'a str>,
     progress: &'a mut dyn FnMut(&str),
     cancel: &'a CancelToken,
 ) -> Result<Workshop<'a>, PackageError> {
     let store = engine.store.as_ref();
     let store = store.map_err(|reason| PackageError::NoStore(reason.clone()))?;
-    Ok(Workshop { backend: engine.backend.as_ref(), runtime, store, cancel, progress })
+    Ok(Workshop { backend: engine.backend.as_ref(), runtime, store, owner, cancel, progress })
 }
 
 /// The lock of the environment that a request asks for, if it is for this runtime; nothing if it asks
 /// for none.
-pub(crate) fn locked(request: &Request, runtime: &Runtime) -> Result<Option<Lock>, PackageError> {
+pub(crate) fn locked(
+    request: &Request,
+    runtime: &Runtime,
+) -> Result<Option<(Lock, Whose)>, PackageError> {
     let Some(name) = request.environment() else {
         return Ok(None);
     };
-    let lock = find_for(request, name)?.lock;
+    let (environment, whose) = find_for(request, name)?;
+    let lock = environment.lock;
     let (language, version) = (runtime.name(), runtime.version());
     if (lock.language.as_str(), lock.version.as_str()) != (language, version) {
         return Err(PackageError::OtherRuntime {
@@ -131,15 +141,27 @@ pub(crate) fn locked(request: &Request, runtime: &Runtime) -> Result<Option<Lock
             asked: format!("{language}@{version}"),
         });
     }
-    Ok(Some(lock))
+    Ok(Some((lock, whose)))
 }
 
-fn find_for(request: &Request, name: &EnvironmentName) -> Result<Environment, PackageError> {
+/// Who an environment belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The owner of the request.
+    Requester,
+    /// The user of this process, who lets all owners use it.
+    Shared,
+}
+
+fn find_for(
+    request: &Request,
+    name: &EnvironmentName,
+) -> Result<(Environment, Whose), PackageError> {
     if let Some(directory) = request.environments() {
         match EnvironmentDirectory::at(directory.to_owned()).find(name) {
             Err(PackageError::NoSuchEnvironment(_)) => {}
-            found => return found,
+            found => return Ok((found?, Whose::Requester)),
         }
     }
-    Environments::find(name)
+    Ok((Environments::find(name)?, Whose::Shared))
 }

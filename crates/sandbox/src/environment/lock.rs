@@ -39,22 +39,36 @@ pub struct LockedPackage {
 
 /// Under which the lock for a request is kept: the same packages asked for once more, with whatever
 /// is installed on the host unchanged.
-pub(super) fn request_key(runtime: &Runtime, commands: &[String], specs: &[PackageSpec]) -> Key {
-    let key = begin("package lock", runtime, commands);
+pub(super) fn request_key(
+    runtime: &Runtime,
+    commands: &[String],
+    specs: &[PackageSpec],
+    owner: Option<&str>,
+) -> Key {
+    let key = begin("package lock", runtime, commands, owner);
     specs.iter().fold(key, |key, spec| key.part("package", spec.as_str())).finish()
 }
 
-/// What every key depends on: the toolchain, and the commands that fetch and install.
-fn begin(purpose: &str, runtime: &Runtime, commands: &[String]) -> KeyBuilder {
-    let key = KeyBuilder::new(purpose).part("runtime", runtime.identity());
+/// What every key depends on: the toolchain, the commands that fetch and install, and the owner, if packages
+/// are not shared.
+fn begin(purpose: &str, runtime: &Runtime, commands: &[String], owner: Option<&str>) -> KeyBuilder {
+    let mut key = KeyBuilder::new(purpose).part("runtime", runtime.identity());
+    if let Some(owner) = owner {
+        key = key.part("owner", owner);
+    }
     commands.iter().fold(key, |key, command| key.part("command", command))
 }
 
 impl Lock {
     /// Under which the installed packages are kept. As a rule, what was asked for is not part of it: two
     /// requests that come to the same packages share one layer.
-    pub(super) fn layer_key(&self, runtime: &Runtime, commands: &[String]) -> Key {
-        let key = begin("packages", runtime, commands);
+    pub(super) fn layer_key(
+        &self,
+        runtime: &Runtime,
+        commands: &[String],
+        owner: Option<&str>,
+    ) -> Key {
+        let key = begin("packages", runtime, commands, owner);
         let parts = self.manager.identity(self);
         parts.iter().fold(key, |key, part| key.part("part", part)).finish()
     }
@@ -99,7 +113,7 @@ mod tests {
     #[test]
     fn the_same_files_are_the_same_layer_whoever_asked() {
         let runtime = unprobed("python");
-        let key = |lock: Lock| lock.layer_key(&runtime, &["install".to_owned()]);
+        let key = |lock: Lock| lock.layer_key(&runtime, &["install".to_owned()], None);
         assert_eq!(key(lock(&["six"], &[])), key(lock(&["six>=1"], &[])));
         let mut other = lock(&["six"], &[]);
         other.packages[0].hash = "sha256:01".to_owned();
@@ -107,9 +121,22 @@ mod tests {
     }
 
     #[test]
+    fn owners_do_not_share_what_is_kept_for_one_of_them() {
+        let runtime = unprobed("python");
+        let keys = |owner| {
+            let specs = ["six".parse().unwrap()];
+            let layer = lock(&["six"], &[]).layer_key(&runtime, &[], owner);
+            [layer, request_key(&runtime, &[], &specs, owner)]
+        };
+        let all = [keys(None), keys(Some("a")), keys(Some("b"))].concat();
+        assert_eq!(std::collections::BTreeSet::from_iter(all).len(), 6);
+        assert_eq!(keys(Some("a")), keys(Some("a")));
+    }
+
+    #[test]
     fn what_was_built_beside_other_code_is_shared_with_those_who_asked_for_that_code() {
         let runtime = unprobed("python");
-        let key = |lock: Lock| lock.layer_key(&runtime, &[]);
+        let key = |lock: Lock| lock.layer_key(&runtime, &[], None);
         // The code of another package could change what is built, and remove its own traces.
         assert_ne!(key(lock(&["six"], &["six"])), key(lock(&["evil", "six"], &["six"])));
         assert_eq!(key(lock(&["six"], &["six"])), key(lock(&["six"], &["six"])));

@@ -12,12 +12,25 @@ use super::{Environment, PackageError};
 #[derive(Clone, Debug)]
 pub struct EnvironmentDirectory {
     directory: PathBuf,
+    /// Whose packages are used and made; without one they are shared.
+    package_cache_owner: Option<String>,
 }
 
 impl EnvironmentDirectory {
     /// This directory, which is for environments alone.
     pub fn at(directory: PathBuf) -> Self {
-        Self { directory }
+        Self { directory, package_cache_owner: None }
+    }
+
+    /// Keeps the packages of these environments apart from those of other owners.
+    #[must_use]
+    pub fn with_package_cache_owner(mut self, owner: Option<String>) -> Self {
+        self.package_cache_owner = owner;
+        self
+    }
+
+    pub(super) fn package_cache_owner(&self) -> Option<&str> {
+        self.package_cache_owner.as_deref()
     }
 
     /// The user's own, if there is a place for it.
@@ -30,7 +43,7 @@ impl EnvironmentDirectory {
             .or_else(|| absolute("HOME").map(|home| home.join(".local/share")));
         let missing = || std::io::Error::new(ErrorKind::NotFound, "set HOME or XDG_DATA_HOME");
         let data = data.ok_or_else(missing).map_err(PackageError::file("find", "the home"))?;
-        Ok(Self { directory: data.join("sandbox-run/environments") })
+        Ok(Self::at(data.join("sandbox-run/environments")))
     }
 
     /// Writes one, in place of one that may be there: whole, or not at all.

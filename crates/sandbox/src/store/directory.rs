@@ -71,6 +71,11 @@ impl StoreDirectory {
     pub(super) fn lock_of_layer(&self, key: &Key) -> PathBuf {
         self.path.join(LOCKS).join(format!("layer-{key}"))
     }
+
+    /// The file that users of a layer of packages lock.
+    pub(super) fn lock_of_layer_use(&self, key: &Key) -> PathBuf {
+        self.path.join(LOCKS).join(format!("use-{key}"))
+    }
 }
 
 /// Makes one of our own directories, which is a directory and no link.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::StoreError;
 
-/// A file that we alone have locked, until it is dropped or the process ends in whatever way.
+/// A file that is locked, until it is dropped or the process ends in whatever way.
 ///
 /// The file itself stays: two processes that lock a name, one of them a file that has since been
 /// removed, would both believe that they are alone.
@@ -17,6 +17,18 @@ impl Lock {
         let file = open(path)?;
         loop {
             match file.lock() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(StoreError::io("lock", path)(error)),
+                Ok(()) => return Ok(Self(file)),
+            }
+        }
+    }
+
+    /// Waits until nobody has it alone. Any number may have it so.
+    pub(super) fn share(path: &Path) -> Result<Self, StoreError> {
+        let file = open(path)?;
+        loop {
+            match file.lock_shared() {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(StoreError::io("lock", path)(error)),
                 Ok(()) => return Ok(Self(file)),

@@ -21,6 +21,7 @@ mod layers;
 
 mod key;
 
+mod by_owner;
 mod directory;
 mod locks;
 mod temporary;
@@ -38,7 +39,7 @@ pub use key::{InvalidKey, Key};
 pub use layers::{Layer, LayerManifest, LayerStore};
 
 pub(crate) use key::KeyBuilder;
-pub(crate) use layers::LayerWriter;
+pub(crate) use layers::{LayerUse, LayerWriter};
 
 use directory::StoreDirectory;
 use settings::Settings;
@@ -68,9 +69,12 @@ impl Store {
     ///
     /// It lies in `$SANDBOX_RUN_STORE`, or else in `sandbox-run/store` below the user's cache
     /// directory. `$SANDBOX_RUN_CACHE_SIZE` bounds the compiled programs; 0 turns their cache off.
+    /// `$SANDBOX_RUN_PACKAGES_SIZE` bounds the installed packages.
     pub fn open() -> Result<Self, StoreError> {
         let settings = Settings::from_environment()?;
-        Self::open_in(&settings.directory, settings.most_compiled)
+        let mut store = Self::open_in(&settings.directory, settings.most_compiled)?;
+        store.layers.most_packages = settings.most_packages;
+        Ok(store)
     }
 
     /// Opens a store in a certain directory, with a certain bound for compiled programs.

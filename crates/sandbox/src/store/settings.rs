@@ -7,9 +7,13 @@ use super::StoreError;
 
 const STORE: &str = "SANDBOX_RUN_STORE";
 const CACHE_SIZE: &str = "SANDBOX_RUN_CACHE_SIZE";
+const PACKAGES_SIZE: &str = "SANDBOX_RUN_PACKAGES_SIZE";
 
 /// Room for some hundred large programs, or for many thousand small ones.
 pub(super) const DEFAULT_CACHE_SIZE: ByteSize = ByteSize::mib(1024);
+
+/// Room for some dozens of large sets of packages.
+pub(super) const DEFAULT_PACKAGES_SIZE: ByteSize = ByteSize::mib(10 << 10);
 
 /// What the environment says about the store.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,6 +22,8 @@ pub(super) struct Settings {
     pub(super) directory: PathBuf,
     /// How many bytes of compiled programs are kept; none if the cache is off.
     pub(super) most_compiled: ByteSize,
+    /// How many bytes of installed packages are kept.
+    pub(super) most_packages: ByteSize,
 }
 
 impl Settings {
@@ -46,15 +52,17 @@ impl Settings {
                 cache.join("sandbox-run/store")
             }
         };
-        let most_compiled = match value(CACHE_SIZE) {
-            None => DEFAULT_CACHE_SIZE,
+        let size = |variable, default| match value(variable) {
+            None => Ok(default),
             Some(text) => {
                 text.to_string_lossy().parse().map_err(|error: sandbox_core::InvalidSize| {
-                    StoreError::Setting { variable: CACHE_SIZE, reason: error.to_string() }
-                })?
+                    StoreError::Setting { variable, reason: error.to_string() }
+                })
             }
         };
-        Ok(Self { directory, most_compiled })
+        let most_compiled = size(CACHE_SIZE, DEFAULT_CACHE_SIZE)?;
+        let most_packages = size(PACKAGES_SIZE, DEFAULT_PACKAGES_SIZE)?;
+        Ok(Self { directory, most_compiled, most_packages })
     }
 }
 

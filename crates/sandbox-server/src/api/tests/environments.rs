@@ -26,7 +26,8 @@ async fn patient() -> Server {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_environment_is_built_used_and_removed_by_its_owner_alone() {
     let server = patient().await;
-    let [one, other] = [server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await];
+    let permitted = || server.permitted_key(&[Permission::Packages]);
+    let [one, other] = [permitted().await, permitted().await];
     let [one, other] = [&[("x-api-key", &*one)], &[("x-api-key", &*other)]];
     let answer = server.post_with("/api/v1/environments", &six("six"), one).await;
     let entry = answer.expect(201);

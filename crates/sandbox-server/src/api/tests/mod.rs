@@ -2,16 +2,19 @@
 //! sandboxes behind it.
 
 mod batch;
+mod caches;
 mod callbacks;
 mod documents;
 mod environments;
 mod execute;
 mod history;
+mod hostile;
 mod isolation;
 mod keys;
 mod limits;
 mod malformed;
 mod network;
+mod permissions;
 mod stream;
 mod workspaces;
 
@@ -22,7 +25,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use sandbox::Sandbox;
-use sandbox_store::{Scope, Store};
+use sandbox_store::{Permission, Scope, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -98,8 +101,19 @@ impl Server {
 
     /// Makes a key; from the first one on, nobody is served without.
     async fn key(&self, scopes: &[Scope]) -> String {
+        self.create_key(scopes, &[]).await
+    }
+
+    /// Makes a key that may run code and has these permissions.
+    async fn permitted_key(&self, permissions: &[Permission]) -> String {
+        self.create_key(&[Scope::Execute], permissions).await
+    }
+
+    async fn create_key(&self, scopes: &[Scope], permissions: &[Permission]) -> String {
         let store = &*self.state.store;
-        let (_, key) = self.state.keys.create(store, "a test", scopes.to_vec()).await.unwrap();
+        let permissions = permissions.iter().copied().collect();
+        let created = self.state.keys.create(store, "a test", scopes.to_vec(), permissions).await;
+        let (_, key) = created.unwrap();
         self.state.keys.reload(store).await.unwrap();
         key.reveal().to_owned()
     }

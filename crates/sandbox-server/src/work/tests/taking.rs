@@ -1,6 +1,6 @@
 use super::*;
 use sandbox_api::Code;
-use sandbox_store::{ExecutionFilter, Idempotency};
+use sandbox_store::{ExecutionFilter, Idempotency, Permissions};
 
 fn named(key: &str, body: &str) -> Idempotency {
     Idempotency { key: key.into(), body_hash: body.into() }
@@ -38,6 +38,42 @@ async fn as_many_wait_as_may_and_no_key_has_more_than_its_share() {
     let report = json(&bench.work.wait(&last.id, &client("b"), PATIENCE).await.unwrap());
     assert_eq!(report["status"], "completed");
     code(client("c"), "true").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_waits_holds_no_more_memory_than_it_may() {
+    let few = WorkLimits {
+        concurrency: 1,
+        queue_memory: ByteSize::kib(150),
+        queue_memory_per_key: ByteSize::kib(100),
+        ..limits()
+    };
+    let bench = Bench::new(few).await;
+    let input = |client: Identity| {
+        let work = &bench.work;
+        let stdin = Some("x".repeat(40 << 10));
+        let request = ExecuteRequest { stdin, ..bash("echo begun; wc -c; sleep 50") };
+        async move { work.accept(request, &client, None, AnswerWith::Id).await }
+    };
+    let running = input(client("a")).await.unwrap();
+    let mut stream = bench.work.events(&running.id, &client("a"), 2).await.unwrap();
+    within(stream.next()).await.unwrap().unwrap();
+    // What runs waits no more: two of its size fit, and a third does not.
+    let first = input(client("a")).await.unwrap();
+    input(client("a")).await.unwrap();
+    assert_eq!(input(client("a")).await.unwrap_err().code, Code::QuotaExceeded);
+    let others = input(client("b")).await.unwrap();
+    for other in ["b", "c"] {
+        assert_eq!(input(client(other)).await.unwrap_err().code, Code::QueueFull, "{other}");
+    }
+    // Clients without a key are bounded by what all have together.
+    assert_eq!(input(nobody()).await.unwrap_err().code, Code::QueueFull);
+    // A small one still fits.
+    bench.work.accept(bash("true"), &client("c"), None, AnswerWith::Id).await.unwrap();
+    bench.work.cancel(&first.id, &client("a")).await.unwrap();
+    input(client("a")).await.unwrap();
+    bench.work.cancel(&others.id, &client("b")).await.unwrap();
+    input(client("c")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -92,7 +128,11 @@ async fn what_is_anothers_is_not_there() {
                 assert_eq!(problem.map(|problem| problem.code), Some(Code::NotFound));
             }
         }
-        let admin = Identity { key: Some("c".into()), scopes: vec![Scope::Admin] };
+        let admin = Identity {
+            key: Some("c".into()),
+            scopes: vec![Scope::Admin],
+            permissions: Permissions::new(),
+        };
         assert_eq!(
             json(&bench.work.report(&ticket.id, &admin).await.unwrap())["id"],
             json!(ticket.id)

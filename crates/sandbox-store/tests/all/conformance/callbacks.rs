@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use sandbox_store::{
     Busy, CallbackEnd, DueCallback, Inserted, NewCallback, NewExecution, Retention, Store,
 };
@@ -99,7 +97,7 @@ pub(crate) async fn the_same_request_again_promises_nothing_more(store: &dyn Sto
 
 pub(crate) async fn a_callback_goes_with_its_execution(store: &dyn Store) {
     insert_and_end(store, promised("a", new("exec_1", 0)), 1).await;
-    let nothing = Retention { age: Duration::MAX, bytes: 0, audit: Duration::MAX };
+    let nothing = Retention { bytes: 0, ..Retention::UNLIMITED };
     assert_eq!(store.sweep(nothing, moment(2)).await.unwrap().executions, 1);
     // The same id again, so that a row that was left behind would be found.
     insert_and_end(store, new("exec_1", 3), 4).await;

@@ -1,4 +1,4 @@
-use sandbox_store::{AuditRecord, KeyRecord, NewKey, Scope, Store};
+use sandbox_store::{AuditRecord, KeyRecord, NewKey, Permission, Permissions, Scope, Store};
 use serde_json::json;
 
 use super::moment;
@@ -9,6 +9,7 @@ fn key(id: &str, scopes: Vec<Scope>, at: i64) -> NewKey {
         name: "the build machine, \"one\"".to_owned(),
         hash: vec![0, 255, 7],
         scopes,
+        permissions: Permissions::new(),
         created_at: moment(at),
     }
 }
@@ -19,6 +20,7 @@ fn remembered(key: NewKey) -> KeyRecord {
         name: key.name,
         hash: key.hash,
         scopes: key.scopes,
+        permissions: key.permissions,
         created_at: key.created_at,
         revoked_at: None,
     }
@@ -39,6 +41,23 @@ pub(crate) async fn keys_are_remembered_and_taken_back(store: &dyn Store) {
     assert!(!store.revoke_key("key_3", moment(4)).await.unwrap(), "there is none such");
     expected[0].revoked_at = Some(moment(3));
     assert_eq!(store.keys().await.unwrap(), expected);
+}
+
+pub(crate) async fn permissions_of_a_key_are_kept_and_replaced(store: &dyn Store) {
+    let permitted = NewKey {
+        permissions: Permissions::from([Permission::Network, Permission::AllowMissing]),
+        ..key("key_1", vec![Scope::Execute], 0)
+    };
+    store.add_key(permitted.clone()).await.unwrap();
+    assert_eq!(store.keys().await.unwrap(), [remembered(permitted)]);
+    let packages = Permissions::from([Permission::Packages]);
+    assert!(store.set_key_permissions("key_1", packages.clone()).await.unwrap());
+    assert_eq!(store.keys().await.unwrap()[0].permissions, packages);
+    assert!(!store.set_key_permissions("key_2", packages.clone()).await.unwrap());
+    store.revoke_key("key_1", moment(1)).await.unwrap();
+    let all = Permissions::from(Permission::ALL);
+    assert!(!store.set_key_permissions("key_1", all).await.unwrap(), "it was revoked");
+    assert_eq!(store.keys().await.unwrap()[0].permissions, packages);
 }
 
 pub(crate) async fn the_audit_log_is_told_newest_first(store: &dyn Store) {

@@ -42,6 +42,9 @@ macro_rules! conformance {
             listing::a_made_up_cursor_is_refused,
             sweeping::what_is_too_old_goes,
             sweeping::the_oldest_go_until_the_rest_fits,
+            sweeping::one_owner_cannot_drive_out_what_is_anothers,
+            sweeping::an_owner_keeps_no_more_than_its_own_bounds,
+            sweeping::one_actor_cannot_drive_out_what_others_did,
             sweeping::the_unfinished_stay,
             sweeping::names_are_forgotten_after_a_day,
             sweeping::a_name_goes_with_its_execution,
@@ -55,6 +58,7 @@ macro_rules! conformance {
             sweeping::old_audit_entries_go_and_nothing_else_does,
             sweeping::its_size_grows_with_what_is_kept,
             keys_and_audit::keys_are_remembered_and_taken_back,
+            keys_and_audit::permissions_of_a_key_are_kept_and_replaced,
             lifecycle::writes_nobody_waits_for_are_made_in_order,
             keys_and_audit::the_audit_log_is_told_newest_first,
         }

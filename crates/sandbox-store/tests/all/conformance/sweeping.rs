@@ -2,13 +2,14 @@ use std::time::Duration;
 
 use sandbox_core::Status;
 use sandbox_store::{
-    AuditRecord, Ending, Inserted, NewExecution, Retention, Store, StoredEvent, Swept,
+    AuditRecord, Ending, ExecutionFilter, Inserted, NewExecution, Retention, Store, StoredEvent,
+    Swept,
 };
 use serde_json::json;
 
-use super::{all, end, ending, ids, insert, moment, named, new};
+use super::{all, end, ending, ids, insert, moment, named, new, owned};
 
-const FOR_EVER: Retention = Retention { age: Duration::MAX, bytes: u64::MAX, audit: Duration::MAX };
+const FOR_EVER: Retention = Retention::UNLIMITED;
 
 const DAY: i64 = 24 * 60 * 60;
 
@@ -57,6 +58,84 @@ pub(crate) async fn the_oldest_go_until_the_rest_fits(store: &dyn Store) {
     assert_eq!(ids(store, all()).await, ["in_event"]);
     assert_eq!(store.sweep(at_most(30_000), moment(20)).await.unwrap().executions, 1);
     assert!(ids(store, all()).await.is_empty());
+}
+
+/// Ends executions of an owner, each with a report of this size, one a second.
+async fn keep(store: &dyn Store, owner: &str, numbers: std::ops::Range<i64>, bytes: usize) {
+    for number in numbers {
+        let id = format!("exec_{owner}_{number}");
+        let named = named(&format!("name_{number}"), "hash", new(&id, number));
+        insert(store, owned(owner, named)).await;
+        let report = json!({ "stdout": "x".repeat(bytes) }).to_string().into();
+        let ending = ending(&id, Status::Completed, vec![], number);
+        store.finish(Ending { report, ..ending }).await.unwrap();
+    }
+}
+
+async fn kept(store: &dyn Store, owner: &str) -> Vec<String> {
+    let filter = ExecutionFilter { owner: Some(Some(owner.to_owned())), ..all() };
+    ids(store, filter).await
+}
+
+pub(crate) async fn one_owner_cannot_drive_out_what_is_anothers(store: &dyn Store) {
+    // The quiet one's are the oldest of all.
+    keep(store, "quiet", 0..3, 1_000).await;
+    keep(store, "greedy", 100..130, 10_000).await;
+    insert(store, new("local", 200)).await;
+    end(store, "local", 200).await;
+    let retention = Retention { bytes: 100_000, ..FOR_EVER };
+    let swept = store.sweep(retention, moment(300)).await.unwrap();
+    assert_eq!(swept.executions, swept.idempotency, "{swept:?}");
+    assert_eq!(kept(store, "quiet").await.len(), 3);
+    // The greedy one keeps its newest.
+    let left = kept(store, "greedy").await;
+    assert!((8..=9).contains(&left.len()), "{left:?}");
+    assert_eq!(left[0], "exec_greedy_129");
+    assert_eq!(ids(store, all()).await.len(), left.len() + 4);
+    // Its name still stands for the quiet one's execution.
+    let again = owned("quiet", named("name_0", "hash", new("exec_again", 301)));
+    let again = store.insert(again).await.unwrap();
+    assert_eq!(again, Inserted::Before("exec_quiet_0".to_owned()));
+}
+
+pub(crate) async fn an_owner_keeps_no_more_than_its_own_bounds(store: &dyn Store) {
+    keep(store, "one", 0..10, 1_000).await;
+    keep(store, "other", 0..4, 1_000).await;
+    let few = Retention { executions_per_owner: 5, ..FOR_EVER };
+    assert_eq!(store.sweep(few, moment(20)).await.unwrap().executions, 5);
+    assert_eq!((kept(store, "one").await.len(), kept(store, "other").await.len()), (5, 4));
+    let little = Retention { bytes_per_owner: 2_500, ..FOR_EVER };
+    store.sweep(little, moment(20)).await.unwrap();
+    for owner in ["one", "other"] {
+        let left = kept(store, owner).await;
+        assert_eq!(left.len(), 2, "{left:?}");
+    }
+    assert_eq!(store.sweep(little, moment(20)).await.unwrap(), Swept::default());
+}
+
+pub(crate) async fn one_actor_cannot_drive_out_what_others_did(store: &dyn Store) {
+    let entry = |actor: Option<&str>, number: i64| AuditRecord {
+        at: moment(number),
+        actor: actor.map(ToOwned::to_owned),
+        action: "cancel".to_owned(),
+        subject: format!("{actor:?}_{number}"),
+        detail: json!({}),
+    };
+    for number in 0..5 {
+        store.audit(entry(Some("quiet"), number)).await.unwrap();
+        store.audit(entry(None, number)).await.unwrap();
+    }
+    for number in 10..1510 {
+        drop(store.audit(entry(Some("greedy"), number)));
+    }
+    let retention = Retention { audit_entries: 100, ..FOR_EVER };
+    let swept = store.sweep(retention, moment(2000)).await.unwrap();
+    assert_eq!(swept, Swept { audit: 1410, ..Swept::default() });
+    let left = store.audit_log(1000).await.unwrap();
+    assert_eq!((left.len(), &left[0]), (100, &entry(Some("greedy"), 1509)));
+    let of = |actor| left.iter().filter(|entry| entry.actor.as_deref() == actor).count();
+    assert_eq!((of(Some("quiet")), of(None), of(Some("greedy"))), (5, 5, 90));
+    assert_eq!(store.sweep(retention, moment(2000)).await.unwrap(), Swept::default());
 }
 
 pub(crate) async fn the_unfinished_stay(store: &dyn Store) {

@@ -1,16 +1,19 @@
 //! How much the compile cache holds, and what goes when that is too much.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use sandbox_core::ByteSize;
 
+use super::super::by_owner::{ByOwner, Evictable};
 use super::super::directory::StoreDirectory;
 use super::super::locks::Lock;
 use super::super::{StoreError, Usage};
+use super::OWNER_PREFIX;
 
 /// The bytes of all entries together, remembered in the file that is locked to change them, so that
 /// adding an entry need not look at all others.
@@ -21,6 +24,22 @@ pub(super) struct Total<'a> {
     directory: &'a StoreDirectory,
     path: PathBuf,
     lock: Lock,
+}
+
+impl Evictable for Entry {
+    /// The directory of its owner, if it has one.
+    fn owner(&self) -> String {
+        let directory = self.path.parent().and_then(Path::file_name).and_then(OsStr::to_str);
+        directory.filter(|name| name.starts_with(OWNER_PREFIX)).unwrap_or_default().to_owned()
+    }
+
+    fn used(&self) -> SystemTime {
+        self.used
+    }
+
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
 }
 
 /// A number of fixed length, so that it is overwritten whole.
@@ -51,18 +70,18 @@ impl<'a> Total<'a> {
         Ok(total > most.as_u64())
     }
 
-    /// Counts anew, and if that is too much removes the entries that were not used for the longest
-    /// time, until a tenth of the room is free: the next one does not have to do it again.
+    /// Counts anew, and if that is too much removes entries until a tenth of the room is free: the next one
+    /// does not have to do it again. The owner that has most loses first, and of its entries those that
+    /// were not used for the longest time: nobody can drive out what is another's.
     pub(super) fn shrink(&self, most: ByteSize) -> Result<(), StoreError> {
-        let mut entries = entries(self.directory)?;
+        let entries = entries(self.directory)?;
         let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
         if total > most.as_u64() {
             let enough = most.as_u64() - most.as_u64() / 10;
-            entries.sort_by_key(|entry| entry.used);
-            for entry in entries {
-                if total <= enough {
-                    break;
-                }
+            let mut entries = ByOwner::new(entries);
+            while total > enough
+                && let Some(entry) = entries.pop()
+            {
                 remove(&entry)?;
                 total -= entry.bytes;
             }

@@ -17,7 +17,7 @@ use std::time::{Duration, SystemTime};
 use sandbox_core::{Artefacts, ByteSize};
 
 use super::directory::StoreDirectory;
-use super::{Key, StoreError, Usage, temporary};
+use super::{Key, KeyBuilder, StoreError, Usage, temporary};
 
 use bound::Total;
 use entry::{Encoded, Unreadable};
@@ -44,8 +44,11 @@ impl Compiled {
     }
 }
 
-/// Compiled programs by the key of their sources, compiler and options. What was not used for the
-/// longest time goes first when there is no room.
+/// How the directory of an owner's entries begins.
+const OWNER_PREFIX: &str = "owner-";
+
+/// Compiled programs by the key of their sources, compiler and options. When there is no room, the owner
+/// with the most bytes loses what was not used for the longest time.
 #[derive(Debug)]
 pub struct CompiledCache {
     directory: StoreDirectory,
@@ -71,11 +74,11 @@ impl CompiledCache {
     }
 
     /// An entry, if it is there and as it was written. One that is damaged is removed.
-    pub(crate) fn get(&self, key: &Key) -> Option<Arc<Compiled>> {
+    pub(crate) fn get(&self, owner: Option<&str>, key: &Key) -> Option<Arc<Compiled>> {
         if self.is_off() {
             return None;
         }
-        let path = self.path_of(key);
+        let path = self.path_of(owner, key);
         if let Some(compiled) = self.recent.get(key, &path) {
             return Some(compiled);
         }
@@ -100,14 +103,19 @@ impl CompiledCache {
 
     /// Keeps an entry, in place of an older one if there is one. An entry that is too large is not
     /// kept, which is no error.
-    pub(crate) fn put(&self, key: &Key, compiled: &Compiled) -> Result<(), StoreError> {
+    pub(crate) fn put(
+        &self,
+        owner: Option<&str>,
+        key: &Key,
+        compiled: &Compiled,
+    ) -> Result<(), StoreError> {
         let encoded = Encoded::new(key, compiled);
         let length = encoded.length();
         if self.is_off() || length > self.most.as_u64() / LARGEST_PART {
             return Ok(());
         }
         temporary::sweep(&self.directory);
-        let path = self.path_of(key);
+        let path = self.path_of(owner, key);
         let shard = make_parent(&path)?;
         let temporary = self.directory.temporary();
         let mut file = tempfile::Builder::new()
@@ -147,10 +155,18 @@ impl CompiledCache {
         self.most == ByteSize::bytes(0)
     }
 
-    /// Two digits of the key are a directory, so that none of them becomes very long.
-    fn path_of(&self, key: &Key) -> PathBuf {
+    /// Entries of an owner are in one directory, by which they are counted. Shared ones are spread over
+    /// directories by two digits of the key, so that none of them becomes very long.
+    fn path_of(&self, owner: Option<&str>, key: &Key) -> PathBuf {
         let name = key.to_string();
-        self.directory.compiled().join(&name[..2]).join(name)
+        let directory = match owner {
+            Some(owner) => format!(
+                "{OWNER_PREFIX}{}",
+                KeyBuilder::new("cache owner").part("name", owner).finish()
+            ),
+            None => name[..2].to_owned(),
+        };
+        self.directory.compiled().join(directory).join(name)
     }
 }
 

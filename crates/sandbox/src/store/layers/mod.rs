@@ -1,5 +1,6 @@
 //! Layers: directories that are made once and never change. The caller mounts them read-only.
 
+mod evict;
 mod manifest;
 mod writer;
 
@@ -11,10 +12,13 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
+use sandbox_core::ByteSize;
+
 use super::directory::StoreDirectory;
 use super::locks::Lock;
-use super::{Key, StoreError, Usage, temporary};
+use super::{Key, StoreError, Usage, settings, temporary};
 
+pub(crate) use evict::LayerUse;
 pub use manifest::LayerManifest;
 pub(crate) use writer::LayerWriter;
 
@@ -26,6 +30,7 @@ const MANIFEST: &str = "manifest.toml";
 #[derive(Debug)]
 pub struct LayerStore {
     directory: StoreDirectory,
+    pub(super) most_packages: ByteSize,
 }
 
 /// One layer of a store.
@@ -39,7 +44,12 @@ pub struct Layer {
 
 impl LayerStore {
     pub(super) fn open(directory: StoreDirectory) -> Self {
-        Self { directory }
+        Self { directory, most_packages: settings::DEFAULT_PACKAGES_SIZE }
+    }
+
+    /// How many bytes of packages are kept at most.
+    pub fn most_packages(&self) -> ByteSize {
+        self.most_packages
     }
 
     /// Where the files of a layer lie, if it is there. Layers appear whole or not at all.

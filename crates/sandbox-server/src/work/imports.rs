@@ -1,0 +1,76 @@
+//! Archives of workspaces that are being received: each takes room on the disk until it is unpacked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use sandbox_api::{Code, Problem};
+
+use super::live::lock;
+
+/// Archives of one client that are received at once.
+const MAX_PER_CLIENT: usize = 2;
+/// Archives of all clients that are received at once.
+const MAX_IMPORTS: usize = 16;
+
+/// The imports that are under way, by client.
+#[derive(Default)]
+pub(super) struct Imports {
+    clients: Mutex<HashMap<Option<String>, usize>>,
+}
+
+/// Leave to receive one archive, until it is dropped.
+pub(crate) struct Import {
+    imports: Arc<Imports>,
+    client: Option<String>,
+}
+
+impl Imports {
+    pub(super) fn begin(self: &Arc<Self>, client: Option<String>) -> Result<Import, Problem> {
+        let mut clients = lock(&self.clients);
+        let own = clients.get(&client).copied().unwrap_or_default();
+        if own >= MAX_PER_CLIENT {
+            let reason = format!("this client imports {own} workspaces already");
+            return Err(Problem::new(Code::QuotaExceeded, reason));
+        }
+        if clients.values().sum::<usize>() >= MAX_IMPORTS {
+            let reason = format!("{MAX_IMPORTS} workspaces are being imported already");
+            return Err(Problem::new(Code::QueueFull, reason));
+        }
+        clients.insert(client.clone(), own + 1);
+        Ok(Import { imports: Arc::clone(self), client })
+    }
+}
+
+impl Drop for Import {
+    fn drop(&mut self) {
+        let mut clients = lock(&self.imports.clients);
+        if let Some(count) = clients.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                clients.remove(&self.client);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_client_takes_the_room_of_the_others() {
+        let imports = Arc::new(Imports::default());
+        let begin = |client: usize| imports.begin(Some(client.to_string()));
+        let code = |client| begin(client).err().map(|problem| problem.code);
+        let first = begin(0).unwrap();
+        let mut held = vec![begin(0).unwrap()];
+        assert_eq!(code(0), Some(Code::QuotaExceeded));
+        drop(first);
+        held.push(begin(0).unwrap());
+        held.extend((1..MAX_IMPORTS - 1).map(|client| begin(client).unwrap()));
+        assert_eq!(code(MAX_IMPORTS), Some(Code::QueueFull));
+        drop(held);
+        assert_eq!(code(MAX_IMPORTS), None);
+        assert!(lock(&imports.clients).is_empty());
+    }
+}

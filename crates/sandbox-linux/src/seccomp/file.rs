@@ -66,7 +66,6 @@ pub(super) enum ErrnoName {
     Eafnosupport,
     Eprotonosupport,
     Enoprotoopt,
-    Eopnotsupp,
     /// The call is skipped and answers 0.
     None,
 }
@@ -84,7 +83,6 @@ impl ErrnoName {
             Self::Eafnosupport => libc::EAFNOSUPPORT,
             Self::Eprotonosupport => libc::EPROTONOSUPPORT,
             Self::Enoprotoopt => libc::ENOPROTOOPT,
-            Self::Eopnotsupp => libc::EOPNOTSUPP,
             Self::None => 0,
         }
     }

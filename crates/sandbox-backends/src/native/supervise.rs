@@ -60,6 +60,8 @@ enum Step {
     AskInit,
     /// The kernel ends init, and with it the whole namespace.
     KillInit,
+    /// Nobody has said that it ended: its process tells, if the kernel let go of it.
+    GiveUp,
 }
 
 /// What the loop saw.
@@ -368,6 +370,11 @@ impl<'a> Watch<'a> {
             | Notice::Confined
             | Notice::Placed
             | Notice::Network => {}
+            Notice::Gate | Notice::Workspace if descriptor.is_none() => {
+                let step = "receive the descriptor that belongs to a notice".to_owned();
+                self.failure = Some(StepError { step, cause: Errno::BADMSG });
+                self.end(Cause::Cancelled);
+            }
             Notice::Gate => self.open_gate(descriptor),
             Notice::Workspace => self.work = descriptor,
             Notice::Starting => {
@@ -513,15 +520,25 @@ impl<'a> Watch<'a> {
     }
 
     fn escalate(&mut self, step: Step) {
+        let now = Instant::now();
         self.escalation = match step {
-            Step::AskInit => Some((Instant::now() + INIT_GRACE, Step::KillInit)),
-            Step::KillInit => None,
+            Step::AskInit => Some((now + INIT_GRACE, Step::KillInit)),
+            Step::KillInit => Some((now + END_TIME, Step::GiveUp)),
+            Step::GiveUp => {
+                if self.make_sure_of_the_end().is_err() {
+                    let step = "end the sandbox".to_owned();
+                    self.failure = Some(StepError { step, cause: Errno::TIMEDOUT });
+                }
+                self.over = true;
+                None
+            }
         };
         let init = &self.running.slot.slot.init;
         // An init that is gone already needs neither.
         let _ = match step {
             Step::AskInit => ask_to_end(init.as_fd()),
             Step::KillInit => pidfd_send_signal(init, Signal::KILL),
+            Step::GiveUp => Ok(()),
         };
     }
 

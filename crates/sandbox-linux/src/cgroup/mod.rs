@@ -46,6 +46,7 @@ use rustix::io::Errno;
 pub use elsewhere::{processes_in, remove_everywhere, sweep_everywhere};
 pub use error::{CgroupError, Leftover};
 pub use hierarchy::{Hierarchy, Version};
+pub(crate) use kill::wait_until_ready;
 pub use limits::{CgroupLimits, Enforces};
 pub use oom::OomWatch;
 pub use sweep::SweepOutcome;

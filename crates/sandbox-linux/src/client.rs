@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -75,6 +75,8 @@ pub struct Slot {
     pub cgroup: Box<dyn Cgroup>,
     /// The program's user and group outside.
     pub owner: u32,
+    /// What the supervisor counts it by, to be dropped when nothing is left of it.
+    pub charges: Vec<Arc<dyn Send + Sync>>,
 }
 
 /// The program's ends of its streams, and the end of its standard input on which a runtime that waits is
@@ -170,7 +172,19 @@ impl Launcher {
             Ok((told, orders)) => {
                 let Told { socket, init, work, rules, denied_calls, owner } = told;
                 let disk = self.disk;
-                Ok(Slot { socket, init, work, rules, orders, disk, denied_calls, cgroup, owner })
+                let charges = Vec::new();
+                Ok(Slot {
+                    socket,
+                    init,
+                    work,
+                    rules,
+                    orders,
+                    disk,
+                    denied_calls,
+                    cgroup,
+                    owner,
+                    charges,
+                })
             }
             Err(error) => {
                 // Its sockets are closed, so an init that was made ends by itself; one that hangs is killed. The

@@ -3,11 +3,12 @@
 //! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
 //! (`host`), slots (`slots`) ready before they are needed (`pool`, `stock`, `refill`), some with a runtime that waits in
 //! them (`warm`, `shelf`), a plan turned into an order (`order`), the loop that watches one sandbox
-//! (`supervise`), a runtime's word that it ends (`leave`), the way out of it for stages of ours (`gate`) and what a program reaches through its allow-list (`reach`), and the verdict over how it ended
+//! (`supervise`), how many fit at once (`descriptors`), a runtime's word that it ends (`leave`), the way out of it for stages of ours (`gate`) and what a program reaches through its allow-list (`reach`), and the verdict over how it ended
 //! (`verdict`). What was used is taken down (`retire`), a moment
 //! later (`bell`).
 
 mod bell;
+mod descriptors;
 mod gate;
 mod host;
 mod leave;
@@ -97,6 +98,7 @@ impl NativeBackend {
         if let Some(image) = &options.image {
             look_at_image(image)?;
         }
+        descriptors::raise_limit();
         let host = Arc::new(Host::probe(options)?);
         let pool = Pool::start(Arc::clone(&host), options)?;
         Ok(Self { host, pool })
@@ -137,7 +139,9 @@ impl Backend for NativeBackend {
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
         self.host.check(plan)?;
-        let slot = self.pool.claim(plan)?;
+        let Some(slot) = self.pool.claim(plan, cancel)? else {
+            return Ok(verdict::cancelled(plan, begun.elapsed()));
+        };
         let running = order::send(&self.host, self.pool.maker(), slot, plan)?;
         let ended = supervise::watch(&self.host, running, plan, observer, cancel, begun)?;
         verdict::conclude(&self.host, ended, plan)

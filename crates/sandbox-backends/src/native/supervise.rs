@@ -18,6 +18,7 @@ use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::{Notification, Notifications};
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 
+use super::descriptors::PER_LONG_RUNNING;
 use super::gate::OpenGate;
 use super::host::Host;
 use super::leave;
@@ -41,6 +42,8 @@ const MOST_OUTPUT: usize = 64 << 20;
 /// time, which no limit of the program's covers, and a program can ask without end.
 const FREE_ANSWERS: u64 = 1000;
 const ANSWER_PAUSE: Duration = Duration::from_millis(1);
+/// A program that runs as long as this has no more use for open control files until it ends.
+const LONG_RUNNING: Duration = Duration::from_secs(1);
 /// The CPU counter is looked at no more often than this.
 pub(crate) const SHORTEST_CPU_CHECK: Duration = Duration::from_millis(2);
 
@@ -86,7 +89,7 @@ struct Watch<'a> {
     plan: &'a StagePlan,
     observer: &'a mut dyn Observer,
     running: Running<'a>,
-    cancelled: OwnedFd,
+    cancelled: Arc<OwnedFd>,
     notifications: Option<Notifications>,
     /// Closed with everything that goes through it when the watch ends.
     gate: Option<OpenGate>,
@@ -109,6 +112,8 @@ struct Watch<'a> {
     escalation: Option<(Instant, Step)>,
     failure: Option<StepError>,
     next_cpu_check: Option<Instant>,
+    /// When descriptors are given back that are not needed while the program runs.
+    becomes_long: Option<Instant>,
     over: bool,
 }
 
@@ -123,7 +128,8 @@ pub(crate) fn watch<'a>(
 ) -> Result<Ended<'a>, BackendError> {
     let cancelled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| failed("make a way to cancel", error))?;
-    let waker = cancelled.try_clone().map_err(|error| failed("make a way to cancel", error))?;
+    let cancelled = Arc::new(cancelled);
+    let waker = Arc::clone(&cancelled);
     let _registration = cancel.on_cancel(move || {
         // The counter cannot be full: it is written once.
         let _ = rustix::io::write(&waker, &1_u64.to_ne_bytes());
@@ -154,6 +160,7 @@ pub(crate) fn watch<'a>(
         escalation: None,
         failure: None,
         next_cpu_check: None,
+        becomes_long: None,
         over: false,
     };
     if watch.running.has_begun {
@@ -260,7 +267,8 @@ impl<'a> Watch<'a> {
             None if self.cause.is_some() => [None, None],
             None => [Some(wall), self.next_cpu_check],
         };
-        let alarms = ending.into_iter().chain([sample, self.next_answer]).flatten();
+        let alarms =
+            ending.into_iter().chain([sample, self.next_answer, self.becomes_long]).flatten();
         alarms.min().unwrap_or_else(|| Instant::now() + BUILD_TIME)
     }
 
@@ -439,6 +447,8 @@ impl<'a> Watch<'a> {
         self.started = Some(now);
         self.next_cpu_check = self.plan.limits.cpu_time().map(|limit| now + self.soonest(limit));
         let init = self.running.slot.slot.init.as_fd();
+        // Samples need them all.
+        self.becomes_long = self.plan.usage_interval.is_none().then_some(now + LONG_RUNNING);
         self.sampler = self.plan.usage_interval.map(|interval| Sampler::new(interval, now, init));
     }
 
@@ -452,6 +462,11 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         if self.next_answer.is_some_and(|at| at <= now) {
             self.next_answer = None;
+        }
+        if self.becomes_long.is_some_and(|at| at <= now) {
+            self.becomes_long = None;
+            self.running.slot.slot.cgroup.close_files();
+            self.running.slot.permit.shrink(PER_LONG_RUNNING);
         }
         if let Some((at, step)) = self.escalation
             && at <= now

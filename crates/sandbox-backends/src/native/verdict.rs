@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandbox_core::{
     BackendError, ByteSize, CollectRule, Ending, InputFile, Protection, StageFigures, StageOutcome,
-    StagePlan, TimeKind, Violation,
+    StagePlan, Start, TimeKind, Violation, WorkspaceOutcome,
 };
 use sandbox_linux::cgroup::Usage;
 use sandbox_linux::{ExitNotice, collect};
@@ -188,6 +188,30 @@ fn cpu_times(
     };
     let user = total.mul_f64(share.clamp(0.0, 1.0));
     (user, total.saturating_sub(user))
+}
+
+/// What came of a stage that was cancelled before there was a sandbox for it.
+pub(crate) fn cancelled(plan: &StagePlan, waited: Duration) -> StageOutcome {
+    let nothing = || WorkspaceOutcome { written: None, refusal: None, left_out: Vec::new() };
+    StageOutcome {
+        ending: Ending::Cancelled,
+        figures: StageFigures::default(),
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        output: Vec::new(),
+        stdout_truncated: false,
+        stderr_truncated: false,
+        files: Vec::new(),
+        skipped: Vec::new(),
+        workspace: plan.workspace.as_ref().map(|_| nothing()),
+        enforced: Vec::new(),
+        violations: Vec::new(),
+        network: None,
+        turned_away: Vec::new(),
+        start: Start::Cold,
+        prepare_time: waited,
+        collect_time: Duration::ZERO,
+    }
 }
 
 #[cfg(test)]

@@ -78,6 +78,10 @@ pub trait Cgroup: Send + Sync {
     /// How many processes and threads there are now, as cheaply.
     fn tasks(&self) -> Result<u64, CgroupError>;
 
+    /// Closes control files that are not looked at while a program runs, of one that runs long: there may be
+    /// thousands, and each has a dozen. They are opened again when they are needed.
+    fn close_files(&self) {}
+
     /// How often the kernel has killed here for want of memory. More than zero is a verdict; the
     /// exact number is not one, since v2 counts the first victim of a group twice.
     fn oom_kills(&self) -> Result<u64, CgroupError>;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rustix::io::Errno;
 use sandbox_core::{BackendError, Capabilities, MissingProtection, Protection, StagePlan};
-use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy};
+use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy, OuterLimits};
 use sandbox_linux::rlimits::Fallback;
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Notification, Profile, Program,
@@ -49,12 +49,15 @@ impl Host {
     }
 
     pub(crate) fn probe(options: &NativeOptions) -> Result<Self, BackendError> {
-        let hierarchy = if options.no_cgroups {
+        let mut hierarchy = if options.no_cgroups {
             Hierarchy::none("cgroups were turned off")
         } else {
             Hierarchy::detect()
         };
         hierarchy.sweep();
+        hierarchy
+            .enclose(options.together.unwrap_or_else(OuterLimits::of_host))
+            .map_err(|error| failed("make the cgroup around all sandboxes", error))?;
         let enforces = hierarchy.enforces();
         let mut walls = Walls::all();
         for protection in &options.without {

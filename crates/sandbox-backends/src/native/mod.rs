@@ -39,6 +39,8 @@ use sandbox_core::{
     PoolFigures, Protection, StageOutcome, StagePlan,
 };
 
+pub use sandbox_linux::cgroup::OuterLimits;
+
 use crate::{failed, look_at_image};
 use host::Host;
 use pool::Pool;
@@ -55,6 +57,8 @@ pub struct NativeOptions {
     pub most_warm: usize,
     /// When runtimes that allow it are copied rather than started.
     pub copies: Copies,
+    /// What all sandboxes may use together; what the host has, less a reserve, if nothing is said.
+    pub together: Option<OuterLimits>,
     /// Use no cgroups even where the host has them, as on a host that gives us none.
     pub no_cgroups: bool,
     /// Where the image was unpacked whose programs are used; the host's own if nothing is said.
@@ -88,8 +92,9 @@ pub enum Copies {
 
 /// The native backend.
 pub struct NativeBackend {
-    host: Arc<Host>,
     pool: Pool,
+    /// Last, as the cgroup around all others goes with it.
+    host: Arc<Host>,
 }
 
 impl NativeBackend {
@@ -101,7 +106,7 @@ impl NativeBackend {
         descriptors::raise_limit();
         let host = Arc::new(Host::probe(options)?);
         let pool = Pool::start(Arc::clone(&host), options)?;
-        Ok(Self { host, pool })
+        Ok(Self { pool, host })
     }
 
     /// How the host's cgroups are used, in a sentence.
@@ -155,6 +160,7 @@ impl Default for NativeOptions {
             spare: Spare::Keep(4),
             most_warm: 8,
             copies: Copies::default(),
+            together: None,
             no_cgroups: false,
             image: None,
             waits: |wait| wait(),

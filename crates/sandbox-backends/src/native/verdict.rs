@@ -26,6 +26,13 @@ pub(crate) fn conclude(
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
     let oom_kills = slot.slot.cgroup.oom_kills();
     let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
+    if let Some(limit) = host.cgroup_limits(&plan.limits).memory_bytes
+        && was_killed_within(limit, oom_kills, after.memory_peak)
+    {
+        let cause = "the kernel ended it because all sandboxes together, or the host's cgroup around them, had no \
+                     memory left; it was within its own limit";
+        return Err(failed("run the program", cause));
+    }
     let wall_time = wall_time(ended.cause, ended.exit.as_ref(), ended.run_time);
     let mut figures = figures(host, &slot.before, &after, ended.exit.as_ref(), wall_time);
     figures.io_write_bytes = figures.io_write_bytes.saturating_sub(ended.running.placed);
@@ -77,6 +84,12 @@ fn collect_rule(host: &Host, plan: &StagePlan) -> CollectRule {
         return rule;
     }
     CollectRule { total: ByteSize::bytes(u64::MAX), count: usize::MAX, ..rule }
+}
+
+/// Whether the kernel killed for want of memory although the sandbox was well within its own limit. Who reaches a limit has
+/// a peak a few pages below it at most.
+fn was_killed_within(limit: u64, oom_kills: u64, peak: Option<u64>) -> bool {
+    oom_kills > 0 && peak.is_some_and(|peak| peak < limit - limit / 8)
 }
 
 /// The kernel's counters speak first, then our own acts, then what the program did itself.

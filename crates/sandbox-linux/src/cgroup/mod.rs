@@ -19,6 +19,7 @@ mod limits;
 mod usage;
 
 mod none;
+mod outer;
 mod v1;
 mod v2;
 
@@ -49,6 +50,7 @@ pub use hierarchy::{Hierarchy, Version};
 pub(crate) use kill::wait_until_ready;
 pub use limits::{CgroupLimits, Enforces};
 pub use oom::OomWatch;
+pub use outer::OuterLimits;
 pub use sweep::SweepOutcome;
 pub use usage::Usage;
 

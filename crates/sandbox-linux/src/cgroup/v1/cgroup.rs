@@ -81,8 +81,15 @@ impl V1Cgroup {
     }
 }
 
-/// Whether a cgroup may use less CPU time than a quota for our period.
+/// Whether a cgroup, or one around it, may use less CPU time than a quota for our period.
 fn quota_is_tighter(directory: &Directory, quota: u64) -> bool {
+    let above = || directory.path().parent().and_then(|above| Directory::open(above).ok());
+    own_quota_is_tighter(directory, quota)
+        || above()
+            .is_some_and(|above| above.has("cpu.cfs_quota_us") && quota_is_tighter(&above, quota))
+}
+
+fn own_quota_is_tighter(directory: &Directory, quota: u64) -> bool {
     // A cgroup without a quota has -1 there, which is not a number to this reader.
     let own_quota = directory.read_number("cpu.cfs_quota_us");
     let own_period = directory.read_number("cpu.cfs_period_us");

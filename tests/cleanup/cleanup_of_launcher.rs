@@ -1,8 +1,9 @@
-//! A launcher that is killed under its supervisor: executions end as our failure, not the program's, and
+//! A launcher that is killed or stopped under its supervisor: executions end as our failure, not the program's, and
 //! nothing of them is left.
 
 use std::time::{Duration, Instant};
 
+use rustix::process::{Signal, kill_process};
 use sandbox::{EventKind, Request, Sandbox, Status};
 use sandbox_tests::process::{Process, adopt_orphans, descendants, wait_for_no_descendants};
 use sandbox_tests::residue::cgroups_of;
@@ -53,6 +54,41 @@ fn cleanup_after_the_launcher_is_killed() {
         other => panic!("{other}: {:?}", report.error),
     }
     drop(sandbox);
+    let left = wait_for_no_descendants(SOON);
+    assert!(left.is_empty(), "{left:?}");
+    let left = wait_until_empty(SOON, || cgroups_of(std::process::id()));
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// Longer than any wait for a launcher.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+#[test]
+fn cleanup_after_a_launcher_that_does_not_answer() {
+    adopt_orphans();
+    // None is prepared ahead: each execution needs the launcher.
+    let sandbox = Sandbox::builder().spare_slots(0).warm(false).build();
+    let sandbox = sandbox.expect("a sandbox can be started");
+    let stopped = launcher();
+    kill_process(stopped.pid(), Signal::STOP).expect("it is our child");
+    let begun = Instant::now();
+    let report = sandbox.execute(bash("echo fine")).expect("the request is taken");
+    assert!(begun.elapsed() < PATIENCE);
+    assert_eq!(report.status, Status::Error, "{:?}", report.error);
+    let error = report.error.unwrap_or_default();
+    assert!(error.contains("launcher"), "'{error}' does not say who is waited for");
+
+    // It was not given up: others may run in what it made before.
+    kill_process(stopped.pid(), Signal::CONT).expect("it is our child");
+    let report = sandbox.execute(bash("echo fine")).expect("the request is taken");
+    assert_eq!(report.stdout, "fine\n", "{:?}", report.error);
+    assert_eq!(launcher().id, stopped.id);
+
+    // One that does not go is made to.
+    kill_process(stopped.pid(), Signal::STOP).expect("it is our child");
+    let begun = Instant::now();
+    drop(sandbox);
+    assert!(begun.elapsed() < PATIENCE);
     let left = wait_for_no_descendants(SOON);
     assert!(left.is_empty(), "{left:?}");
     let left = wait_until_empty(SOON, || cgroups_of(std::process::id()));

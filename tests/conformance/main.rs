@@ -30,6 +30,7 @@ mod resources;
 mod runtime_filter;
 mod terminals;
 mod time;
+mod together;
 mod toolchains;
 mod variants;
 mod volume_paths;

@@ -3,12 +3,14 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use rustix::event::PollFlags;
 use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use crate::cgroup::{Cgroup, CgroupError, Entry};
+use crate::cgroup::{Cgroup, CgroupError, Entry, wait_until_ready};
 use crate::ids;
 use crate::order::{Config, Errand, Links, Notice, Order, SlotKind, VolumeOwner};
 use crate::order_message;
@@ -17,6 +19,16 @@ use crate::reexec;
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
 use crate::syscall;
+
+/// How long the launcher may take to build the template of the root: it reads every directory of a tool chain,
+/// which takes seconds from a cold disk.
+const LAUNCHER_START_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long the launcher, an init or a stub may take to say the next thing, or to take what is sent to it. A slot takes
+/// milliseconds; a thousand that are asked for at once on a busy host stand in line for seconds.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a launcher may take to end what is left and go. It waits two seconds for busy cgroups; a large
+/// process that is killed takes a moment to give its memory back.
+const LAUNCHER_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why the launcher or a slot could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +75,8 @@ pub struct Slot {
     pub cgroup: Box<dyn Cgroup>,
     /// The program's user and group outside.
     pub owner: u32,
+    /// What the supervisor counts it by, to be dropped when nothing is left of it.
+    pub charges: Vec<Arc<dyn Send + Sync>>,
 }
 
 /// The program's ends of its streams, and the end of its standard input on which a runtime that waits is
@@ -101,9 +115,10 @@ impl Told {
             let (notice, descriptors) = expect(socket.as_fd(), |_| true)?;
             let mut descriptors = descriptors.into_iter();
             match notice {
-                Notice::Cloned => init = descriptors.next(),
+                Notice::Cloned => init = Some(required(descriptors.next())?),
                 Notice::Ready { owner } => {
-                    ready = descriptors.next().map(|work| (owner, work, descriptors.next()));
+                    let work = required(descriptors.next())?;
+                    ready = Some((owner, work, descriptors.next()));
                 }
                 Notice::Confined => confined = Some(descriptors.next()),
                 _ => return Err(LaunchError::Gone),
@@ -131,10 +146,16 @@ impl Launcher {
         };
         {
             let socket = launcher.socket();
+            socket::set_timeout(socket.as_fd(), LAUNCHER_START_TIMEOUT)
+                .at("limit the wait for the launcher")?;
             let parents: Vec<_> = cgroup_parents.iter().map(AsFd::as_fd).collect();
             socket::send(socket.as_fd(), &config.encode(), &parents)
                 .at("configure the launcher")?;
             expect(socket.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
+            // From now on it only takes errands here: each is answered on a socket of its own, so that an answer
+            // that comes too late is never taken for the answer to something else.
+            socket::set_timeout(socket.as_fd(), SLOT_TIMEOUT)
+                .at("limit the wait for the launcher")?;
         }
         Ok(launcher)
     }
@@ -151,11 +172,24 @@ impl Launcher {
             Ok((told, orders)) => {
                 let Told { socket, init, work, rules, denied_calls, owner } = told;
                 let disk = self.disk;
-                Ok(Slot { socket, init, work, rules, orders, disk, denied_calls, cgroup, owner })
+                let charges = Vec::new();
+                Ok(Slot {
+                    socket,
+                    init,
+                    work,
+                    rules,
+                    orders,
+                    disk,
+                    denied_calls,
+                    cgroup,
+                    owner,
+                    charges,
+                })
             }
             Err(error) => {
-                // The first error is the one that matters; a cgroup that stays is swept later.
-                let _ = cgroup.remove();
+                // Its sockets are closed, so an init that was made ends by itself; one that hangs is killed. The
+                // first error is the one that matters; a cgroup that stays is swept later.
+                let _ = cgroup.dissolve();
                 Err(error)
             }
         }
@@ -167,8 +201,8 @@ impl Launcher {
         kind: SlotKind,
         streams: SlotStreams<'_>,
     ) -> Result<(Told, OwnedFd), LaunchError> {
-        let (ours, theirs) = socket::pair().at("connect a slot")?;
-        let (orders, hears_orders) = socket::pair().at("connect a slot")?;
+        let (ours, theirs) = connect("connect a slot")?;
+        let (orders, hears_orders) = connect("connect a slot")?;
         let (entries, clone_into) = match cgroup.entry()? {
             Entry::Write(entries) => (entries, false),
             Entry::CloneInto(directory) => (vec![directory], true),
@@ -179,8 +213,7 @@ impl Launcher {
         let mut descriptors =
             vec![theirs.as_fd(), stdin, stdout, stderr, job, hears_orders.as_fd()];
         descriptors.extend(entries.iter().map(AsFd::as_fd));
-        socket::send(self.socket().as_fd(), &errand.encode(), &descriptors)
-            .map_err(|_| LaunchError::Gone)?;
+        self.send(&errand, &descriptors)?;
         drop((theirs, hears_orders));
         Ok((Told::hear(ours, kind)?, orders))
     }
@@ -191,14 +224,12 @@ impl Launcher {
         order: &Order<'_>,
         patience: Duration,
     ) -> Result<Original, LaunchError> {
-        let (ours, theirs) = socket::pair().at("connect a runtime")?;
+        let (ours, theirs) = connect("connect a runtime")?;
         let (complaints, stderr) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).at("connect a runtime")?;
         let mut encoded = Vec::new();
         order.encode_into(&mut encoded);
-        let errand = Errand::Original { order: encoded }.encode();
-        socket::send(self.socket().as_fd(), &errand, &[theirs.as_fd(), stderr.as_fd()])
-            .map_err(|_| LaunchError::Gone)?;
+        self.send(&Errand::Original { order: encoded }, &[theirs.as_fd(), stderr.as_fd()])?;
         drop((theirs, stderr));
         let (config, has_own_ids) = (&self.config, ids::are_available());
         Ok(Original::introduce(ours, &complaints, config, has_own_ids, patience)?)
@@ -213,12 +244,20 @@ impl Launcher {
         owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
         let path = path.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?.to_owned();
-        let socket = self.socket();
-        let errand = Errand::Volume { path, links, writable, owner };
-        socket::send(socket.as_fd(), &errand.encode(), &[]).map_err(|_| LaunchError::Gone)?;
+        let (ours, theirs) = connect("connect a volume")?;
+        self.send(&Errand::Volume { path, links, writable, owner }, &[theirs.as_fd()])?;
+        drop(theirs);
         let (_, descriptors) =
-            expect(socket.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
-        descriptors.into_iter().next().ok_or(LaunchError::Gone)
+            expect(ours.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
+        required(descriptors.into_iter().next())
+    }
+
+    fn send(&self, errand: &Errand, descriptors: &[BorrowedFd<'_>]) -> Result<(), LaunchError> {
+        match socket::send(self.socket().as_fd(), &errand.encode(), descriptors) {
+            Ok(()) => Ok(()),
+            Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => Err(LaunchError::Gone),
+            Err(error) => Err(timed_out(error)).at("send a request to the launcher")?,
+        }
     }
 
     fn socket(&self) -> std::sync::MutexGuard<'_, OwnedFd> {
@@ -228,13 +267,35 @@ impl Launcher {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        // Everything of ours is cleaned up by now. The closing socket is the sign to go.
-        let _ = socket::send(self.socket().as_fd(), &Errand::Farewell.encode(), &[]);
-        if let Ok((gone, _)) = socket::pair() {
-            *self.socket() = gone;
-        }
+        // Everything of ours is cleaned up by now. The end of the socket is the sign to go; this takes no new
+        // descriptor, as there may be none left.
+        let _ = self.send(&Errand::Farewell, &[]);
+        let _ = rustix::net::shutdown(self.socket().as_fd(), rustix::net::Shutdown::Both);
         let process = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if !ends_within(process, LAUNCHER_EXIT_TIMEOUT) {
+            // Everything it started dies with it.
+            let _ = process.kill();
+        }
         let _ = process.wait();
+    }
+}
+
+/// Whether a child of ours ends within this time.
+fn ends_within(process: &mut Child, timeout: Duration) -> bool {
+    let handle = Pid::from_raw(process.id().cast_signed())
+        .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    let deadline = Instant::now() + timeout;
+    match handle {
+        Some(handle) => wait_until_ready(handle, PollFlags::IN, deadline).unwrap_or(false),
+        // There is no descriptor left: look again and again.
+        None => loop {
+            match process.try_wait() {
+                Ok(None) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(5));
+                }
+                ended => return matches!(ended, Ok(Some(_))),
+            }
+        },
     }
 }
 
@@ -305,6 +366,23 @@ fn decode(message: &Message) -> Result<Notice, StepError> {
     Notice::decode(&message.bytes).map_err(|_| Errno::PROTO).at("read a notice")
 }
 
+/// A socket to one of our processes on which nobody waits for ever, and its other end.
+pub(crate) fn connect(step: &str) -> Result<(OwnedFd, OwnedFd), StepError> {
+    let (ours, theirs) = socket::pair().at(step)?;
+    socket::set_timeout(ours.as_fd(), SLOT_TIMEOUT).at(step)?;
+    Ok((ours, theirs))
+}
+
+/// What a socket with a timeout says when the time is over.
+pub(crate) fn timed_out(error: Errno) -> Errno {
+    if error == Errno::AGAIN { Errno::TIMEDOUT } else { error }
+}
+
+/// A notice without the descriptor that it tells of is an error: waiting for another would never end.
+fn required(descriptor: Option<OwnedFd>) -> Result<OwnedFd, LaunchError> {
+    Ok(descriptor.ok_or(Errno::BADMSG).at("receive the descriptor that belongs to a notice")?)
+}
+
 fn expect(
     socket: BorrowedFd<'_>,
     is_expected: impl Fn(&Notice) -> bool,
@@ -312,7 +390,7 @@ fn expect(
     let message = match socket::receive(socket) {
         Ok(Some(message)) => message,
         Ok(None) | Err(Errno::CONNRESET) => return Err(LaunchError::Gone),
-        Err(error) => return Err(error).at("hear from the launcher")?,
+        Err(error) => return Err(timed_out(error)).at("hear from the launcher")?,
     };
     match decode(&message)? {
         Notice::Failed(error) => Err(error.into()),

@@ -9,6 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::net::RecvFlags;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sandbox_core::Protection;
@@ -36,6 +37,8 @@ struct Launcher {
     slots: Vec<LivingSlot>,
     /// Directories in which the supervisor's cgroups are; none once it has said farewell.
     cgroups: Vec<OwnedFd>,
+    /// Holds one descriptor free, so that the first one of a message always arrives and can be answered on.
+    reserve: Option<OwnedFd>,
 }
 
 /// Runs until the supervisor is gone.
@@ -54,7 +57,8 @@ impl Launcher {
     fn start(supervisor: OwnedFd) -> Result<Self, (OwnedFd, StepError)> {
         match prepare(supervisor.as_fd()) {
             Ok(Prepared { nursery, home, template, cgroups }) => {
-                Ok(Self { nursery, supervisor, home, template, slots: Vec::new(), cgroups })
+                let (slots, reserve) = (Vec::new(), None);
+                Ok(Self { nursery, supervisor, home, template, slots, cgroups, reserve })
             }
             Err(error) => Err((supervisor, error)),
         }
@@ -89,13 +93,16 @@ impl Launcher {
         if !ready[0] {
             return Ok(true);
         }
-        match socket::receive(self.supervisor.as_fd())? {
-            Some(message) => {
-                self.run_errand(message);
-                Ok(true)
-            }
-            None => Ok(false),
+        drop(self.reserve.take());
+        let received = socket::receive_partial(self.supervisor.as_fd(), RecvFlags::empty())?;
+        let Some((message, is_partial)) = received else { return Ok(false) };
+        if is_partial {
+            refuse_for_lack_of_descriptors(&message);
+        } else {
+            self.run_errand(message);
         }
+        self.reserve = rustix::io::fcntl_dupfd_cloexec(&self.home, 0).ok();
+        Ok(true)
     }
 
     fn run_errand(&mut self, message: Message) {
@@ -111,12 +118,13 @@ impl Launcher {
             }
             Ok(Errand::Farewell) => self.cgroups.clear(),
             Ok(Errand::Volume { path, links, writable, owner }) => {
+                let Some(supervisor) = message.descriptors.first() else { return };
                 let answer = self.at_home(|| volume::open(&path, links, writable, owner));
                 let sent = match &answer {
                     Ok(tree) => (Notice::Ready { owner: 0 }, vec![tree.as_fd()]),
                     Err(error) => (Notice::Failed(error.clone()), Vec::new()),
                 };
-                let _ = socket::send(self.supervisor.as_fd(), &sent.0.encode(), &sent.1);
+                let _ = socket::send(supervisor.as_fd(), &sent.0.encode(), &sent.1);
             }
             // Both ends are the same executable: this cannot happen, and answering would confuse it.
             Err(_) => {}
@@ -175,6 +183,15 @@ impl Launcher {
             }
         }
         all_gone
+    }
+}
+
+/// Every errand has the socket for its answer first. Silence would be taken for the end of the launcher.
+fn refuse_for_lack_of_descriptors(message: &Message) {
+    let step = "receive the descriptors of a sandbox in the launcher".to_owned();
+    let failed = Notice::Failed(StepError { step, cause: Errno::MFILE });
+    if let Some(supervisor) = message.descriptors.first() {
+        let _ = socket::send(supervisor.as_fd(), &failed.encode(), &[]);
     }
 }
 

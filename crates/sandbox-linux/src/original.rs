@@ -16,7 +16,7 @@ use rustix::thread::CapabilitySet;
 
 use crate::capabilities;
 use crate::cgroup::{Cgroup, Entry};
-use crate::client::LaunchError;
+use crate::client::{self, LaunchError};
 use crate::order::{Config, Order};
 use crate::place;
 use crate::program::Program;
@@ -160,7 +160,7 @@ impl Original {
 
     /// Makes a copy.
     pub fn copy(&self, into: &CopyInto<'_>) -> Result<Copy, LaunchError> {
-        let (ours, theirs) = socket::pair().at("connect a copy")?;
+        let (ours, theirs) = client::connect("connect a copy")?;
         let entries = match into.cgroup.entry()? {
             Entry::Write(entries) => entries,
             Entry::CloneInto(directory) => {
@@ -174,10 +174,12 @@ impl Original {
         descriptors.extend(into.streams);
         descriptors.push(into.rules);
         descriptors.extend(entries.iter().map(AsFd::as_fd));
-        socket::send(self.socket.as_fd(), b"copy", &descriptors).map_err(|_| LaunchError::Gone)?;
+        socket::send(self.socket.as_fd(), b"copy", &descriptors)
+            .map_err(client::timed_out)
+            .at("ask the runtime for a copy")?;
         drop(theirs);
-        let answer =
-            socket::receive(ours.as_fd()).at("hear from a copy")?.ok_or(LaunchError::Gone)?;
+        let answer = socket::receive(ours.as_fd()).map_err(client::timed_out);
+        let answer = answer.at("hear from a copy")?.ok_or(LaunchError::Gone)?;
         match (answer.bytes.as_slice(), answer.descriptors.into_iter().next()) {
             (&[0, a, b, c, d], Some(denied_calls)) => {
                 Ok(Copy { process: u32::from_le_bytes([a, b, c, d]), denied_calls })

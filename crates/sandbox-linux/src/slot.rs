@@ -76,12 +76,20 @@ impl Parts {
 impl Nursery {
     /// Clones an init. What goes wrong is told to the supervisor.
     pub(crate) fn make_slot(&self, parts: Parts, owner: u32) -> Option<LivingSlot> {
-        let teller = parts.supervisor.try_clone().ok()?;
-        let made = self.try_make_slot(parts, self.gives_owners.then_some(owner));
-        let tell = |error| {
-            let _ = socket::send(teller.as_fd(), &Notice::Failed(error).encode(), &[]);
+        let owner = self.gives_owners.then_some(owner);
+        let tell = |supervisor: &OwnedFd, error| {
+            // A supervisor that is gone does not mind.
+            let _ = socket::send(supervisor.as_fd(), &Notice::Failed(error).encode(), &[]);
         };
-        made.map_err(tell).ok()
+        match rustix::io::fcntl_dupfd_cloexec(&parts.supervisor, 0).at("connect an init") {
+            Ok(teller) => {
+                self.try_make_slot(parts, owner).map_err(|error| tell(&teller, error)).ok()
+            }
+            Err(error) => {
+                tell(&parts.supervisor, error);
+                None
+            }
+        }
     }
 
     fn try_make_slot(&self, parts: Parts, owner: Option<u32>) -> Result<LivingSlot, StepError> {

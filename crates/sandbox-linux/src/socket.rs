@@ -3,11 +3,14 @@
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+    SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
+    sendmsg, socketpair,
 };
 
 /// More than any message needs: the largest carries an order with its volumes.
@@ -25,6 +28,12 @@ pub(crate) struct Message {
 /// Two connected ends.
 pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+}
+
+/// Bounds how long one send and one receive on a socket may wait: `Errno::AGAIN` after that.
+pub(crate) fn set_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> Result<(), Errno> {
+    set_socket_timeout(socket, Timeout::Recv, Some(timeout))?;
+    set_socket_timeout(socket, Timeout::Send, Some(timeout))
 }
 
 /// Sends one message whole. Does not allocate.
@@ -59,6 +68,19 @@ pub(crate) fn try_receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Err
 }
 
 fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Message>, Errno> {
+    match receive_partial(socket, flags)? {
+        // Dropping the message closes the descriptors that did arrive.
+        Some((_, true)) => Err(Errno::MFILE),
+        received => Ok(received.map(|(message, _)| message)),
+    }
+}
+
+/// Takes one message, and says whether descriptors are missing from it: the kernel silently drops those for
+/// which this process has no room.
+pub(crate) fn receive_partial(
+    socket: BorrowedFd<'_>,
+    flags: RecvFlags,
+) -> Result<Option<(Message, bool)>, Errno> {
     let mut bytes = vec![0; LARGEST_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -75,11 +97,15 @@ fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Messa
             descriptors.extend(rights);
         }
     }
-    if received.bytes == 0 && descriptors.is_empty() {
+    let is_partial = received.flags.contains(ReturnFlags::CTRUNC);
+    if received.bytes == 0 && descriptors.is_empty() && !is_partial {
         return Ok(None);
     }
+    if received.flags.contains(ReturnFlags::TRUNC) {
+        return Err(Errno::MSGSIZE);
+    }
     bytes.truncate(received.bytes);
-    Ok(Some(Message { bytes, descriptors }))
+    Ok(Some((Message { bytes, descriptors }, is_partial)))
 }
 
 #[cfg(test)]
@@ -87,6 +113,7 @@ mod tests {
     use super::*;
     use std::io::Read;
     use std::os::fd::AsFd;
+    use std::time::Instant;
 
     #[test]
     fn messages_keep_their_boundaries_and_carry_descriptors() {
@@ -106,5 +133,35 @@ mod tests {
         assert_eq!(try_receive(right.as_fd()).unwrap_err(), Errno::AGAIN);
         drop(left);
         assert!(receive(right.as_fd()).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_message_with_missing_descriptors_is_an_error_and_leaves_none_behind() {
+        let (left, right) = pair().unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        // More than fit: the kernel cuts these off as it does where the table of descriptors is full.
+        let many = vec![writer.as_fd(); MOST_DESCRIPTORS + 8];
+        let mut space = vec![MaybeUninit::uninit(); 1024];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(&many)));
+        sendmsg(&left, &[IoSlice::new(b"cut")], &mut ancillary, SendFlags::empty()).unwrap();
+        send(left.as_fd(), b"next", &[]).unwrap();
+        assert_eq!(receive(right.as_fd()).unwrap_err(), Errno::MFILE);
+        assert_eq!(receive(right.as_fd()).unwrap().unwrap().bytes, b"next");
+        // The end of the pipe comes when nobody can write to it any more.
+        drop(writer);
+        assert_eq!(std::fs::File::from(reader).read(&mut [0]).unwrap(), 0);
+    }
+
+    #[test]
+    fn nobody_waits_longer_than_a_timeout() {
+        let (left, _right) = pair().unwrap();
+        set_timeout(left.as_fd(), Duration::from_millis(50)).unwrap();
+        let begun = Instant::now();
+        assert_eq!(receive(left.as_fd()).unwrap_err(), Errno::AGAIN);
+        // Nobody takes these, so there is no room for them all.
+        let full = (0..100_000).find_map(|_| send(left.as_fd(), &[0; 1024], &[]).err());
+        assert_eq!(full, Some(Errno::AGAIN));
+        assert!(begun.elapsed() >= Duration::from_millis(50));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox_backends::docker::DockerBackend;
-use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, Spare};
+use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, OuterLimits, Spare};
 use sandbox_backends::oci::{OciBackend, OciRuntime};
 use sandbox_core::{
     Backend, BackendError, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolFigures,
@@ -271,6 +271,13 @@ impl SandboxBuilder {
     /// work as well.
     pub fn waits(mut self, waits: fn(&mut dyn FnMut())) -> Self {
         self.native.waits = waits;
+        self
+    }
+
+    /// What all native sandboxes of this value may use together: bytes of memory, and processes. Otherwise it is what the
+    /// host has, less a tenth (at least 256 MiB and 1,024 processes).
+    pub fn together(mut self, memory_bytes: u64, pids: u64) -> Self {
+        self.native.together = Some(OuterLimits { memory_bytes, pids });
         self
     }
 

@@ -12,6 +12,9 @@ use sandbox_core::Stdin;
 use sandbox_linux::guest::frame::{HEAD, head, length_of, to_agent};
 
 const PIECE: usize = 64 * 1024;
+/// How long an agent may take to read more of an order. It does nothing else while one is on its way, so only an agent
+/// that is stopped takes this long.
+const SEND_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The way to one agent.
 pub(crate) struct Channel {
@@ -38,6 +41,7 @@ pub(crate) enum Heard {
 impl Channel {
     /// `input` is the agent's standard input, and `output` its standard output.
     pub(crate) fn new(input: OwnedFd, output: OwnedFd) -> io::Result<Self> {
+        rustix::io::ioctl_fionbio(&input, true)?;
         rustix::io::ioctl_fionbio(&output, true)?;
         let input = Arc::new(Mutex::new(File::from(input)));
         Ok(Self {
@@ -106,18 +110,17 @@ impl Channel {
         }
     }
 
-    /// Sends a message. Waits while the agent does not read.
+    /// Sends a message. Fails with `TimedOut` if the agent does not read.
     pub(crate) fn say(&self, kind: u8, payload: &[u8]) -> io::Result<()> {
-        say(&self.input, kind, payload)
+        say(&self.input, kind, payload, Some(SEND_TIMEOUT))
     }
 
     /// Sends a signal to the program, unless the way is blocked by input that it does not read.
     pub(crate) fn signal(&self, signal: u8) {
         if let Ok(mut input) = self.input.try_lock() {
             // An agent that is gone has no program.
-            let _ = input
-                .write_all(&head(to_agent::SIGNAL, 1))
-                .and_then(|()| input.write_all(&[signal]));
+            let message = [&head(to_agent::SIGNAL, 1)[..], &[signal]].concat();
+            let _ = write_all(&mut input, &message, Some(Duration::ZERO));
         }
     }
 
@@ -147,10 +150,10 @@ fn pump(mut reader: Box<dyn io::Read + Send>, input: &Mutex<File>) {
     loop {
         let said = match reader.read(&mut piece) {
             Ok(0) => {
-                let _ = say(input, to_agent::INPUT_END, &[]);
+                let _ = say(input, to_agent::INPUT_END, &[], None);
                 return;
             }
-            Ok(count) => say(input, to_agent::INPUT, &piece[..count]),
+            Ok(count) => say(input, to_agent::INPUT, &piece[..count], None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(_) => return,
         };
@@ -160,10 +163,34 @@ fn pump(mut reader: Box<dyn io::Read + Send>, input: &Mutex<File>) {
     }
 }
 
-fn say(input: &Mutex<File>, kind: u8, payload: &[u8]) -> io::Result<()> {
+fn say(input: &Mutex<File>, kind: u8, payload: &[u8], timeout: Option<Duration>) -> io::Result<()> {
     let mut message = head(kind, payload.len()).to_vec();
     message.extend_from_slice(payload);
-    input.lock().unwrap_or_else(PoisonError::into_inner).write_all(&message)
+    write_all(&mut input.lock().unwrap_or_else(PoisonError::into_inner), &message, timeout)
+}
+
+/// Writes to a stream that does not block. The time limit is for each part that the other side takes.
+fn write_all(input: &mut File, mut rest: &[u8], timeout: Option<Duration>) -> io::Result<()> {
+    let timeout = timeout.map(|timeout| Timespec {
+        tv_sec: timeout.as_secs().cast_signed(),
+        tv_nsec: timeout.subsec_nanos().into(),
+    });
+    while !rest.is_empty() {
+        match input.write(rest) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => rest = &rest[count..],
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                match poll(&mut [PollFd::new(&*input, PollFlags::OUT)], timeout.as_ref()) {
+                    Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -191,6 +218,18 @@ mod tests {
         assert_eq!(channel.hear().unwrap(), Heard::Message(19, Vec::new()));
         drop(agent);
         assert_eq!(channel.hear().unwrap(), Heard::End);
+    }
+
+    #[test]
+    fn an_agent_that_does_not_read_is_not_waited_for() {
+        let (reader, input) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).unwrap();
+        let mut input = File::from(input);
+        let short = Some(Duration::from_millis(20));
+        let error = write_all(&mut input, &vec![0; 1 << 20], short).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(reader);
+        let error = write_all(&mut input, &[0; 1], short).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 
     #[test]

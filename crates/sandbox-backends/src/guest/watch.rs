@@ -84,6 +84,8 @@ enum Step {
     Program,
     /// Everything, the agent too.
     Container,
+    /// Nobody any more: the runtime does not say that the container ended.
+    GiveUp,
 }
 
 struct Watch<'a> {
@@ -441,11 +443,17 @@ impl Watch<'_> {
     fn escalate(&mut self, step: Step) {
         self.escalation = match step {
             Step::Program => Some((Instant::now() + INIT_GRACE, Step::Container)),
-            Step::Container => None,
+            Step::Container => Some((Instant::now() + END_TIME, Step::GiveUp)),
+            Step::GiveUp => None,
         };
         match step {
             Step::Program => self.channel.signal(SIGKILL),
             Step::Container => self.around.container.kill(),
+            Step::GiveUp => {
+                let seconds = END_TIME.as_secs();
+                self.failure = Some(format!("the container did not end within {seconds} s"));
+                self.is_over = true;
+            }
         }
     }
 

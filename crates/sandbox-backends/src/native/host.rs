@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use sandbox_core::{
     BackendError, Capabilities, MissingProtection, NetworkPolicy, Protection, StagePlan,
 };
-use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy};
+use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy, OuterLimits};
 use sandbox_linux::rlimits::Fallback;
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Notification, Profile, Program,
@@ -51,12 +51,15 @@ impl Host {
     }
 
     pub(crate) fn probe(options: &NativeOptions) -> Result<Self, BackendError> {
-        let hierarchy = if options.no_cgroups {
+        let mut hierarchy = if options.no_cgroups {
             Hierarchy::none("cgroups were turned off")
         } else {
             Hierarchy::detect()
         };
         hierarchy.sweep();
+        hierarchy
+            .enclose(options.together.unwrap_or_else(OuterLimits::of_host))
+            .map_err(|error| failed("make the cgroup around all sandboxes", error))?;
         let enforces = hierarchy.enforces();
         let mut without = options.without.clone();
         if without.contains(&Protection::Landlock) {

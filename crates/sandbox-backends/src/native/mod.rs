@@ -3,11 +3,12 @@
 //! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
 //! (`host`), slots (`slots`) ready before they are needed (`pool`, `stock`, `refill`), some with a runtime that waits in
 //! them (`warm`, `shelf`), a plan turned into an order (`order`), the loop that watches one sandbox
-//! (`supervise`), a runtime's word that it ends (`leave`), the way out of it for stages of ours (`gate`) and what a program reaches through its allow-list (`reach`), and the verdict over how it ended
+//! (`supervise`), how many fit at once (`descriptors`), a runtime's word that it ends (`leave`), the way out of it for stages of ours (`gate`) and what a program reaches through its allow-list (`reach`), and the verdict over how it ended
 //! (`verdict`). What was used is taken down (`retire`), a moment
 //! later (`bell`).
 
 mod bell;
+mod descriptors;
 mod gate;
 mod host;
 mod leave;
@@ -39,6 +40,8 @@ use sandbox_core::{
     PoolFigures, Protection, StageOutcome, StagePlan,
 };
 
+pub use sandbox_linux::cgroup::OuterLimits;
+
 use crate::{failed, look_at_image};
 use host::Host;
 use pool::Pool;
@@ -55,6 +58,8 @@ pub struct NativeOptions {
     pub most_warm: usize,
     /// When runtimes that allow it are copied rather than started.
     pub copies: Copies,
+    /// What all sandboxes may use together; what the host has, less a reserve, if nothing is said.
+    pub together: Option<OuterLimits>,
     /// Use no cgroups even where the host has them, as on a host that gives us none.
     pub no_cgroups: bool,
     /// Where the image was unpacked whose programs are used; the host's own if nothing is said.
@@ -88,8 +93,9 @@ pub enum Copies {
 
 /// The native backend.
 pub struct NativeBackend {
-    host: Arc<Host>,
     pool: Pool,
+    /// Last, as the cgroup around all others goes with it.
+    host: Arc<Host>,
 }
 
 impl NativeBackend {
@@ -98,9 +104,10 @@ impl NativeBackend {
         if let Some(image) = &options.image {
             look_at_image(image)?;
         }
+        descriptors::raise_limit();
         let host = Arc::new(Host::probe(options)?);
         let pool = Pool::start(Arc::clone(&host), options)?;
-        Ok(Self { host, pool })
+        Ok(Self { pool, host })
     }
 
     /// How the host's cgroups are used, in a sentence.
@@ -138,7 +145,9 @@ impl Backend for NativeBackend {
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
         self.host.check(plan)?;
-        let slot = self.pool.claim(plan)?;
+        let Some(slot) = self.pool.claim(plan, cancel)? else {
+            return Ok(verdict::cancelled(plan, begun.elapsed()));
+        };
         let running = order::send(&self.host, self.pool.maker(), slot, plan)?;
         let ended = supervise::watch(&self.host, running, plan, observer, cancel, begun)?;
         verdict::conclude(&self.host, ended, plan)
@@ -152,6 +161,7 @@ impl Default for NativeOptions {
             spare: Spare::Keep(4),
             most_warm: 8,
             copies: Copies::default(),
+            together: None,
             no_cgroups: false,
             image: None,
             waits: |wait| wait(),

@@ -71,7 +71,7 @@ impl Originals {
         plan: &StagePlan,
     ) -> Result<ReadySlot, String> {
         let original = self.current(host, maker, plan)?;
-        let prepared = maker.prepare(SlotKind::Adopting, limits);
+        let prepared = maker.prepare_ahead(SlotKind::Adopting, limits);
         let mut ready = prepared.map_err(|error| with_causes(&error))?;
         match copy_into(&original, &mut ready) {
             Ok(()) => Ok(ready),

@@ -9,11 +9,12 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sandbox_core::{BackendError, Limits, PoolFigures, StagePlan, Start, WarmFigures};
+use sandbox_core::{BackendError, CancelToken, Limits, PoolFigures, StagePlan, Start, WarmFigures};
 use sandbox_linux::SlotKind;
 use sandbox_linux::seccomp::Notifications;
 
 use super::bell::Bell;
+use super::descriptors::Budget;
 use super::host::Host;
 use super::refill::Shared;
 use super::retire::{Retirement, is_closed};
@@ -94,29 +95,36 @@ impl Pool {
 
     /// A slot for one stage: one in which its runtime waits, a spare one, the one that is nearly there, or
     /// one made for it.
-    pub(crate) fn claim(&self, plan: &StagePlan) -> Result<Lease<'_>, BackendError> {
+    pub(crate) fn claim(
+        &self,
+        plan: &StagePlan,
+        cancel: &CancelToken,
+    ) -> Result<Option<Lease<'_>>, BackendError> {
         match self.take_warm(plan) {
-            Some((ready, Start::Prepared)) => Ok(self.lease_prepared(ready)),
-            Some((ready, start)) => Ok(self.lease(ready, start)),
-            None => self.claim_any(),
+            Some((ready, Start::Prepared)) => Ok(Some(self.lease_prepared(ready))),
+            Some((ready, start)) => Ok(Some(self.lease(ready, start))),
+            None => self.claim_any(cancel),
         }
     }
 
-    /// A slot in which nothing runs yet.
-    pub(crate) fn claim_any(&self) -> Result<Lease<'_>, BackendError> {
+    /// A slot in which nothing runs yet; none if it was cancelled while it waited for its turn.
+    fn claim_any(&self, cancel: &CancelToken) -> Result<Option<Lease<'_>>, BackendError> {
         loop {
             match self.shared.take_ready() {
                 // Its processes may have been killed while it paused.
                 Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
                     self.retirement.discard(ready.slot);
                 }
-                Some(ready) => return Ok(self.lease_prepared(ready)),
+                Some(ready) => return Ok(Some(self.lease_prepared(ready))),
                 None => {
                     let Shared { host, maker, .. } = self.shared.as_ref();
-                    let built = host.wait(|| maker.prepare(SlotKind::Any, &Limits::run()));
+                    let Some(permit) = host.wait(|| Budget::of_process().acquire(cancel))? else {
+                        return Ok(None);
+                    };
+                    let built = host.wait(|| maker.prepare(SlotKind::Any, &Limits::run(), &permit));
                     let built = built.map_err(|error| launch_failed("prepare a sandbox", error))?;
                     self.built_claims.fetch_add(1, Ordering::Relaxed);
-                    return Ok(self.lease(built, Start::Cold));
+                    return Ok(Some(self.lease(built, Start::Cold)));
                 }
             }
         }
@@ -162,6 +170,7 @@ impl Pool {
     }
 
     fn lease(&self, ready: ReadySlot, start: Start) -> Lease<'_> {
+        ready.permit.claim();
         self.shared.lock().leased += 1;
         self.retirement.begun();
         // A long program need not end before there is another one in its place.

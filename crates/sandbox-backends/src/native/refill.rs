@@ -80,7 +80,7 @@ impl Shared {
             }
             state.supply = Supply::Underway;
             drop(state);
-            let prepared = self.maker.prepare(SlotKind::Any, &Limits::run());
+            let prepared = self.maker.prepare_ahead(SlotKind::Any, &Limits::run());
             left -= 1;
             state = self.lock();
             state.supply = match prepared {

@@ -138,13 +138,16 @@ impl Shared {
 
 /// Ends what is left of a slot and removes its cgroup.
 pub(crate) fn take_down(slot: Slot) {
-    let Slot { socket, cgroup, init, .. } = slot;
+    let Slot { socket, cgroup, init, charges, .. } = slot;
     // Init may wait for an order that will not come, or be left over from a failure of ours; one that
     // has ended by itself does not mind.
     let _ = pidfd_send_signal(&init, Signal::KILL);
     is_closed(&socket, TAKE_DOWN_TIME);
     // What cannot be removed even so is swept at the next start.
     let _ = cgroup.dissolve();
+    drop((socket, init));
+    // What it was counted by is free when nothing is left of it.
+    drop(charges);
 }
 
 /// Whether the other side is closed, or is so within this time.

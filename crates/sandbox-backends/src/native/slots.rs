@@ -14,6 +14,7 @@ use sandbox_linux::{
     VolumeOwner,
 };
 
+use super::descriptors::{Budget, Permit};
 use super::host::Host;
 use super::leave::Runtime;
 use super::output::Pipes;
@@ -34,6 +35,8 @@ pub(crate) struct ReadySlot {
     pub(crate) runtime: Option<Runtime>,
     /// Until they are taken.
     pub(crate) tools: Option<Tools>,
+    /// Its share of this process's descriptors; the slot itself keeps it until it is taken down.
+    pub(crate) permit: Arc<Permit>,
 }
 
 /// What the supervision of an execution needs, made with the slot.
@@ -63,15 +66,30 @@ impl Maker {
         &self,
         kind: SlotKind,
         limits: &Limits,
+        permit: &Arc<Permit>,
     ) -> Result<ReadySlot, LaunchError> {
         let launcher = self.launcher();
-        match self.prepare_with(&launcher, kind, limits) {
+        match self.prepare_with(&launcher, kind, limits, permit) {
             Err(LaunchError::Gone) => {
                 self.replace(&launcher)?;
-                self.prepare_with(&self.launcher(), kind, limits)
+                self.prepare_with(&self.launcher(), kind, limits, permit)
             }
             prepared => prepared,
         }
+    }
+
+    /// The same, before an execution asks for it.
+    pub(crate) fn prepare_ahead(
+        &self,
+        kind: SlotKind,
+        limits: &Limits,
+    ) -> Result<ReadySlot, LaunchError> {
+        let permit = Budget::of_process().try_acquire_ahead().map_err(|_| StepError {
+            step: "prepare a sandbox ahead: executions need the file descriptors that are left"
+                .to_owned(),
+            cause: Errno::MFILE,
+        })?;
+        self.prepare(kind, limits, &permit)
     }
 
     /// Starts a runtime that is copied.
@@ -112,6 +130,7 @@ impl Maker {
         launcher: &Launcher,
         kind: SlotKind,
         limits: &Limits,
+        permit: &Arc<Permit>,
     ) -> Result<ReadySlot, LaunchError> {
         let cgroup = self.host.hierarchy.create()?;
         // Most executions then need no write at all.
@@ -125,6 +144,7 @@ impl Maker {
         let ((stdin, job), (stdout, stderr)) = (input.ends(), pipes.writers());
         let streams = SlotStreams { stdin, stdout, stderr, job };
         let mut slot = launcher.prepare_slot(cgroup, kind, streams)?;
+        slot.charges.push(Arc::<Permit>::clone(permit));
         let denied_calls = slot.denied_calls.take().and_then(|fd| Notifications::new(fd).ok());
         let mut tools = Tools { input, pipes, oom: None, denied_calls };
         match self.equip(&slot, &mut tools) {
@@ -136,6 +156,7 @@ impl Maker {
                 is_loaded: false,
                 runtime: None,
                 tools: Some(tools),
+                permit: Arc::clone(permit),
             }),
             Err(error) => {
                 take_down(slot);

@@ -18,6 +18,7 @@ use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::{Notification, Notifications};
 use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
 
+use super::descriptors::PER_LONG_RUNNING;
 use super::gate::OpenGate;
 use super::host::Host;
 use super::leave;
@@ -43,6 +44,8 @@ const MOST_OUTPUT: usize = 64 << 20;
 /// time, which no limit of the program's covers, and a program can ask without end.
 const FREE_ANSWERS: u64 = 1000;
 const ANSWER_PAUSE: Duration = Duration::from_millis(1);
+/// A program that runs as long as this has no more use for open control files until it ends.
+const LONG_RUNNING: Duration = Duration::from_secs(1);
 /// The CPU counter is looked at no more often than this.
 pub(crate) const SHORTEST_CPU_CHECK: Duration = Duration::from_millis(2);
 
@@ -62,6 +65,8 @@ enum Step {
     AskInit,
     /// The kernel ends init, and with it the whole namespace.
     KillInit,
+    /// Nobody has said that it ended: its process tells, if the kernel let go of it.
+    GiveUp,
 }
 
 /// What the loop saw.
@@ -86,7 +91,7 @@ struct Watch<'a> {
     plan: &'a StagePlan,
     observer: &'a mut dyn Observer,
     running: Running<'a>,
-    cancelled: OwnedFd,
+    cancelled: Arc<OwnedFd>,
     notifications: Option<Notifications>,
     /// Closed with everything that goes through it when the watch ends.
     gate: Option<OpenGate>,
@@ -113,6 +118,8 @@ struct Watch<'a> {
     failure: Option<StepError>,
     next_cpu_check: Option<Instant>,
     network_memory: Option<NetworkMemory>,
+    /// When descriptors are given back that are not needed while the program runs.
+    becomes_long: Option<Instant>,
     over: bool,
 }
 
@@ -127,7 +134,8 @@ pub(crate) fn watch<'a>(
 ) -> Result<Ended<'a>, BackendError> {
     let cancelled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(|error| failed("make a way to cancel", error))?;
-    let waker = cancelled.try_clone().map_err(|error| failed("make a way to cancel", error))?;
+    let cancelled = Arc::new(cancelled);
+    let waker = Arc::clone(&cancelled);
     let _registration = cancel.on_cancel(move || {
         // The counter cannot be full: it is written once.
         let _ = rustix::io::write(&waker, &1_u64.to_ne_bytes());
@@ -161,6 +169,7 @@ pub(crate) fn watch<'a>(
         failure: None,
         next_cpu_check: None,
         network_memory: None,
+        becomes_long: None,
         over: false,
     };
     if watch.running.has_begun {
@@ -275,7 +284,8 @@ impl<'a> Watch<'a> {
                 [Some(wall), self.next_cpu_check, network, self.lock_limit_start]
             }
         };
-        let alarms = ending.into_iter().chain([sample, self.next_answer]).flatten();
+        let alarms =
+            ending.into_iter().chain([sample, self.next_answer, self.becomes_long]).flatten();
         alarms.min().unwrap_or_else(|| Instant::now() + BUILD_TIME)
     }
 
@@ -385,6 +395,11 @@ impl<'a> Watch<'a> {
             | Notice::Confined
             | Notice::Placed
             | Notice::Network => {}
+            Notice::Gate | Notice::Workspace if descriptor.is_none() => {
+                let step = "receive the descriptor that belongs to a notice".to_owned();
+                self.failure = Some(StepError { step, cause: Errno::BADMSG });
+                self.end(Cause::Cancelled);
+            }
             Notice::Gate => self.open_gate(descriptor),
             Notice::Workspace => self.work = descriptor,
             Notice::Starting => {
@@ -454,6 +469,8 @@ impl<'a> Watch<'a> {
             .host
             .limits_network_memory(self.plan)
             .map(|limit| NetworkMemory::new(now, process_id(init), UNACCEPTED_BYTES, limit));
+        // Samples need them all.
+        self.becomes_long = self.plan.usage_interval.is_none().then_some(now + LONG_RUNNING);
         self.sampler = self.plan.usage_interval.map(|interval| Sampler::new(interval, now, init));
     }
 
@@ -467,6 +484,11 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         if self.next_answer.is_some_and(|at| at <= now) {
             self.next_answer = None;
+        }
+        if self.becomes_long.is_some_and(|at| at <= now) {
+            self.becomes_long = None;
+            self.running.slot.slot.cgroup.close_files();
+            self.running.slot.permit.shrink(PER_LONG_RUNNING);
         }
         if let Some((at, step)) = self.escalation
             && at <= now
@@ -570,15 +592,25 @@ impl<'a> Watch<'a> {
     }
 
     fn escalate(&mut self, step: Step) {
+        let now = Instant::now();
         self.escalation = match step {
-            Step::AskInit => Some((Instant::now() + INIT_GRACE, Step::KillInit)),
-            Step::KillInit => None,
+            Step::AskInit => Some((now + INIT_GRACE, Step::KillInit)),
+            Step::KillInit => Some((now + END_TIME, Step::GiveUp)),
+            Step::GiveUp => {
+                if self.make_sure_of_the_end().is_err() {
+                    let step = "end the sandbox".to_owned();
+                    self.failure = Some(StepError { step, cause: Errno::TIMEDOUT });
+                }
+                self.over = true;
+                None
+            }
         };
         let init = &self.running.slot.slot.init;
         // An init that is gone already needs neither.
         let _ = match step {
             Step::AskInit => ask_to_end(init.as_fd()),
             Step::KillInit => pidfd_send_signal(init, Signal::KILL),
+            Step::GiveUp => Ok(()),
         };
     }
 

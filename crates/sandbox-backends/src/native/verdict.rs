@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sandbox_core::{
     BackendError, ByteSize, CollectRule, Ending, InputFile, Protection, StageFigures, StageOutcome,
-    StagePlan, TimeKind, Violation,
+    StagePlan, Start, TimeKind, Violation, WorkspaceOutcome,
 };
 use sandbox_linux::cgroup::Usage;
 use sandbox_linux::{ExitNotice, collect};
@@ -26,6 +26,13 @@ pub(crate) fn conclude(
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
     let oom_kills = slot.slot.cgroup.oom_kills();
     let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
+    if let Some(limit) = host.cgroup_limits(&plan.limits).memory_bytes
+        && was_killed_within(limit, oom_kills, after.memory_peak)
+    {
+        let cause = "the kernel ended it because all sandboxes together, or the host's cgroup around them, had no \
+                     memory left; it was within its own limit";
+        return Err(failed("run the program", cause));
+    }
     let wall_time = wall_time(ended.cause, ended.exit.as_ref(), ended.run_time);
     let mut figures = figures(host, &slot.before, &after, ended.exit.as_ref(), wall_time);
     figures.io_write_bytes = figures.io_write_bytes.saturating_sub(ended.running.placed);
@@ -77,6 +84,12 @@ fn collect_rule(host: &Host, plan: &StagePlan) -> CollectRule {
         return rule;
     }
     CollectRule { total: ByteSize::bytes(u64::MAX), count: usize::MAX, ..rule }
+}
+
+/// Whether the kernel killed for want of memory although the sandbox was well within its own limit. Who reaches a limit has
+/// a peak a few pages below it at most.
+fn was_killed_within(limit: u64, oom_kills: u64, peak: Option<u64>) -> bool {
+    oom_kills > 0 && peak.is_some_and(|peak| peak < limit - limit / 8)
 }
 
 /// The kernel's counters speak first, then our own acts, then what the program did itself.
@@ -188,6 +201,30 @@ fn cpu_times(
     };
     let user = total.mul_f64(share.clamp(0.0, 1.0));
     (user, total.saturating_sub(user))
+}
+
+/// What came of a stage that was cancelled before there was a sandbox for it.
+pub(crate) fn cancelled(plan: &StagePlan, waited: Duration) -> StageOutcome {
+    let nothing = || WorkspaceOutcome { written: None, refusal: None, left_out: Vec::new() };
+    StageOutcome {
+        ending: Ending::Cancelled,
+        figures: StageFigures::default(),
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        output: Vec::new(),
+        stdout_truncated: false,
+        stderr_truncated: false,
+        files: Vec::new(),
+        skipped: Vec::new(),
+        workspace: plan.workspace.as_ref().map(|_| nothing()),
+        enforced: Vec::new(),
+        violations: Vec::new(),
+        network: None,
+        turned_away: Vec::new(),
+        start: Start::Cold,
+        prepare_time: waited,
+        collect_time: Duration::ZERO,
+    }
 }
 
 #[cfg(test)]

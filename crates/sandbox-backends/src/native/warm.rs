@@ -185,7 +185,7 @@ pub(crate) fn start(
 }
 
 fn load(maker: &Maker, artefacts: &Artefacts, limits: &Limits) -> Result<ReadySlot, String> {
-    let prepared = maker.prepare(SlotKind::Any, limits);
+    let prepared = maker.prepare_ahead(SlotKind::Any, limits);
     let mut ready = prepared.map_err(|error| with_causes(&error))?;
     let loaded = order::load(&ready, artefacts).map_err(|error| with_causes(&error));
     ready.is_loaded = true;
@@ -215,7 +215,7 @@ fn start_runtime(
             Err(reason) => originals.give_up(reason),
         }
     }
-    let prepared = maker.prepare(SlotKind::Waiting, limits);
+    let prepared = maker.prepare_ahead(SlotKind::Waiting, limits);
     let mut ready = prepared.map_err(|error| with_causes(&error))?;
     let plan = runtime.plan(limits);
     let waits = order::start_waiting(host, maker, &ready, &plan)

@@ -76,3 +76,20 @@ fn runtimes_are_listed_as_table_and_as_json() {
         assert_eq!(entry["available"], !entry["version"].is_null(), "{entry}");
     }
 }
+
+#[test]
+fn a_hundred_commands_at_once_need_few_descriptors_each() {
+    let line = format!("ulimit -n 256; exec {BINARY} -q -l bash -c 'sleep 0.1; echo up'");
+    let all: Vec<_> = (0..100)
+        .map(|_| {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &line]).stdin(Stdio::null());
+            shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+        })
+        .collect();
+    for command in all {
+        let output = command.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert_eq!((output.status.code(), &*said), (Some(0), "up\n"), "{output:?}");
+    }
+}

@@ -5,6 +5,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -190,6 +191,53 @@ impl ControlFile {
     }
 }
 
+/// A control file that can be closed for a while.
+#[derive(Debug)]
+pub(crate) struct ReopenableFile {
+    directory: Arc<Directory>,
+    name: &'static str,
+    access: OFlags,
+    file: Mutex<Option<ControlFile>>,
+}
+
+impl ReopenableFile {
+    pub(crate) fn open(
+        directory: &Arc<Directory>,
+        name: &'static str,
+        access: OFlags,
+    ) -> Result<ReopenableFile, CgroupError> {
+        let file = Mutex::new(Some(directory.open_file(name, access)?));
+        Ok(ReopenableFile { directory: Arc::clone(directory), name, access, file })
+    }
+
+    pub(crate) fn close(&self) {
+        *self.lock() = None;
+    }
+
+    /// Does something with it while it is open.
+    pub(crate) fn with<T>(
+        &self,
+        work: impl FnOnce(&ControlFile) -> Result<T, CgroupError>,
+    ) -> Result<T, CgroupError> {
+        match &mut *self.lock() {
+            Some(file) => work(file),
+            closed => work(closed.insert(self.directory.open_file(self.name, self.access)?)),
+        }
+    }
+
+    pub(crate) fn read_number(&self) -> Result<u64, CgroupError> {
+        self.with(ControlFile::read_number)
+    }
+
+    pub(crate) fn write(&self, text: &str) -> Result<(), CgroupError> {
+        self.with(|file| file.write(text))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<ControlFile>> {
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl AsFd for ControlFile {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()
@@ -235,6 +283,18 @@ mod tests {
         assert_eq!(file.read_number().unwrap(), 8);
         std::fs::write(&path, "many\n").unwrap();
         assert!(file.read_number().unwrap_err().to_string().contains("\"many\\n\""));
+    }
+
+    #[test]
+    fn a_file_that_was_closed_is_opened_again_when_it_is_needed() {
+        let (folder, directory) = folder();
+        std::fs::write(folder.path().join("pids.current"), "7\n").unwrap();
+        let directory = Arc::new(directory);
+        let file = ReopenableFile::open(&directory, "pids.current", OFlags::RDONLY).unwrap();
+        file.close();
+        assert!(file.lock().is_none());
+        assert_eq!(file.read_number().unwrap(), 7);
+        assert!(file.lock().is_some());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::name;
 use super::none::NoCgroup;
 use super::v1::V1Hierarchy;
 use super::v2::V2Hierarchy;
-use super::{Cgroup, CgroupError, CgroupLimits, Enforces, SweepOutcome};
+use super::{Cgroup, CgroupError, CgroupLimits, Enforces, OuterLimits, SweepOutcome};
 
 /// The place where this process makes its cgroups.
 #[derive(Debug)]
@@ -94,6 +94,16 @@ impl Hierarchy {
         &self.reasons
     }
 
+    /// Puts a cgroup around all that are made here from now on, with these limits but no more memory than the cgroup
+    /// around that has. It goes with this value.
+    pub fn enclose(&mut self, limits: OuterLimits) -> Result<(), CgroupError> {
+        match &mut self.layout {
+            Layout::V2(hierarchy) => hierarchy.enclose(limits),
+            Layout::V1(hierarchy) => hierarchy.enclose(limits),
+            Layout::None => Ok(()),
+        }
+    }
+
     /// Makes one fresh cgroup.
     pub fn create(&self) -> Result<Box<dyn Cgroup>, CgroupError> {
         match &self.layout {
@@ -103,7 +113,7 @@ impl Hierarchy {
         }
     }
 
-    /// The directories in which cgroups are made.
+    /// The directories in which cgroups are made, the innermost first.
     pub fn parents(&self) -> Result<Vec<OwnedFd>, CgroupError> {
         match &self.layout {
             Layout::V2(hierarchy) => hierarchy.parents(),

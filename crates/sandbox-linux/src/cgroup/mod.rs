@@ -19,6 +19,7 @@ mod limits;
 mod usage;
 
 mod none;
+mod outer;
 mod v1;
 mod v2;
 
@@ -46,8 +47,10 @@ use rustix::io::Errno;
 pub use elsewhere::{processes_in, remove_everywhere, sweep_everywhere};
 pub use error::{CgroupError, Leftover};
 pub use hierarchy::{Hierarchy, Version};
+pub(crate) use kill::wait_until_ready;
 pub use limits::{CgroupLimits, Enforces};
 pub use oom::OomWatch;
+pub use outer::OuterLimits;
 pub use sweep::SweepOutcome;
 pub use usage::Usage;
 
@@ -81,6 +84,10 @@ pub trait Cgroup: Send + Sync {
     fn uncounted_socket_memory(&self) -> Result<u64, CgroupError> {
         Ok(0)
     }
+
+    /// Closes control files that are not looked at while a program runs, of one that runs long: there may be
+    /// thousands, and each has a dozen. They are opened again when they are needed.
+    fn close_files(&self) {}
 
     /// How often the kernel has killed here for want of memory. More than zero is a verdict; the
     /// exact number is not one, since v2 counts the first victim of a group twice.

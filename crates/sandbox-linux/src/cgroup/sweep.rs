@@ -34,6 +34,10 @@ pub(crate) fn sweep_directory(parent: &Directory, outcome: &mut SweepOutcome) {
             outcome.kept.push((path, reason));
             continue;
         }
+        // It may be one around others, which go first. One without a name any more has none in it.
+        if let Ok(outer) = parent.open_child(&name) {
+            sweep_directory(&outer, outcome);
+        }
         // The kernel refuses to remove a cgroup with members, so there is nothing to check first.
         match parent.remove_child(&name) {
             Ok(()) => outcome.removed.push(path),
@@ -56,6 +60,21 @@ pub(crate) fn sweep_directory(parent: &Directory, outcome: &mut SweepOutcome) {
 mod tests {
     use super::super::name;
     use super::*;
+
+    #[test]
+    fn a_cgroup_around_others_goes_after_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let parent = Directory::open(folder.path()).unwrap();
+        let outer = parent.make_child("sandbox-run.4294967295.1.0").unwrap();
+        outer.make_child("sandbox-run.4294967295.1.1").unwrap();
+        outer.make_child("sandbox-run.4294967295.1.2").unwrap();
+
+        let mut outcome = SweepOutcome::default();
+        sweep_directory(&parent, &mut outcome);
+
+        assert_eq!((outcome.removed.len(), outcome.kept.len()), (3, 0), "{outcome:?}");
+        assert!(parent.children().unwrap().is_empty());
+    }
 
     #[test]
     fn only_empty_leftovers_of_dead_processes_go() {

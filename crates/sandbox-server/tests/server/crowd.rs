@@ -1,6 +1,7 @@
 //! Everybody at once.
 
 use std::collections::HashMap;
+use std::sync::mpsc::channel;
 use std::thread;
 
 use sandbox_tests::wait::wait_for;
@@ -116,4 +117,40 @@ fn running_out_of_descriptors_does_not_end_the_server() {
     assert_eq!(status.code(), Some(0), "{log}");
     let told = log.matches("no connection can be accepted for now").count();
     assert!((1..10).contains(&told), "told {told} times:\n{log}");
+}
+
+#[test]
+fn a_hundred_executions_share_the_descriptors_of_a_small_server() {
+    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let many = [("SANDBOXD_QUOTA_PER_KEY", "1000"), ("SANDBOXD_CONCURRENCY", "100")];
+    let server = Server::start_with(data.path(), &many);
+    server.limit_descriptors(256_usize.saturating_sub(server.descriptors()));
+    let (answers, received) = channel();
+    thread::scope(|scope| {
+        for n in 0..100 {
+            let (answers, server) = (answers.clone(), &server);
+            scope.spawn(move || {
+                let body = json!({
+                    "language": "bash", "code": format!("sleep 0.1; echo {n}"), "memory_limit_mb": 64
+                });
+                let body = body.to_string();
+                let headers = format!("Content-Length: {}\r\nConnection: close\r\n", body.len());
+                let mut wire = Wire::with(server, post("/api/v1/execute", &headers, &body));
+                // The main thread is gone if it has waited for too long.
+                let _ = answers.send((n, wire.until_closed()));
+            });
+        }
+        let mut completed = 0;
+        for _ in 0..100 {
+            let (n, said) = received.recv_timeout(2 * SOON).expect("nobody waits for ever");
+            if said.contains("\"completed\"") {
+                assert!(said.contains(&format!("\"stdout\":\"{n}\\n\"")), "{n}: {said}");
+                completed += 1;
+            } else {
+                // Refused, or carried out as far as it went: in words either way.
+                assert!(said.contains("\"error\"") || said.contains("\"code\""), "{n}: {said}");
+            }
+        }
+        assert!(completed >= 50, "only {completed} were carried out");
+    });
 }

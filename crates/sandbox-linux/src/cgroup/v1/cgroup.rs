@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 
-use super::super::file::{ControlFile, Directory};
+use super::super::file::{Directory, ReopenableFile};
 use super::super::group::Group;
 use super::super::limits::CPU_PERIOD_MICROSECONDS;
 use super::super::{
@@ -70,7 +70,12 @@ impl V1Cgroup {
         }
     }
 
-    fn limit_cpu(&self, place: usize, file: &ControlFile, quota: u64) -> Result<(), CgroupError> {
+    fn limit_cpu(
+        &self,
+        place: usize,
+        file: &ReopenableFile,
+        quota: u64,
+    ) -> Result<(), CgroupError> {
         match file.write(&quota.to_string()) {
             // v1 refuses a quota above that of the cgroup around it, which then is the tighter
             // limit and holds for this cgroup as well.
@@ -85,8 +90,15 @@ impl V1Cgroup {
     }
 }
 
-/// Whether a cgroup may use less CPU time than a quota for our period.
+/// Whether a cgroup, or one around it, may use less CPU time than a quota for our period.
 fn quota_is_tighter(directory: &Directory, quota: u64) -> bool {
+    let above = || directory.path().parent().and_then(|above| Directory::open(above).ok());
+    own_quota_is_tighter(directory, quota)
+        || above()
+            .is_some_and(|above| above.has("cpu.cfs_quota_us") && quota_is_tighter(&above, quota))
+}
+
+fn own_quota_is_tighter(directory: &Directory, quota: u64) -> bool {
     // A cgroup without a quota has -1 there, which is not a number to this reader.
     let own_quota = directory.read_number("cpu.cfs_quota_us");
     let own_period = directory.read_number("cpu.cfs_period_us");
@@ -129,8 +141,9 @@ impl Cgroup for V1Cgroup {
 
     fn usage(&self) -> Result<Usage, CgroupError> {
         let files = &self.files;
-        let number =
-            |file: &Option<ControlFile>| file.as_ref().map(ControlFile::read_number).transpose();
+        let number = |file: &Option<ReopenableFile>| {
+            file.as_ref().map(ReopenableFile::read_number).transpose()
+        };
         Ok(Usage {
             cpu_total: self.cpu_total()?,
             cpu_user: number(&files.cpu_user)?.map(Duration::from_nanos),
@@ -159,8 +172,12 @@ impl Cgroup for V1Cgroup {
         }
     }
 
+    fn close_files(&self) {
+        self.files.close();
+    }
+
     fn oom_kills(&self) -> Result<u64, CgroupError> {
-        self.files.oom_control.as_ref().map_or(Ok(0), oom::kills)
+        self.files.oom_control.as_ref().map_or(Ok(0), |file| file.with(oom::kills))
     }
 
     fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError> {

@@ -12,14 +12,20 @@ use super::super::file::Directory;
 use super::super::group::Group;
 use super::super::hierarchy::{exercise, host_has_no_swap};
 use super::super::locate::Locations;
-use super::super::{CgroupError, Enforces, SweepOutcome, oom, sweep};
+use super::super::outer::limits_above;
+use super::super::{CgroupError, Enforces, OuterLimits, SweepOutcome, oom, sweep};
 use super::cgroup::V1Cgroup;
 use super::files::SOCKET_MEMORY_LIMIT;
 
 /// The v1 controllers in use.
 #[derive(Debug)]
 pub(crate) struct V1Hierarchy {
+    /// Where this process is.
+    base: Vec<Arc<Directory>>,
+    /// Where cgroups are made: in the base, or in the cgroup around them.
     parents: Vec<Arc<Directory>>,
+    /// That one, which goes with this value.
+    outer: Option<Group>,
     layout: Layout,
     enforces: Enforces,
 }
@@ -62,7 +68,8 @@ impl V1Hierarchy {
         if !enforces.memory || !enforces.pids {
             return Err(CgroupError::NotEnforced { what: "memory and processes".to_owned() });
         }
-        let hierarchy = V1Hierarchy { parents, layout, enforces };
+        let base = parents.clone();
+        let hierarchy = V1Hierarchy { base, parents, outer: None, layout, enforces };
         exercise(&hierarchy.create()?, enforces)?;
         Ok(hierarchy)
     }
@@ -78,7 +85,28 @@ impl V1Hierarchy {
     }
 
     pub(crate) fn parents(&self) -> Result<Vec<OwnedFd>, CgroupError> {
-        self.parents.iter().map(|parent| parent.duplicate()).collect()
+        let base = self.outer.iter().flat_map(|_| &self.base);
+        self.parents.iter().chain(base).map(|parent| parent.duplicate()).collect()
+    }
+
+    pub(crate) fn enclose(&mut self, limits: OuterLimits) -> Result<(), CgroupError> {
+        let outer = Group::make(&self.base)?;
+        let memory = outer.directory(self.layout.memory);
+        let around = limits_above(outer.parent(self.layout.memory).path(), "memory.limit_in_bytes");
+        let limits = limits.within(around);
+        // Before Linux 5.11 a cgroup bounds those in it only if it is asked to.
+        if memory.has("memory.use_hierarchy") {
+            memory.write("memory.use_hierarchy", "1")?;
+        }
+        let bytes = limits.memory_bytes.to_string();
+        memory.write("memory.limit_in_bytes", &bytes)?;
+        if memory.has("memory.memsw.limit_in_bytes") {
+            memory.write("memory.memsw.limit_in_bytes", &bytes)?;
+        }
+        outer.directory(self.layout.pids).write("pids.max", &limits.pids.to_string())?;
+        self.parents = outer.directories();
+        self.outer = Some(outer);
+        Ok(())
     }
 
     pub(crate) fn create(&self) -> Result<V1Cgroup, CgroupError> {
@@ -86,7 +114,7 @@ impl V1Hierarchy {
     }
 
     pub(crate) fn sweep(&self, outcome: &mut SweepOutcome) {
-        for parent in &self.parents {
+        for parent in &self.base {
             sweep::sweep_directory(parent, outcome);
         }
     }

@@ -8,7 +8,8 @@ use rustix::io::Errno;
 use super::super::file::Directory;
 use super::super::group::Group;
 use super::super::hierarchy::{exercise, host_has_no_swap};
-use super::super::{CgroupError, Enforces, SweepOutcome, oom, parse, sweep};
+use super::super::outer::limits_above;
+use super::super::{CgroupError, Enforces, OuterLimits, SweepOutcome, oom, parse, sweep};
 use super::cgroup::V2Cgroup;
 
 /// The group directly below the root that holds our cgroups when we may not use our own.
@@ -33,13 +34,15 @@ pub(crate) enum Base {
 #[derive(Debug)]
 pub(crate) struct V2Hierarchy {
     base: Base,
+    /// The cgroup around all others, which goes with this value.
+    outer: Option<Group>,
     enforces: Enforces,
 }
 
 impl V2Hierarchy {
     /// Takes a base into use if cgroups with limits can be made in it.
     pub(crate) fn try_out(base: Base) -> Result<V2Hierarchy, CgroupError> {
-        let mut hierarchy = V2Hierarchy { base, enforces: Enforces::default() };
+        let mut hierarchy = V2Hierarchy { base, outer: None, enforces: Enforces::default() };
         let outcome = hierarchy.find_abilities().and_then(|()| {
             if !hierarchy.enforces.memory || !hierarchy.enforces.pids {
                 return Err(CgroupError::NotEnforced { what: "memory and processes".to_owned() });
@@ -54,7 +57,7 @@ impl V2Hierarchy {
     #[cfg(test)]
     pub(crate) fn without_demands(directory: Directory) -> Result<V2Hierarchy, CgroupError> {
         let base = Base::Lasting(Arc::new(directory));
-        let mut hierarchy = V2Hierarchy { base, enforces: Enforces::default() };
+        let mut hierarchy = V2Hierarchy { base, outer: None, enforces: Enforces::default() };
         hierarchy.find_abilities()?;
         Ok(hierarchy)
     }
@@ -91,7 +94,21 @@ impl V2Hierarchy {
     }
 
     pub(crate) fn parents(&self) -> Result<Vec<OwnedFd>, CgroupError> {
-        Ok(vec![self.base.open()?.duplicate()?])
+        let base = self.base.open()?.duplicate()?;
+        let outer = self.outer.iter().map(|outer| outer.directory(0).duplicate());
+        outer.chain([Ok(base)]).collect()
+    }
+
+    pub(crate) fn enclose(&mut self, limits: OuterLimits) -> Result<(), CgroupError> {
+        let outer = self.make_group()?;
+        let directory = outer.directory(0);
+        let limits = limits.within(limits_above(outer.parent(0).path(), "memory.max"));
+        // Nobody is in it, so it may give controllers to those in it.
+        enable_controllers(directory)?;
+        directory.write("memory.max", &limits.memory_bytes.to_string())?;
+        directory.write("pids.max", &limits.pids.to_string())?;
+        self.outer = Some(outer);
+        Ok(())
     }
 
     pub(crate) fn create(&self) -> Result<V2Cgroup, CgroupError> {
@@ -99,6 +116,9 @@ impl V2Hierarchy {
     }
 
     fn make_group(&self) -> Result<Group, CgroupError> {
+        if let Some(outer) = &self.outer {
+            return Group::make(&outer.directories());
+        }
         for _ in 1..ATTEMPTS {
             match self.base.open().and_then(|base| Group::make(&[base])) {
                 Err(error) if error.errno() == Some(Errno::NOENT) => {}
@@ -132,6 +152,7 @@ impl V2Hierarchy {
 
 impl Drop for V2Hierarchy {
     fn drop(&mut self) {
+        drop(self.outer.take());
         self.remove_empty_base();
     }
 }

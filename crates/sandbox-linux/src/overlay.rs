@@ -61,6 +61,6 @@ pub(crate) fn separate(
         PathBuf::from(format!("/proc/self/fd/{}/{name}", place.as_raw_fd()))
     };
     let nodes = MountAttrFlags::MOUNT_ATTR_NODEV;
-    *mount = read_only_overlay(&below(room, empty), &below(template, covered), nodes)?;
+    *mount = read_only_overlay(&below(template, covered), &below(room, empty), nodes)?;
     Ok(())
 }

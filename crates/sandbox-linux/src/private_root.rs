@@ -59,10 +59,10 @@ impl SharedMounts {
     pub(crate) fn cover(&self) -> Result<PrivateRoot<'_>, StepError> {
         let overlays = self.directories.iter().map(|path| {
             let nodes = MountAttrFlags::MOUNT_ATTR_NODEV;
-            Ok((path.as_path(), read_only_overlay(Path::new(EMPTY), path, nodes)?))
+            Ok((path.as_path(), read_only_overlay(path, Path::new(EMPTY), nodes)?))
         });
         Ok(PrivateRoot {
-            root: read_only_overlay(Path::new(EMPTY), Path::new("/"), MountAttrFlags::empty())?,
+            root: read_only_overlay(Path::new("/"), Path::new(EMPTY), MountAttrFlags::empty())?,
             directories: overlays.collect::<Result<_, StepError>>()?,
             files: &self.files,
         })
@@ -108,15 +108,14 @@ fn attach(mount: &OwnedFd, path: &Path) -> Result<(), StepError> {
 /// A detached overlay over a directory, through which nothing can be written. `empty` is a directory with nothing in it: an overlay
 /// without a writable layer needs two others.
 pub(crate) fn read_only_overlay(
-    empty: &Path,
     lower: &Path,
+    empty: &Path,
     attributes: MountAttrFlags,
 ) -> Result<OwnedFd, StepError> {
     let step = || format!("mount an overlay over {}", lower.display());
     let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC).at(&step())?;
-    let mut layers = escape(empty);
-    layers.push(b':');
-    layers.append(&mut escape(lower));
+    // The first one gives the top directory its owner, mode and times.
+    let layers = [escape(lower), escape(empty)].join(&b':');
     fsconfig_set_string(&overlay, "lowerdir", layers).at(&step())?;
     fsconfig_create(&overlay).at(&step())?;
     let attributes =

@@ -231,10 +231,8 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     // With the fresh root off a program may write where the host lets it, which an overlay would hide.
     let has_private_inodes = [Protection::PrivateInodes, Protection::FreshRoot];
     let has_private_inodes = has_private_inodes.iter().all(|wall| config.walls.has(*wall));
-    let shared_mounts = match has_private_inodes {
-        true => Some(SharedMounts::list(processes.as_fd())?),
-        false => None,
-    };
+    let shared_mounts =
+        if has_private_inodes { Some(SharedMounts::list(processes.as_fd())?) } else { None };
     let nursery = Nursery {
         config,
         processes,

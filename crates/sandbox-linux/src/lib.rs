@@ -74,8 +74,8 @@ mod wire;
 pub use client::{LaunchError, Launcher, Received, Slot, SlotStreams, ask_to_end};
 pub use memory::release_free_memory;
 pub use order::{
-    Config, ExitNotice, Links, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, SlotKind,
-    VolumeOwner,
+    Config, ExitNotice, Links, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, Overlay,
+    SlotKind, VolumeOwner,
 };
 pub use original::{Copy, CopyInto, Original, can_copy};
 pub use step::StepError;

@@ -51,11 +51,26 @@ pub struct OrderVolume<'a> {
     pub is_directory: bool,
     /// Whether it can be written.
     pub writable: bool,
-    /// Whether what is written goes to the sandbox's own file system, over what the host has.
-    pub copy_on_write: bool,
-    /// Whether it is a toolchain, which is shown with inodes of the sandbox's own, rather than a volume, which is shared on
-    /// purpose.
-    pub is_toolchain: bool,
+    /// What is between it and the program.
+    pub overlay: Overlay,
+}
+
+/// Whether a host directory is shown through an overlay of the sandbox's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overlay {
+    /// It is not: a volume is shared on purpose.
+    None,
+    /// A toolchain, which has inodes of the sandbox's own.
+    ReadOnly,
+    /// What is written goes to the sandbox's own file system, over what the host has.
+    CopyOnWrite,
+}
+
+impl Overlay {
+    fn decode(number: u64) -> Result<Self, Malformed> {
+        let all = [Self::None, Self::ReadOnly, Self::CopyOnWrite];
+        all.into_iter().find(|overlay| *overlay as u64 == number).ok_or(Malformed)
+    }
 }
 
 /// A workspace to lay out in the work directory; its content travels as a descriptor, if it has any.
@@ -215,8 +230,7 @@ impl<'a> Order<'a> {
             .flag(self.reaches_out)
             .list(&self.volumes, |writer, volume| {
                 writer.text(volume.destination).flag(volume.is_directory);
-                writer.flag(volume.writable).flag(volume.copy_on_write);
-                writer.flag(volume.is_toolchain);
+                writer.flag(volume.writable).number(volume.overlay as u64);
             })
             .list(self.workspace.as_slice(), |writer, workspace| {
                 writer.number(workspace.bytes).number(workspace.inodes);
@@ -252,8 +266,7 @@ impl<'a> Order<'a> {
                     destination: reader.text()?,
                     is_directory: reader.flag()?,
                     writable: reader.flag()?,
-                    copy_on_write: reader.flag()?,
-                    is_toolchain: reader.flag()?,
+                    overlay: Overlay::decode(reader.number()?)?,
                 })
             })?,
             workspace: reader
@@ -544,8 +557,7 @@ mod tests {
                 destination: "/data",
                 is_directory: true,
                 writable: false,
-                copy_on_write: true,
-                is_toolchain: true,
+                overlay: Overlay::CopyOnWrite,
             }],
             workspace: Some(OrderWorkspace { bytes: 1, inodes: 2, has_content: true }),
             waits: true,

@@ -13,7 +13,7 @@ use sandbox_core::{
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{
-    LaunchError, Links, Order, OrderFile, OrderVolume, Original, VolumeOwner, rlimits,
+    LaunchError, Links, Order, OrderFile, OrderVolume, Original, Overlay, VolumeOwner, rlimits,
 };
 
 use super::host::Host;
@@ -156,15 +156,13 @@ fn shown(plan: &StagePlan) -> Vec<OrderVolume<'_>> {
         destination: tree.inside.to_str().unwrap_or_default(),
         is_directory: tree.host.is_dir(),
         writable: tree.copy_on_write,
-        copy_on_write: tree.copy_on_write,
-        is_toolchain: true,
+        overlay: if tree.copy_on_write { Overlay::CopyOnWrite } else { Overlay::ReadOnly },
     });
     let volumes = plan.volumes.iter().map(|volume| OrderVolume {
         destination: volume.destination().to_str().unwrap_or_default(),
         is_directory: volume.host().is_dir(),
         writable: volume.access() == VolumeAccess::ReadWrite,
-        copy_on_write: false,
-        is_toolchain: false,
+        overlay: Overlay::None,
     });
     trees.chain(volumes).collect()
 }

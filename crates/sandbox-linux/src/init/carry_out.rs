@@ -14,7 +14,7 @@ use super::{Init, Prepared, default_size, watch};
 use crate::capabilities;
 use crate::clock;
 use crate::loopback;
-use crate::order::{Notice, Order, Streams};
+use crate::order::{Notice, Order, Overlay, Streams};
 use crate::order_message::OrderMessage;
 use crate::overlay;
 use crate::own_root;
@@ -218,13 +218,14 @@ fn place(
     if !order.volumes.is_empty() {
         for (number, volume) in order.volumes.iter().enumerate() {
             // While the room for copies is still part of this mount namespace.
-            if volume.copy_on_write {
-                overlay::cover(&mut volumes[number], &prepared.copies, number)?;
-            } else if let Some(template) = &prepared.template
-                && volume.is_toolchain
-                && volume.is_directory
-            {
-                overlay::separate(&mut volumes[number], template, &prepared.copies)?;
+            match (volume.overlay, &prepared.template) {
+                (Overlay::CopyOnWrite, _) => {
+                    overlay::cover(&mut volumes[number], &prepared.copies, number)?;
+                }
+                (Overlay::ReadOnly, Some(template)) if volume.is_directory => {
+                    overlay::separate(&mut volumes[number], template, &prepared.copies)?;
+                }
+                (Overlay::ReadOnly | Overlay::None, _) => {}
             }
         }
         own_root::make_for(&order.volumes)?;

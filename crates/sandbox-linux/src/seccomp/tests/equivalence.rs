@@ -138,7 +138,8 @@ fn the_programs_are_short() {
             {
                 println!("{} {:?}: {length} instructions", arch.name(), options.denied);
             }
-            assert!(length < 260, "{arch:?} {options:?}: {length} instructions");
+            // Each takes most of a microsecond to install.
+            assert!(length < 280, "{arch:?} {options:?}: {length} instructions");
         }
     }
 }

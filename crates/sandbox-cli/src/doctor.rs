@@ -7,7 +7,7 @@ mod isolation;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use sandbox::{Capabilities, Protection, Sandbox};
+use sandbox::{ByteSize, Capabilities, Protection, Sandbox, TogetherLimits};
 use serde::Serialize;
 
 use crate::answer::as_json;
@@ -27,6 +27,8 @@ struct Findings {
     host: Host,
     /// Why no sandbox of our own can be started at all, if so.
     error: Option<String>,
+    /// What all sandboxes of one process may use together.
+    together: Option<TogetherLimits>,
     /// What our own walls can enforce.
     protections: Vec<Finding>,
     #[serde(flatten)]
@@ -88,9 +90,19 @@ fn findings(
         ok: error.is_none() && protections.iter().all(|finding| finding.enforceable),
         host,
         error,
+        together: capabilities.together,
         protections,
         backends,
     }
+}
+
+/// The line about the cgroup around all sandboxes.
+fn together_in_words(limits: Option<TogetherLimits>) -> String {
+    let Some(TogetherLimits { memory_bytes, pids }) = limits else {
+        return "nothing bounds all sandboxes together".to_owned();
+    };
+    let memory = ByteSize::mib(memory_bytes >> 20);
+    format!("all sandboxes of one process: {memory} of memory, {pids} processes")
 }
 
 fn describe(findings: &Findings, paint: Paint) -> String {
@@ -100,6 +112,7 @@ fn describe(findings: &Findings, paint: Paint) -> String {
         ("kernel", format!("{} ({})", host.kernel, host.architecture)),
         ("user", host.user_in_words()),
         ("cgroups", host.cgroups.in_words().to_owned()),
+        ("together", together_in_words(findings.together)),
     ];
     for (name, fact) in facts {
         let _ = writeln!(text, "{} {}", paint.bold(&format!("{name:<8}")), printable(&fact));
@@ -164,6 +177,7 @@ mod tests {
         Capabilities {
             enforceable: Protection::ALL.iter().filter(stands).copied().collect(),
             missing,
+            together: Some(TogetherLimits { memory_bytes: 8 << 30, pids: 30_000 }),
         }
     }
 
@@ -173,6 +187,7 @@ mod tests {
         assert!(findings.ok);
         let text = describe(&findings, Paint::none());
         assert!(text.contains("✓ seccomp") && !text.contains('✗'), "{text}");
+        assert!(text.contains("8G of memory, 30000 processes"), "{text}");
     }
 
     #[test]

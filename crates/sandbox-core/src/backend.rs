@@ -107,6 +107,17 @@ pub struct Capabilities {
     pub enforceable: Vec<Protection>,
     /// What it cannot.
     pub missing: Vec<MissingProtection>,
+    /// What bounds all of its sandboxes together; none if nothing does.
+    pub together: Option<TogetherLimits>,
+}
+
+/// What all sandboxes of one backend may use together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct TogetherLimits {
+    /// Bytes of memory.
+    pub memory_bytes: u64,
+    /// Processes and threads.
+    pub pids: u64,
 }
 
 /// The protections of one backend as sets, to compare backends by.

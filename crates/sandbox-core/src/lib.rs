@@ -35,7 +35,7 @@ mod plan;
 
 pub use backend::{
     Backend, BackendError, Capabilities, Coverage, Isolation, MissingProtection, Observer,
-    PoolFigures, WarmFigures,
+    PoolFigures, TogetherLimits, WarmFigures,
 };
 pub use cancel::{CancelRegistration, CancelToken};
 pub use causes::with_causes;

@@ -54,7 +54,7 @@ pub(crate) fn capabilities(
     let is_there = |wall: &&Protection| lacks_here.iter().all(|lack| lack.protection != **wall);
     let enforceable = by_design.iter().filter(is_there).copied().collect();
     missing.extend_from_slice(lacks_here);
-    Capabilities { enforceable, missing }
+    Capabilities { enforceable, missing, together: None }
 }
 
 /// Containers of one kind, and what is known of them.

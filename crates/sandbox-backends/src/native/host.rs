@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use sandbox_core::{
     BackendError, Capabilities, MissingProtection, NetworkPolicy, Protection, StagePlan,
+    TogetherLimits,
 };
 use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy, OuterLimits};
 use sandbox_linux::rlimits::Fallback;
@@ -57,9 +58,11 @@ impl Host {
             Hierarchy::detect()
         };
         hierarchy.sweep();
-        hierarchy
+        let together = hierarchy
             .enclose(options.together.unwrap_or_else(OuterLimits::of_host))
             .map_err(|error| failed("make the cgroup around all sandboxes", error))?;
+        let together = together
+            .map(|OuterLimits { memory_bytes, pids }| TogetherLimits { memory_bytes, pids });
         let enforces = hierarchy.enforces();
         let mut without = options.without.clone();
         if without.contains(&Protection::Landlock) {
@@ -94,7 +97,7 @@ impl Host {
             .filter(|protection| !without.contains(protection))
             .collect();
         Ok(Self {
-            capabilities: Capabilities { enforceable, missing },
+            capabilities: Capabilities { enforceable, missing, together },
             hierarchy,
             enforces,
             walls,

@@ -95,12 +95,12 @@ impl Hierarchy {
     }
 
     /// Puts a cgroup around all that are made here from now on, with these limits but no more memory than the cgroup
-    /// around that has. It goes with this value.
-    pub fn enclose(&mut self, limits: OuterLimits) -> Result<(), CgroupError> {
+    /// around that has. It goes with this value. Returns the limits that it has.
+    pub fn enclose(&mut self, limits: OuterLimits) -> Result<Option<OuterLimits>, CgroupError> {
         match &mut self.layout {
-            Layout::V2(hierarchy) => hierarchy.enclose(limits),
-            Layout::V1(hierarchy) => hierarchy.enclose(limits),
-            Layout::None => Ok(()),
+            Layout::V2(hierarchy) => hierarchy.enclose(limits).map(Some),
+            Layout::V1(hierarchy) => hierarchy.enclose(limits).map(Some),
+            Layout::None => Ok(None),
         }
     }
 

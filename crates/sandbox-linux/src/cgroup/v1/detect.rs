@@ -89,7 +89,7 @@ impl V1Hierarchy {
         self.parents.iter().chain(base).map(|parent| parent.duplicate()).collect()
     }
 
-    pub(crate) fn enclose(&mut self, limits: OuterLimits) -> Result<(), CgroupError> {
+    pub(crate) fn enclose(&mut self, limits: OuterLimits) -> Result<OuterLimits, CgroupError> {
         let outer = Group::make(&self.base)?;
         let memory = outer.directory(self.layout.memory);
         let around = limits_above(outer.parent(self.layout.memory).path(), "memory.limit_in_bytes");
@@ -106,7 +106,7 @@ impl V1Hierarchy {
         outer.directory(self.layout.pids).write("pids.max", &limits.pids.to_string())?;
         self.parents = outer.directories();
         self.outer = Some(outer);
-        Ok(())
+        Ok(limits)
     }
 
     pub(crate) fn create(&self) -> Result<V1Cgroup, CgroupError> {

@@ -99,7 +99,7 @@ impl V2Hierarchy {
         outer.chain([Ok(base)]).collect()
     }
 
-    pub(crate) fn enclose(&mut self, limits: OuterLimits) -> Result<(), CgroupError> {
+    pub(crate) fn enclose(&mut self, limits: OuterLimits) -> Result<OuterLimits, CgroupError> {
         let outer = self.make_group()?;
         let directory = outer.directory(0);
         let limits = limits.within(limits_above(outer.parent(0).path(), "memory.max"));
@@ -108,7 +108,7 @@ impl V2Hierarchy {
         directory.write("memory.max", &limits.memory_bytes.to_string())?;
         directory.write("pids.max", &limits.pids.to_string())?;
         self.outer = Some(outer);
-        Ok(())
+        Ok(limits)
     }
 
     pub(crate) fn create(&self) -> Result<V2Cgroup, CgroupError> {

@@ -11,6 +11,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::interrupt::{OnInterrupt, stop_child};
+
 /// A server that has not started or stopped by then never does.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks at what nothing announces.
@@ -28,6 +30,7 @@ const SETTINGS: &[(&str, &str)] = &[
 
 /// A server that runs. It is killed if it is forgotten.
 pub(crate) struct Daemon {
+    _on_interrupt: [OnInterrupt; 2],
     process: Child,
     address: SocketAddr,
     place: TempDir,
@@ -52,7 +55,10 @@ impl Daemon {
             .spawn()
             .with_context(|| format!("start {}", program.display()))?;
         let unknown = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut daemon = Self { process, address: unknown, place };
+        let id = process.id();
+        let on_interrupt =
+            [OnInterrupt::remove(place.path()), OnInterrupt::run(move || stop_child(id))];
+        let mut daemon = Self { _on_interrupt: on_interrupt, process, address: unknown, place };
         daemon.address = daemon.wait_until_listening()?;
         Ok(daemon)
     }

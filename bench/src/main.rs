@@ -26,6 +26,7 @@ mod compile;
 mod daemon;
 mod dice;
 mod host;
+mod interrupt;
 mod load;
 mod measure;
 mod reach;
@@ -42,6 +43,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 
 use whole::options::{Options, Part};
@@ -258,7 +260,12 @@ fn cores() -> usize {
 const QUICK_ROUNDS: u32 = 6;
 
 fn main() -> anyhow::Result<ExitCode> {
-    match Arguments::parse().benchmark {
+    let benchmark = Arguments::parse().benchmark;
+    // A runner ends with whoever started it.
+    if !matches!(benchmark, Benchmark::Runner) {
+        interrupt::listen().context("listen to signals")?;
+    }
+    match benchmark {
         Benchmark::Cold(arguments) => {
             let rounds = if arguments.quick { QUICK_ROUNDS } else { arguments.rounds };
             cold::run(rounds as usize, &arguments.results)

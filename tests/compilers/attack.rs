@@ -88,7 +88,7 @@ pub(crate) fn attempt(attack: &Attack, add: impl Fn(&Host, RequestBuilder) -> Re
     // Processes are counted, and runtimes that wait for the next program would be among them.
     let without_waiting = |builder: SandboxBuilder| builder.warm(false);
     with_native_set_up(without_waiting, |sandbox| {
-        let at_rest = count_at_rest();
+        let at_rest = count_at_rest(sandbox);
         let host = Host::new();
         let limits = attack.patience.limits();
         let request = add(&host, Request::builder(language).compile_limits(limits.clone()));
@@ -147,9 +147,12 @@ fn count() -> Count {
 
 /// What there is when a sandbox has started and nothing happens. Waiting for that takes time, and it is
 /// the same for every sandbox of one kind.
-fn count_at_rest() -> Count {
+fn count_at_rest(sandbox: &Sandbox) -> Count {
     static AT_REST: OnceLock<Count> = OnceLock::new();
     *AT_REST.get_or_init(|| {
+        let is_full = || sandbox.pool().is_some_and(|pool| pool.ready >= pool.wanted);
+        let full = wait_for(Duration::from_secs(30), || is_full().then_some(()));
+        full.expect("all sandboxes that are prepared ahead are ready");
         let residue = Residue::count_at_rest();
         (residue.processes, residue.cgroups)
     })

@@ -13,6 +13,7 @@ use super::peers::Peers;
 use super::runner::Runner;
 use super::warmth::{self, Warmth};
 use crate::cases::start_backend;
+use crate::interrupt::OnInterrupt;
 
 /// Where the recipes put what they compile.
 const ARTEFACT: &str = ".program/program";
@@ -28,6 +29,7 @@ pub(super) struct Arena {
     /// What is made once for a toolchain, and what was compiled: kept for the next benchmark, because the
     /// standard library of Go alone takes longer than a quick one may.
     store: PathBuf,
+    _on_interrupt: OnInterrupt,
     /// Last, so that it goes when nothing uses it any more.
     place: TempDir,
 }
@@ -35,6 +37,7 @@ pub(super) struct Arena {
 impl Arena {
     pub(super) fn start(with_peers: bool) -> anyhow::Result<Self> {
         let place = tempfile::Builder::new().prefix("sandbox-run-bench").tempdir()?;
+        let on_interrupt = OnInterrupt::remove(place.path());
         let store = cache::bench_store().unwrap_or_else(|| place.path().join("store"));
         let peers = place.path().join("peers");
         std::fs::create_dir(&peers)?;
@@ -47,6 +50,7 @@ impl Arena {
             unprepared: start_backend(Spare::Keep(0))?,
             peers: if with_peers { Peers::find(&peers) } else { Peers::none() },
             store,
+            _on_interrupt: on_interrupt,
             place,
         })
     }

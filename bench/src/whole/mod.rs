@@ -25,8 +25,10 @@ mod warmth;
 
 pub(crate) mod options;
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::time::Instant;
 
 use anyhow::Context;
 
@@ -76,7 +78,7 @@ impl Findings {
 
 /// Measures these parts, prints, and writes the results. The exit code speaks for the promises only if asked.
 pub(crate) fn run(options: &Options, parts: &[Part]) -> anyhow::Result<ExitCode> {
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     let mut findings = Findings::empty(HostFacts::gather(""));
     // Memory is the host's: it is measured before anything else of ours is there.
     if parts.contains(&Part::Memory) {
@@ -176,11 +178,10 @@ fn noted<T>(measured: anyhow::Result<T>, missing: &mut Vec<String>, what: &str) 
     measured.map_err(|error| missing.push(format!("{what}: {error:#}"))).ok()
 }
 
-/// A line for somebody who looks on.
+/// A line on standard error for people, whether that is a terminal or a file: the whole takes many minutes.
 fn say(what: &str) {
-    let mut screen = std::io::stderr();
-    if screen.is_terminal() {
-        // Who cannot be told can still wait for the end.
-        let _ = writeln!(screen, "… {what}");
-    }
+    static BEGAN: OnceLock<Instant> = OnceLock::new();
+    let seconds = BEGAN.get_or_init(Instant::now).elapsed().as_secs();
+    // Who cannot be told can still wait for the end.
+    let _ = writeln!(std::io::stderr(), "[{:2}:{:02}] {what}", seconds / 60, seconds % 60);
 }

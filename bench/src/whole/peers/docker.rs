@@ -14,6 +14,7 @@ use sandbox_tests::wait::wait_for;
 
 use super::super::process::{SEARCH_PATH, Words, must_work, words};
 use super::oci::write_root;
+use crate::interrupt::{OnInterrupt, stop_child};
 
 /// An Engine that has not started or stopped by then never does.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -22,9 +23,16 @@ const IMAGE: &str = "sandbox-bench";
 const LEFT: &[&str] = &["/run/docker/plugins", "/run/docker"];
 
 pub(super) struct Docker {
+    _on_interrupt: OnInterrupt,
     engine: Child,
     client: Words,
     place: PathBuf,
+    left: Left,
+}
+
+/// What an Engine leaves outside its directory.
+#[derive(Clone)]
+struct Left {
     /// The name of the cgroup that its containers are in.
     cgroup: String,
     /// Directories that were not there before.
@@ -58,7 +66,13 @@ impl Docker {
         let cgroup = format!("sandbox-bench-{}", std::process::id());
         let place = place.to_owned();
         // From here on it is stopped, whatever happens.
-        let mut docker = Self { engine, client, place, cgroup, made };
+        let (id, left) = (engine.id(), Left { cgroup, made });
+        let left_too = left.clone();
+        let on_interrupt = OnInterrupt::run(move || {
+            stop_child(id);
+            left_too.remove();
+        });
+        let mut docker = Self { _on_interrupt: on_interrupt, engine, client, place, left };
         docker.make_image()?;
         Ok(docker)
     }
@@ -98,7 +112,7 @@ impl Docker {
     pub(super) fn command(&self) -> Words {
         let usual = Limits::run();
         let (memory, pids) = (usual.memory().as_u64().to_string(), usual.pids().to_string());
-        let (cpus, parent) = (usual.cpus().to_string(), format!("/{}", self.cgroup));
+        let (cpus, parent) = (usual.cpus().to_string(), format!("/{}", self.left.cgroup));
         let options = [
             "run",
             "--rm",
@@ -133,7 +147,7 @@ impl Docker {
     /// Stops it, and removes what it leaves outside its directory.
     pub(super) fn stop(mut self) -> anyhow::Result<()> {
         self.end()?;
-        let left = self.cgroups();
+        let left = self.left.cgroups();
         ensure!(left.is_empty(), "cgroups of Docker stay: {left:?}");
         Ok(())
     }
@@ -146,6 +160,13 @@ impl Docker {
             let ended = wait_for(PATIENCE, || self.engine.try_wait().transpose());
             ended.context("dockerd does not stop")??;
         }
+        self.left.remove();
+        Ok(())
+    }
+}
+
+impl Left {
+    fn remove(&self) {
         wait_for(PATIENCE, || {
             for cgroup in self.cgroups() {
                 // It is still busy while its last container is on its way out.
@@ -157,7 +178,6 @@ impl Docker {
             // Somebody else's by now if it is not empty.
             let _ = std::fs::remove_dir(directory);
         }
-        Ok(())
     }
 
     /// The directories of its cgroup, in every hierarchy.

@@ -4,6 +4,7 @@
 //! runtime takes more, so neither must happen while someone waits. They are not needed for correctness:
 //! with nothing ready a claim prepares its own slot.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
@@ -31,6 +32,8 @@ pub(crate) struct Lease<'a> {
     ready: Option<ReadySlot>,
     pub(crate) start: Start,
     pool: &'a Pool,
+    /// Memory that is left in it, once that is known.
+    held_bytes: Cell<Option<u64>>,
 }
 
 pub(crate) struct Pool {
@@ -175,7 +178,7 @@ impl Pool {
         self.retirement.begun();
         // A long program need not end before there is another one in its place.
         self.bell.ring_after(REFILL_PAUSE);
-        Lease { ready: Some(ready), start, pool: self }
+        Lease { ready: Some(ready), start, pool: self, held_bytes: Cell::new(None) }
     }
 
     pub(crate) fn figures(&self) -> PoolFigures {
@@ -229,6 +232,11 @@ impl Lease<'_> {
         ready.slot.denied_calls = Some(denied_calls.into());
     }
 
+    /// Says how much memory it holds now that its program has ended; until then its limit counts.
+    pub(crate) fn note_held_bytes(&self, bytes: u64) {
+        self.held_bytes.set(Some(bytes));
+    }
+
     /// The pipes and the watch of this slot, once.
     pub(crate) fn take_tools(&mut self) -> Tools {
         let ready = self.ready.as_mut().expect("only dropping takes it");
@@ -247,7 +255,10 @@ impl std::ops::Deref for Lease<'_> {
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         // What is left to do is taking down, and proving it: not on the path of the answer.
-        self.pool.retirement.ended(self.ready.take().map(|ready| ready.slot));
+        let ready = self.ready.take();
+        let limit = ready.as_ref().and_then(|ready| ready.limits.memory_bytes);
+        let bytes = self.held_bytes.get().or(limit).unwrap_or(0);
+        self.pool.retirement.ended(ready.map(|ready| ready.slot), bytes);
         let mut state = self.pool.shared.lock();
         state.leased = state.leased.saturating_sub(1);
         drop(state);

@@ -17,6 +17,9 @@ use sandbox_linux::Slot;
 
 /// Used slots that may wait to be taken down before executions have to wait for that.
 const MOST: usize = 64;
+/// Bytes that used slots may hold together before executions have to wait. Whoever counts the memory of executions
+/// takes that of one as free when it has ended.
+const MAX_HELD_BYTES: u64 = 256 << 20;
 /// With so many it begins, whatever else runs.
 const ENOUGH: usize = 16;
 /// After this time it begins, whatever else runs.
@@ -40,7 +43,12 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Slot>,
+    /// Each with the bytes that it holds.
+    waiting: VecDeque<(Slot, u64)>,
+    /// Bytes of all that are not gone yet, those that are being taken down included.
+    held_bytes: u64,
+    /// Executions that have ended and wait for room.
+    kept_out: usize,
     /// Executions underway.
     busy: usize,
     closing: bool,
@@ -63,14 +71,19 @@ impl Retirement {
         self.shared.lock().busy += 1;
     }
 
-    /// An execution has ended, and its slot is of no more use. Somebody has to remind us of it.
-    pub(crate) fn ended(&self, slot: Option<Slot>) {
+    /// An execution has ended, and its slot, which holds so many bytes, is of no more use. Somebody has to remind us of it.
+    pub(crate) fn ended(&self, slot: Option<Slot>, bytes: u64) {
         let mut state = self.shared.lock();
         state.busy = state.busy.saturating_sub(1);
-        while state.waiting.len() >= MOST {
+        let Some(slot) = slot else { return };
+        state.kept_out += 1;
+        while state.waiting.len() >= MOST || !fits(state.held_bytes, bytes) {
+            self.shared.changed.notify_one();
             state = self.shared.room.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
-        state.waiting.extend(slot);
+        state.kept_out -= 1;
+        state.held_bytes += bytes;
+        state.waiting.push_back((slot, bytes));
         if state.waiting.len() >= ENOUGH {
             self.shared.changed.notify_one();
         }
@@ -83,7 +96,7 @@ impl Retirement {
 
     /// Takes down a slot that was not used.
     pub(crate) fn discard(&self, slot: Slot) {
-        self.shared.lock().waiting.push_back(slot);
+        self.shared.lock().waiting.push_back((slot, 0));
         self.shared.changed.notify_one();
     }
 }
@@ -105,12 +118,16 @@ impl Shared {
 
     fn work(&self) {
         while let Some(slots) = self.next() {
-            slots.into_iter().for_each(take_down);
+            for (slot, bytes) in slots {
+                take_down(slot);
+                self.lock().held_bytes -= bytes;
+                self.room.notify_all();
+            }
         }
     }
 
     /// What is to be taken down now; none when there is nothing left and nothing will come.
-    fn next(&self) -> Option<VecDeque<Slot>> {
+    fn next(&self) -> Option<VecDeque<(Slot, u64)>> {
         let mut state = self.lock();
         let mut since: Option<Instant> = None;
         loop {
@@ -124,6 +141,7 @@ impl Shared {
             let waited = since.get_or_insert_with(Instant::now).elapsed();
             let is_time = state.busy == 0
                 || state.closing
+                || state.kept_out > 0
                 || state.waiting.len() >= ENOUGH
                 || waited >= PATIENCE;
             if is_time {
@@ -134,6 +152,11 @@ impl Shared {
             state = changed.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
+}
+
+/// Whether a slot that holds so many bytes can wait beside others. One that is alone always can.
+fn fits(held_bytes: u64, bytes: u64) -> bool {
+    held_bytes == 0 || held_bytes.saturating_add(bytes) <= MAX_HELD_BYTES
 }
 
 /// Ends what is left of a slot and removes its cgroup.
@@ -162,5 +185,17 @@ pub(crate) fn is_closed(socket: &OwnedFd, patience: Duration) -> bool {
             Err(Errno::INTR) => {}
             polled => return polled.is_ok_and(|count| count > 0),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_to_be_taken_down_holds_a_bounded_number_of_bytes() {
+        assert!(fits(0, u64::MAX), "one that is too large alone has to go too");
+        assert!(fits(MAX_HELD_BYTES - 1, 1) && fits(MAX_HELD_BYTES, 0));
+        assert!(!fits(MAX_HELD_BYTES, 1) && !fits(1, u64::MAX));
     }
 }

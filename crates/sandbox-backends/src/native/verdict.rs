@@ -24,6 +24,7 @@ pub(crate) fn conclude(
     let slot = ended.running.slot;
     let after = slot.slot.cgroup.usage();
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
+    slot.note_held_bytes(after.memory_current);
     let oom_kills = slot.slot.cgroup.oom_kills();
     let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
     if let Some(limit) = host.cgroup_limits(&plan.limits).memory_bytes

@@ -195,7 +195,9 @@ fn prepare(init: &Init<'_>, root: Option<PrivateRoot<'_>>) -> Result<Prepared, S
             Err(error) => return Err(error).at("start a session keyring"),
         }
     }
-    bound_inotify()?;
+    if walls.has(Protection::Rlimits) {
+        bound_inotify()?;
+    }
     let template = root.map(PrivateRoot::enter).transpose()?;
     place::mount_proc(walls)?;
     place::mount_terminals()?;

@@ -49,11 +49,23 @@ pub enum LaunchError {
 pub struct Launcher {
     /// Held while an errand that is answered on this socket is under way.
     socket: Mutex<OwnedFd>,
-    process: Mutex<Child>,
+    process: Mutex<Reaped>,
     /// The size that file systems are made with.
     disk: (u64, u64),
     config: Config,
 }
+
+/// A launcher whose process has been started and waits for its configuration. Executing a large program takes
+/// milliseconds, in which the supervisor looks at the host. Dropping it ends the process.
+#[derive(Debug)]
+pub struct UnconfiguredLauncher {
+    socket: OwnedFd,
+    process: Reaped,
+}
+
+/// A launcher process, which is ended and reaped when dropped.
+#[derive(Debug)]
+struct Reaped(Child);
 
 /// A prepared slot, its init waiting for the one order.
 pub struct Slot {
@@ -133,14 +145,23 @@ impl Told {
     }
 }
 
-impl Launcher {
-    /// Starts it and waits until the template of the root stands. It is given the directories in which
-    /// our cgroups are made, to clean up there if we die.
-    pub fn start(config: &Config, cgroup_parents: &[OwnedFd]) -> Result<Self, LaunchError> {
+impl UnconfiguredLauncher {
+    /// Starts the process.
+    pub fn spawn() -> Result<Self, LaunchError> {
         let (process, socket) = reexec::spawn()?;
-        let launcher = Self {
-            socket: Mutex::new(socket),
-            process: Mutex::new(process),
+        Ok(Self { socket, process: Reaped(process) })
+    }
+
+    /// Configures it and waits until the template of the root stands. It is given the directories in which
+    /// our cgroups are made, to clean up there if we die.
+    pub fn configure(
+        self,
+        config: &Config,
+        cgroup_parents: &[OwnedFd],
+    ) -> Result<Launcher, LaunchError> {
+        let launcher = Launcher {
+            socket: Mutex::new(self.socket),
+            process: Mutex::new(self.process),
             disk: (config.disk_bytes, config.disk_inodes),
             config: config.clone(),
         };
@@ -159,7 +180,9 @@ impl Launcher {
         }
         Ok(launcher)
     }
+}
 
+impl Launcher {
     /// Prepares a slot in this cgroup, with these streams. Takes milliseconds: it belongs off the path of
     /// a request. If it cannot be prepared, nothing is left of it, its cgroup included.
     pub fn prepare_slot(
@@ -271,12 +294,17 @@ impl Drop for Launcher {
         // descriptor, as there may be none left.
         let _ = self.send(&Errand::Farewell, &[]);
         let _ = rustix::net::shutdown(self.socket().as_fd(), rustix::net::Shutdown::Both);
-        let process = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if !ends_within(process, LAUNCHER_EXIT_TIMEOUT) {
-            // Everything it started dies with it.
-            let _ = process.kill();
-        }
-        let _ = process.wait();
+        let Reaped(process) = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Dropping it ends what does not end by itself.
+        let _ = ends_within(process, LAUNCHER_EXIT_TIMEOUT);
+    }
+}
+
+impl Drop for Reaped {
+    fn drop(&mut self) {
+        // Everything it started dies with it. One that has ended is not reaped yet, so this reaches no other process.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 

@@ -71,7 +71,9 @@ mod syscall;
 mod thread;
 mod wire;
 
-pub use client::{LaunchError, Launcher, Received, Slot, SlotStreams, ask_to_end};
+pub use client::{
+    LaunchError, Launcher, Received, Slot, SlotStreams, UnconfiguredLauncher, ask_to_end,
+};
 pub use memory::release_free_memory;
 pub use order::{
     Config, ExitNotice, Links, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, Overlay,

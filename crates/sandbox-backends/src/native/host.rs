@@ -51,12 +51,11 @@ impl Host {
         result.or_else(|| wait.take().map(|wait| wait())).expect("it was called now at the latest")
     }
 
-    pub(crate) fn probe(options: &NativeOptions) -> Result<Self, BackendError> {
-        let mut hierarchy = if options.no_cgroups {
-            Hierarchy::none("cgroups were turned off")
-        } else {
-            Hierarchy::detect()
-        };
+    /// Probes everything but the cgroups of the host, whose hierarchy is given.
+    pub(crate) fn probe(
+        options: &NativeOptions,
+        mut hierarchy: Hierarchy,
+    ) -> Result<Self, BackendError> {
         hierarchy.sweep();
         let together = hierarchy
             .enclose(options.together.unwrap_or_else(OuterLimits::of_host))

@@ -40,6 +40,8 @@ use sandbox_core::{
     PoolFigures, Protection, StageOutcome, StagePlan,
 };
 
+use sandbox_linux::UnconfiguredLauncher;
+use sandbox_linux::cgroup::Hierarchy;
 pub use sandbox_linux::cgroup::OuterLimits;
 
 use crate::{failed, look_at_image};
@@ -105,8 +107,19 @@ impl NativeBackend {
             look_at_image(image)?;
         }
         descriptors::raise_limit();
-        let host = Arc::new(Host::probe(options)?);
-        let pool = Pool::start(Arc::clone(&host), options)?;
+        let hierarchy = if options.no_cgroups {
+            Hierarchy::none("cgroups were turned off")
+        } else {
+            Hierarchy::detect()
+        };
+        // Both take milliseconds, in which this process has a host to look at.
+        if let Some(prepare_attach) = hierarchy.attach_preparation() {
+            spawn("sandbox-attach", prepare_attach)?;
+        }
+        let launcher = UnconfiguredLauncher::spawn()
+            .map_err(|error| slots::launch_failed("start the launcher", error))?;
+        let host = Arc::new(Host::probe(options, hierarchy)?);
+        let pool = Pool::start(Arc::clone(&host), launcher, options)?;
         Ok(Self { pool, host })
     }
 

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sandbox_core::{BackendError, CancelToken, Limits, PoolFigures, StagePlan, Start, WarmFigures};
-use sandbox_linux::SlotKind;
 use sandbox_linux::seccomp::Notifications;
+use sandbox_linux::{SlotKind, UnconfiguredLauncher};
 
 use super::bell::Bell;
 use super::descriptors::Budget;
@@ -47,11 +47,15 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn start(host: Arc<Host>, options: &NativeOptions) -> Result<Self, BackendError> {
+    pub(crate) fn start(
+        host: Arc<Host>,
+        launcher: UnconfiguredLauncher,
+        options: &NativeOptions,
+    ) -> Result<Self, BackendError> {
         let NativeOptions { spare, most_warm, copies, .. } = *options;
         let retirement = Arc::new(Retirement::start()?);
         let shared = Arc::new(Shared {
-            maker: Maker::start(Arc::clone(&host))?,
+            maker: Maker::start(Arc::clone(&host), launcher)?,
             host,
             spare,
             most_warm,

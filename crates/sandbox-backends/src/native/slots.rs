@@ -11,7 +11,7 @@ use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
 use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{
     Config, LaunchError, Launcher, Links, Order, Original, Slot, SlotKind, SlotStreams, StepError,
-    VolumeOwner,
+    UnconfiguredLauncher, VolumeOwner,
 };
 
 use super::descriptors::{Budget, Permit};
@@ -55,9 +55,12 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    pub(crate) fn start(host: Arc<Host>) -> Result<Self, BackendError> {
-        let launcher =
-            start_launcher(&host).map_err(|error| launch_failed("start the launcher", error))?;
+    pub(crate) fn start(
+        host: Arc<Host>,
+        launcher: UnconfiguredLauncher,
+    ) -> Result<Self, BackendError> {
+        let launcher = configure(launcher, &host)
+            .map_err(|error| launch_failed("start the launcher", error))?;
         Ok(Self { host, launcher: Mutex::new(Arc::new(launcher)) })
     }
 
@@ -120,7 +123,7 @@ impl Maker {
     fn replace(&self, dead: &Arc<Launcher>) -> Result<(), LaunchError> {
         let mut current = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&current, dead) {
-            *current = Arc::new(start_launcher(&self.host)?);
+            *current = Arc::new(configure(UnconfiguredLauncher::spawn()?, &self.host)?);
         }
         Ok(())
     }
@@ -198,7 +201,7 @@ pub(crate) fn launch_failed(step: &str, error: LaunchError) -> BackendError {
     }
 }
 
-fn start_launcher(host: &Host) -> Result<Launcher, LaunchError> {
+fn configure(launcher: UnconfiguredLauncher, host: &Host) -> Result<Launcher, LaunchError> {
     let usual = Limits::run();
     let config = Config {
         walls: host.walls,
@@ -209,5 +212,5 @@ fn start_launcher(host: &Host) -> Result<Launcher, LaunchError> {
         disk_bytes: usual.disk().as_u64(),
         disk_inodes: usual.inodes(),
     };
-    Launcher::start(&config, &host.hierarchy.parents()?)
+    launcher.configure(&config, &host.hierarchy.parents()?)
 }

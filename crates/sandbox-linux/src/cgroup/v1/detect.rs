@@ -89,6 +89,14 @@ impl V1Hierarchy {
         self.parents.iter().chain(base).map(|parent| parent.duplicate()).collect()
     }
 
+    pub(crate) fn attach_preparation(&self) -> impl FnOnce() + Send + 'static {
+        let own = Arc::clone(&self.base[self.layout.pids]);
+        move || {
+            // Nothing depends on it.
+            let _ = own.write("cgroup.procs", "0");
+        }
+    }
+
     pub(crate) fn enclose(&mut self, limits: OuterLimits) -> Result<OuterLimits, CgroupError> {
         let outer = Group::make(&self.base)?;
         let memory = outer.directory(self.layout.memory);

@@ -42,7 +42,8 @@ use sandbox_core::{
 
 pub use sandbox_linux::cgroup::OuterLimits;
 
-use crate::{failed, look_at_image};
+use crate::failed;
+use crate::guest::shown_by_root;
 use host::Host;
 use pool::Pool;
 
@@ -101,11 +102,9 @@ pub struct NativeBackend {
 impl NativeBackend {
     /// Probes the host, clears what an earlier crash left, and starts the launcher.
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
-        if let Some(image) = &options.image {
-            look_at_image(image)?;
-        }
+        let shown = shown_by_root(options.image.as_deref())?;
         descriptors::raise_limit();
-        let host = Arc::new(Host::probe(options)?);
+        let host = Arc::new(Host::probe(options, &shown)?);
         let pool = Pool::start(Arc::clone(&host), options)?;
         Ok(Self { pool, host })
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use sandbox::{Limits, Protection, Report, Request, Sandbox, SandboxBuilder, Volume, VolumeAccess};
-use sandbox_tests::backend::{show, with_native_set_up};
+use sandbox_tests::backend::{show, with_backend_set_up};
 use sandbox_tests::skip::skip;
 use sandbox_tests::wait::wait_for;
 use tempfile::TempDir;
@@ -38,25 +38,48 @@ struct Noticed {
 
 #[test]
 fn no_file_tells_one_sandbox_of_another_unless_they_share_inodes() {
-    let noticed = side_by_side(|builder| builder);
-    assert_eq!(lines(&noticed.first, "SAW"), 0, "{}", noticed.first.stdout);
-    assert_eq!(lines(&noticed.second, "LOCKED"), 0, "{}", noticed.second.stdout);
-    assert!(!noticed.host_was_refused, "a lock held inside keeps the host from its own file");
+    // One after the other: without the protection, what is locked is the host's own.
+    for backend in ["native", "runc", "crun", "docker"] {
+        let Some(noticed) = each_for_itself_and_with_shared_inodes(backend) else { continue };
+        // An Engine makes the devices of each container.
+        let shares_devices = backend != "docker";
+        assert_eq!(noticed.second.stdout.contains("LOCKED /dev/null"), shares_devices, "{backend}");
+    }
+}
+
+/// Has two programs look for each other with the protection and without. Gives what they notice without it, if there is such a
+/// backend.
+fn each_for_itself_and_with_shared_inodes(backend: &str) -> Option<Noticed> {
+    let noticed = side_by_side(backend, |builder| builder)?;
+    assert_eq!(lines(&noticed.first, "SAW"), 0, "{backend}: {}", noticed.first.stdout);
+    assert_eq!(lines(&noticed.second, "LOCKED"), 0, "{backend}: {}", noticed.second.stdout);
+    assert!(
+        !noticed.host_was_refused,
+        "{backend}: a lock held inside keeps the host from its own file"
+    );
     for report in [&noticed.first, &noticed.second] {
         assert!(report.enforced.contains(&Protection::PrivateInodes));
+        let is_root = rustix::process::geteuid().is_root();
+        assert_eq!(report.enforced.contains(&Protection::PrivateFileInodes), is_root);
     }
-    // After it and not beside it: what is locked here is the host's own.
-    let noticed = side_by_side(|builder| builder.without(Protection::PrivateInodes));
+    let noticed = side_by_side(backend, |builder| builder.without(Protection::PrivateInodes))?;
     assert!(noticed.first.stdout.contains("SAW /usr/bin/env"), "{}", noticed.first.stdout);
     assert!(noticed.second.stdout.contains("LOCKED /usr/bin/env"), "{}", noticed.second.stdout);
-    assert!(noticed.second.stdout.contains("LOCKED /dev/null"), "{}", noticed.second.stdout);
     assert!(noticed.host_was_refused);
+    for report in [&noticed.first, &noticed.second] {
+        assert!(report.missing.contains(&Protection::PrivateInodes));
+        assert!(report.missing.contains(&Protection::PrivateFileInodes));
+    }
+    Some(noticed)
 }
 
 /// Runs the two programs at the same time, and has the host use a file that they see.
-fn side_by_side(set_up: impl Fn(SandboxBuilder) -> SandboxBuilder) -> Noticed {
+fn side_by_side(
+    backend: &str,
+    set_up: impl Fn(SandboxBuilder) -> SandboxBuilder,
+) -> Option<Noticed> {
     let noticed = std::cell::OnceCell::new();
-    with_native_set_up(&set_up, |sandbox| {
+    with_backend_set_up(backend, &set_up, |sandbox| {
         let meet = tempfile::tempdir().unwrap();
         std::fs::write(meet.path().join("names"), names(sandbox)).unwrap();
         let (first, second) =
@@ -75,7 +98,7 @@ fn side_by_side(set_up: impl Fn(SandboxBuilder) -> SandboxBuilder) -> Noticed {
         });
         assert!(noticed.set(both).is_ok(), "it runs once");
     });
-    let noticed = noticed.into_inner().expect("the native backend is tested");
+    let noticed = noticed.into_inner()?;
     for report in [&noticed.first, &noticed.second] {
         show(report);
         assert!(report.success, "{:?}", report.error);
@@ -84,7 +107,7 @@ fn side_by_side(set_up: impl Fn(SandboxBuilder) -> SandboxBuilder) -> Noticed {
     assert!(
         noticed.first.stdout.starts_with("watched ") && noticed.second.stdout.contains("used ")
     );
-    noticed
+    Some(noticed)
 }
 
 fn names(sandbox: &Sandbox) -> String {
@@ -120,25 +143,34 @@ fn one_sandbox_leaves_inotify_instances_to_the_others_and_to_the_host() {
             "an ordinary user's sandboxes share its limit",
         );
     }
-    with_native_set_up(
-        |builder| builder,
-        |sandbox| {
-            let meet = tempfile::tempdir().unwrap();
-            let counts = std::thread::scope(|scope| {
-                let runs: Vec<_> =
-                    (0..SANDBOXES).map(|_| scope.spawn(|| run(sandbox, TAKE_ALL, &meet))).collect();
-                let all_hold = || std::fs::read_dir(meet.path()).unwrap().count() == SANDBOXES;
-                let hold = wait_for(DEADLINE, || all_hold().then_some(()));
-                // While they all hold what they got.
-                let host = rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC);
-                std::fs::write(meet.path().join("done"), "").unwrap();
-                let reports = runs.into_iter().map(|run| run.join().unwrap());
-                let counts: Vec<String> = reports.map(|report| report.stdout).collect();
-                hold.expect("all sandboxes hold their instances at the same time");
-                host.expect("the host has an instance left");
-                counts
-            });
-            assert!(counts.iter().all(|count| count == "32\n"), "{counts:?}");
-        },
-    );
+    // Inside a sandbox of ours; and for each user, which every container of an Engine has of its own.
+    let for_each_user = std::fs::read_to_string("/proc/sys/fs/inotify/max_user_instances").unwrap();
+    let for_each_user: usize = for_each_user.trim().parse().unwrap();
+    for (backend, expected) in [("native", 32), ("docker", for_each_user.min(1000))] {
+        with_backend_set_up(
+            backend,
+            |builder| builder,
+            |sandbox| {
+                let meet = tempfile::tempdir().unwrap();
+                let reports: Vec<Report> = std::thread::scope(|scope| {
+                    let runs: Vec<_> = (0..SANDBOXES)
+                        .map(|_| scope.spawn(|| run(sandbox, TAKE_ALL, &meet)))
+                        .collect();
+                    let all_hold = || std::fs::read_dir(meet.path()).unwrap().count() == SANDBOXES;
+                    let hold = wait_for(DEADLINE, || all_hold().then_some(()));
+                    // While they all hold what they got.
+                    let host = rustix::fs::inotify::init(rustix::fs::inotify::CreateFlags::CLOEXEC);
+                    std::fs::write(meet.path().join("done"), "").unwrap();
+                    let reports = runs.into_iter().map(|run| run.join().unwrap()).collect();
+                    hold.expect("all sandboxes hold their instances at the same time");
+                    host.expect("the host has an instance left");
+                    reports
+                });
+                for report in &reports {
+                    assert_eq!(report.stdout, format!("{expected}\n"), "{backend}");
+                    assert!(report.enforced.contains(&Protection::InotifyLimits), "{backend}");
+                }
+            },
+        );
+    }
 }

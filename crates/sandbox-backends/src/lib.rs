@@ -12,8 +12,8 @@ mod shared_place;
 use std::path::Path;
 
 use sandbox_core::{BackendError, MissingProtection, Protection};
-use sandbox_linux::skeleton::Skeleton;
-use sandbox_linux::{landlock, private_root};
+use sandbox_linux::skeleton::{Shown, Skeleton};
+use sandbox_linux::{capabilities, landlock, mountinfo, private_root};
 
 /// How the content of a workspace is kept.
 pub use sandbox_linux::snapshot;
@@ -54,12 +54,53 @@ fn missing_landlock(version: u32) -> Vec<MissingProtection> {
     missing.collect()
 }
 
-/// Inodes of a sandbox's own, where this host's kernel cannot give them.
-fn missing_private_inodes() -> Option<MissingProtection> {
-    (!private_root::is_available()).then(|| MissingProtection {
-        protection: Protection::PrivateInodes,
-        reason: "the kernel has no overlay file system".to_owned(),
-        remedy: "load it with modprobe overlay; ordinary users need Linux 5.11".to_owned(),
+/// What this host lacks to give a sandbox inodes of its own, whose root shows these directories of it. `makes_devices` is whether
+/// the sandbox can have device nodes of its own.
+fn missing_inodes(shown: &[Shown], makes_devices: bool) -> Vec<MissingProtection> {
+    let missing = |protection, reason: &str, remedy: &str| MissingProtection {
+        protection,
+        reason: reason.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    if !private_root::is_available() {
+        let reason = "the kernel has no overlay file system";
+        let remedy = "load it with modprobe overlay; ordinary users need Linux 5.11";
+        let parts = [Protection::PrivateInodes, Protection::PrivateFileInodes];
+        return parts.map(|part| missing(part, reason, remedy)).into();
+    }
+    let reason = match mountinfo::files_below(shown.iter().map(|shown| shown.host.as_path())) {
+        Ok(files) => files.first().map(|file| {
+            format!("{} is a mount of a single file, which no overlay covers", file.display())
+        }),
+        Err(error) => Some(format!("the host's mounts cannot be read: {error}")),
+    };
+    let remedy = "unmount it; executions go on with the host's inode there";
+    let files = reason.map(|reason| missing(Protection::PrivateFileInodes, &reason, remedy));
+    let devices = (!makes_devices).then(|| {
+        let reason = "this user may make no device nodes: /dev/null and its like are the host's";
+        let remedy = "run as root with CAP_MKNOD; executions go on with the host's devices";
+        missing(Protection::PrivateFileInodes, reason, remedy)
+    });
+    // One line for each protection.
+    devices.or(files).into_iter().collect()
+}
+
+/// The same for the count of inotify instances, in user namespaces that the native backend makes.
+fn missing_inotify_limits(has_own_ids: bool) -> Option<MissingProtection> {
+    let (reason, remedy) = if !has_own_ids {
+        ("sandboxes of an ordinary user are counted for that user", "run as root")
+    } else if !capabilities::can_be_kept_through_user_changes() {
+        (
+            "without CAP_SETPCAP, sandboxes are counted for root",
+            "run with CAP_SETPCAP and without locked secure bits",
+        )
+    } else {
+        return None;
+    };
+    Some(MissingProtection {
+        protection: Protection::InotifyLimits,
+        reason: reason.to_owned(),
+        remedy: format!("{remedy}; executions go on with a limit that others share"),
     })
 }
 

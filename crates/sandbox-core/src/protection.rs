@@ -44,8 +44,13 @@ protections! {
     TimeNamespace = "time-namespace",
     /// A root made for it, with read-only toolchains and nothing else of the host.
     FreshRoot = "fresh-root",
-    /// No inode in common with the host or with another sandbox: what one watches or locks, no other notices.
+    /// No directory, and no file in one, has an inode in common with the host or with another sandbox: what one watches or
+    /// locks, no other notices.
     PrivateInodes = "private-inodes",
+    /// The same for devices, and for single files that are mounted.
+    PrivateFileInodes = "private-file-inodes",
+    /// Its inotify instances and watches are not counted with those of the host or of another sandbox.
+    InotifyLimits = "inotify-limits",
     /// A `/proc` with only its own processes and no system-wide files.
     PrivateProc = "proc-private",
     /// A session and process group of its own, without a controlling terminal.
@@ -89,10 +94,17 @@ protections! {
 }
 
 impl Protection {
-    /// Whether it only stands behind other protections that every sandbox has. Where the host lacks such a one, the report
-    /// lists it as missing, and nothing is refused.
+    /// Whether it only stands behind other protections that every sandbox has, or is a part of one that some hosts lack. Where
+    /// the host lacks such a one, the report lists it as missing, and nothing is refused.
     pub const fn is_defense_in_depth(self) -> bool {
-        matches!(self, Self::LandlockTruncate | Self::LandlockIoctl | Self::LandlockScope)
+        matches!(
+            self,
+            Self::PrivateFileInodes
+                | Self::InotifyLimits
+                | Self::LandlockTruncate
+                | Self::LandlockIoctl
+                | Self::LandlockScope
+        )
     }
 }
 

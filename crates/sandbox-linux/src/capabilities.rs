@@ -7,6 +7,8 @@ use rustix::thread::{
     set_capabilities_secure_bits,
 };
 
+use crate::thread::on_a_thread;
+
 /// Makes sure no capability can come back: not by exec, not by changing ids.
 ///
 /// What this process holds it keeps, among it the capability that this takes; its children cannot gain
@@ -75,4 +77,10 @@ pub(crate) fn hand_on_all() -> Result<(), Errno> {
         configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())
+}
+
+/// Whether this process may do that, found by trying on a thread that ends with it.
+pub fn can_be_kept_through_user_changes() -> bool {
+    let tried = on_a_thread("sandbox-probe", || Ok(keep_through_user_changes()?));
+    tried.is_ok()
 }

@@ -233,13 +233,23 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     let has_private_inodes = has_private_inodes.iter().all(|wall| config.walls.has(*wall));
     let shared_mounts =
         if has_private_inodes { Some(SharedMounts::list(processes.as_fd())?) } else { None };
+    if config.walls.has(Protection::PrivateFileInodes)
+        && shared_mounts.as_ref().is_some_and(SharedMounts::has_files)
+    {
+        // It was said that there are none.
+        return Err(Errno::BUSY).at("give sandboxes inodes of their own for single files");
+    }
+    let gives_owners = gives_ids && config.walls.has(Protection::InotifyLimits);
+    if gives_owners {
+        capabilities::keep_through_user_changes().at("let the launcher change its user")?;
+    }
     let nursery = Nursery {
         config,
         processes,
         network_settings,
         time: time.into(),
         gives_ids,
-        gives_owners: gives_ids && capabilities::keep_through_user_changes().is_ok(),
+        gives_owners,
         shared_mounts,
     };
     Ok(Prepared { nursery, home: home.into(), template, cgroups: message.descriptors })

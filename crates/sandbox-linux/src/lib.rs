@@ -25,6 +25,7 @@ mod own_root;
 mod reexec;
 
 mod launcher;
+pub mod mountinfo;
 pub mod private_root;
 pub mod skeleton;
 mod template;
@@ -37,8 +38,10 @@ mod init;
 mod place;
 
 pub mod attach;
-mod capabilities;
+pub mod capabilities;
 mod clock;
+pub mod container_inodes;
+mod device_nodes;
 pub mod empty_network;
 mod loopback;
 mod netlink;

@@ -10,9 +10,8 @@
 //! a superblock of the launcher's user namespace may have device nodes, is out of reach for capabilities that are held
 //! inside, and its memory is not charged to the program.
 
-use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags};
@@ -22,6 +21,7 @@ use rustix::mount::{
     fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 
+use crate::mountinfo;
 use crate::step::{AtStep, StepError};
 use crate::template::EMPTY;
 
@@ -47,12 +47,21 @@ impl SharedMounts {
         let file = rustix::fs::openat(processes, "self/mountinfo", flags, Mode::empty());
         let mut text = Vec::new();
         std::io::Read::read_to_end(&mut std::fs::File::from(file.at(step)?), &mut text).at(step)?;
-        let covered = mount_points(&text).into_iter().filter(|path| {
+        let points = mountinfo::parse(&text).into_iter().map(|mount| mount.point);
+        let covered = points.filter(|path| {
             // The root is covered by itself. The others are empty, or a sandbox mounts its own over them.
-            ![Path::new("/"), Path::new("/proc"), Path::new(EMPTY)].contains(&path.as_path())
+            let is_own =
+                [Path::new("/"), Path::new("/proc"), Path::new(EMPTY)].contains(&path.as_path());
+            // What another mount hides cannot be named.
+            !is_own && path.exists()
         });
         let (directories, files) = covered.partition(|path| path.is_dir());
         Ok(Self { directories, files })
+    }
+
+    /// Whether there is one that no overlay covers.
+    pub(crate) fn has_files(&self) -> bool {
+        !self.files.is_empty()
     }
 
     /// Makes the overlays for one sandbox.
@@ -131,26 +140,6 @@ fn escape(path: &Path) -> Vec<u8> {
         .collect()
 }
 
-/// The mount points of a `mountinfo` file, in the order of the file, in which a mount comes after the one it is on.
-fn mount_points(mountinfo: &[u8]) -> Vec<PathBuf> {
-    let fifth = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(unescape);
-    mountinfo.split(|byte| *byte == b'\n').filter_map(fifth).collect()
-}
-
-/// Spaces and the like are written as a backslash and three octal digits.
-fn unescape(field: &[u8]) -> PathBuf {
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((first, after)) = rest.split_first() {
-        let octal = after.get(..3).filter(|_| *first == b'\\');
-        let octal = octal.and_then(|digits| std::str::from_utf8(digits).ok());
-        let byte = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        rest = if byte.is_some() { &after[3..] } else { after };
-        bytes.push(byte.unwrap_or(*first));
-    }
-    PathBuf::from(OsString::from_vec(bytes))
-}
-
 /// Whether this kernel has overlays. A host that has them and does not let us mount one fails when it is tried.
 pub fn is_available() -> bool {
     // Asking to make one loads the module, for whoever may do so.
@@ -165,14 +154,6 @@ pub fn is_available() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn mount_points_are_read_with_their_odd_characters() {
-        let text =
-            b"22 1 0:20 / / ro - tmpfs none rw\n23 22 0:21 /x /a\\040b\\134 ro - ext4 d rw\n";
-        assert_eq!(mount_points(text), [Path::new("/"), Path::new("/a b\\")]);
-        assert_eq!(unescape(b"/end\\04"), Path::new("/end\\04"));
-    }
 
     #[test]
     fn separators_in_paths_are_escaped() {

@@ -79,6 +79,12 @@ impl Skeleton {
         if Path::new("/usr/lib/os-release").exists() {
             skeleton.links.push(("etc/os-release".to_owned(), "../usr/lib/os-release".into()));
         }
+        skeleton.shown = Self::shown_of_host();
+        skeleton
+    }
+
+    /// What a root that shows the host's own programs shows of the host.
+    pub fn shown_of_host() -> Vec<Shown> {
         let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
         let directories = system.filter(|path| path.is_dir() && !path.is_symlink());
         let shown = ["/usr"].iter().chain(SHOWN_IN_ETC).map(PathBuf::from).chain(directories);
@@ -88,8 +94,7 @@ impl Skeleton {
             host: path.clone(),
             inside: path,
         });
-        skeleton.shown = shown.collect();
-        skeleton
+        shown.collect()
     }
 
     /// The root that shows what an image has, which was unpacked into this directory.

@@ -269,7 +269,7 @@ mod tests {
         assert_eq!(choice.taken, Isolation::Native);
         for part in [
             "auto: native cannot enforce landlock here; ",
-            "runc cannot enforce time-namespace, private-inodes, landlock here; ",
+            "runc cannot enforce time-namespace, landlock here; ",
             "native is the first that is not weaker by design",
         ] {
             assert!(choice.reason.contains(part), "{}", choice.reason);
@@ -283,9 +283,9 @@ mod tests {
         let refused = chosen(ORDER, &[], &[Isolation::Native], &[]).unwrap_err();
         assert_eq!(
             refused,
-            "native is not available here: not installed; runc cannot enforce time-namespace, private-inodes here"
+            "native is not available here: not installed; runc cannot enforce time-namespace here"
         );
-        let allowed = [Protection::TimeNamespace, Protection::PrivateInodes];
+        let allowed = [Protection::TimeNamespace];
         let choice = chosen(ORDER, &[], &[Isolation::Native], &allowed).unwrap();
         assert_eq!(
             (choice.taken, &*choice.reason),

@@ -223,9 +223,13 @@ impl SandboxBuilder {
     }
 
     /// Leaves a wall out. Only tests and `doctor --attack` have a reason to: they show that an attack
-    /// succeeds without the wall that stops it.
+    /// succeeds without the wall that stops it. Of what containers have, only `private-inodes` can be left out.
     pub fn without(mut self, protection: Protection) -> Self {
         self.native.without.insert(protection);
+        if protection == Protection::PrivateInodes {
+            self.containers.docker.shares_inodes = true;
+            self.containers.oci.shares_inodes = true;
+        }
         self
     }
 

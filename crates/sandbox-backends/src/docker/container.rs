@@ -13,14 +13,15 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use sandbox_core::{BackendError, NetworkPolicy};
 use sandbox_linux::cgroup::{Cgroup, Entry, processes_in};
+use sandbox_linux::container_inodes::SharedInodes;
 use sandbox_linux::empty_network;
 use sandbox_linux::guest::frame::to_supervisor;
 use sandbox_linux::restrict::restrict;
 
-use super::description::Description;
+use super::description::{AGENT_INSIDE, Description, OWN_FILES};
 use super::engine::Engine;
 use super::{Docker, failed};
-use crate::guest::{Channel, Container, Heard, Kernel, Purpose, is_populated};
+use crate::guest::{Channel, Container, Heard, InodeCover, Kernel, Purpose, is_populated};
 use crate::oci::ids::Range;
 
 /// A container that has not begun by then never will.
@@ -43,6 +44,7 @@ pub(super) struct DockerContainer {
     own_memory: u64,
     channel: Option<Channel>,
     ids: Range,
+    shared_inodes: SharedInodes,
 }
 
 impl DockerContainer {
@@ -82,6 +84,7 @@ impl DockerContainer {
             own_memory: 0,
             channel: None,
             ids,
+            shared_inodes: SharedInodes::default(),
         };
         // From here on dropping it cleans up.
         container.begin(purpose)?;
@@ -126,8 +129,24 @@ impl DockerContainer {
             let restricted = restrict(self.agent);
             restricted.map_err(|error| failed("restrict what the container shows", error))?;
         }
+        self.cover_inodes(purpose)?;
         self.admit(purpose)?;
         self.channel = Some(channel);
+        Ok(())
+    }
+
+    /// Gives it inodes of its own for what it shows. Its root has its own: it is a mount that the Engine made for it.
+    fn cover_inodes(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
+        if !self.docker.has_own_inodes {
+            return Ok(());
+        }
+        let cover = InodeCover {
+            shown: &self.docker.image.shown,
+            empty: &self.docker.state.empty(),
+            agent: &[AGENT_INSIDE],
+            own: OWN_FILES,
+        };
+        self.shared_inodes = cover.apply(self.agent, purpose)?;
         Ok(())
     }
 
@@ -239,6 +258,10 @@ impl Container for DockerContainer {
 
     fn program_id(&self) -> u32 {
         self.ids.first
+    }
+
+    fn shared_inodes(&self) -> &SharedInodes {
+        &self.shared_inodes
     }
 
     fn own_processes(&self) -> Option<u64> {

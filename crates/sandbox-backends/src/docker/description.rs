@@ -12,7 +12,10 @@ use super::runtime::Runtime;
 use crate::guest::{MADE_INODES, Purpose};
 
 /// Where the agent is inside.
-const AGENT_INSIDE: &str = "/etc/sandbox-agent";
+pub(super) const AGENT_INSIDE: &str = "/etc/sandbox-agent";
+/// Files that we or the Engine make for each container, and mount.
+pub(super) const OWN_FILES: &[&str] =
+    &["/etc/passwd", "/etc/group", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"];
 /// As in the native walls: our own directories must not count against the program.
 const OWN_INODES: u64 = 9;
 /// Who left a container behind is told by this.

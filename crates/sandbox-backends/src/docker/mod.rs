@@ -25,7 +25,7 @@ use sandbox_linux::seccomp::{ContainerFilter, Profile};
 use crate::failed;
 use crate::guest::{
     ContainerPool, Containers, Kernel, Orders, Purpose, Root, Workshop, capabilities, lacks,
-    look_at_host, walls,
+    look_at_host, shown_by_root, walls,
 };
 use container::DockerContainer;
 use engine::Engine;
@@ -44,11 +44,13 @@ pub struct DockerOptions {
     pub image: Option<PathBuf>,
     /// Which of its runtimes builds containers, by the name that it has there. The one that it prefers if nothing is said.
     pub runtime: Option<String>,
+    /// Leave the host's inodes as they are in what is shown. Only tests have a reason to: they show what programs notice by them.
+    pub shares_inodes: bool,
 }
 
 impl Default for DockerOptions {
     fn default() -> Self {
-        Self { spare: 2, host: None, image: None, runtime: None }
+        Self { spare: 2, host: None, image: None, runtime: None, shares_inodes: false }
     }
 }
 
@@ -65,6 +67,8 @@ struct Docker {
     state: State,
     filter: String,
     runtime: Runtime,
+    /// Whether what is shown of the host is covered in each.
+    has_own_inodes: bool,
 }
 
 impl Workshop for Arc<Docker> {
@@ -82,15 +86,14 @@ impl Workshop for Arc<Docker> {
 impl DockerBackend {
     /// Whether an Engine can be used here, without starting anything.
     pub fn probe(options: &DockerOptions) -> Result<Coverage, BackendError> {
-        Self::look_at_host(options).map(|(_, _, runtime)| {
-            let kernel = runtime.kernel;
-            Coverage::new(&walls(kernel.own_walls()), &kernel.lacks_here())
-        })
+        let (_, _, runtime) = Self::look_at_host(options)?;
+        let shown = shown_by_root(options.image.as_deref())?;
+        Ok(Coverage::new(&own_walls(runtime.kernel), &runtime.kernel.lacks_here(&shown)))
     }
 
     /// What containers of an Engine's usual runtime enforce on a host that has everything.
     pub fn by_design() -> Vec<Protection> {
-        walls(Kernel::Host.own_walls())
+        own_walls(Kernel::Host)
     }
 
     /// What containers need of the host, or what it lacks. The reason is for people.
@@ -111,13 +114,15 @@ impl DockerBackend {
         let state = State::open()?;
         let root = Root::of(options.image.as_deref())?;
         let image = BaseImage::import(&engine, &state.directory, &root)?;
-        let trees = root.trees;
         let kernel = runtime.kernel;
         let orders = Orders::new(kernel.inside())?;
-        let lacks_here = kernel.lacks_here();
-        let capabilities = capabilities(&walls(kernel.own_walls()), missing(kernel), &lacks_here);
+        let lacks_here = kernel.lacks_here(root.skeleton.shown());
+        let mut capabilities = capabilities(&own_walls(kernel), missing(kernel), &lacks_here);
+        let has_own_inodes = kernel.covers_inodes(&mut capabilities, options.shares_inodes);
         let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
-        let docker = Arc::new(Docker { engine, hierarchy, image, state, filter, runtime });
+        let trees = root.trees;
+        let docker = Docker { engine, hierarchy, image, state, filter, runtime, has_own_inodes };
+        let docker = Arc::new(docker);
         let pool = ContainerPool::start(docker, options.spare)?;
         let isolation = Isolation::Docker;
         Ok(Self {
@@ -161,6 +166,14 @@ impl Backend for DockerBackend {
     }
 }
 
+/// What its containers enforce by design.
+fn own_walls(kernel: Kernel) -> Vec<Protection> {
+    // Every program has a user of its own, for whom the kernel counts its watches.
+    let mut all = walls(&[&[Protection::InotifyLimits], kernel.own_walls()].concat());
+    all.dedup();
+    all
+}
+
 fn missing(kernel: Kernel) -> Vec<MissingProtection> {
     let mut missing =
         vec![lacks(Protection::UserNamespace, "the Engine maps no ids of a container's own")];
@@ -175,7 +188,7 @@ mod tests {
     #[test]
     fn every_protection_is_there_or_said_to_be_missing() {
         for kernel in Kernel::ALL {
-            let mut all = walls(kernel.own_walls());
+            let mut all = own_walls(*kernel);
             all.extend(missing(*kernel).iter().map(|missing| missing.protection));
             all.sort_unstable();
             assert_eq!(all, Protection::ALL, "{kernel:?}");

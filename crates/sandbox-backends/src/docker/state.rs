@@ -36,6 +36,7 @@ impl State {
             let name = format!("{prefix}{number}");
             let directory = enter(Path::new(PLACE), &name)?;
             write(&directory.join("agent"), AGENT, 0o755)?;
+            make_directory(&directory.join("empty"))?;
             let ids = Arc::new(crate::oci::claim_ids(&name)?);
             Ok(Self { directory, number: AtomicU64::new(0), ids })
         };
@@ -54,6 +55,11 @@ impl State {
     /// Whose containers these are.
     pub(super) fn owner(&self) -> String {
         self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// A directory with nothing in it.
+    pub(super) fn empty(&self) -> PathBuf {
+        self.directory.join("empty")
     }
 
     pub(super) fn agent(&self) -> PathBuf {

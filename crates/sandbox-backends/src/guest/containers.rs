@@ -8,7 +8,7 @@ use sandbox_core::{
 };
 
 use super::watch::{Around, Container, carry_out, without_memory};
-use super::{ContainerPool, Kernel, Orders, Purpose, Workshop, volumes, workspace};
+use super::{ContainerPool, Kernel, Orders, Purpose, Workshop, inodes, volumes, workspace};
 
 /// What stands around a program in every container, whoever built it. A list, and not all but what is missing: a wall that
 /// is new elsewhere is not claimed here before somebody has seen to it.
@@ -93,9 +93,12 @@ impl<W: Workshop<Container: Container>> Containers<W> {
         let container = lease.container();
         let channel = container.take_channel()?;
         let container: &dyn Container = container;
+        let shared = container.shared_inodes();
+        inodes::check(shared, plan)?;
         let has_cpu_limit = plan.limits.cpu_time().is_some();
         let enforced = self.capabilities.enforceable.iter().copied();
         let enforced = enforced.filter(|wall| *wall != Protection::CpuTime || has_cpu_limit);
+        let enforced = enforced.filter(|wall| inodes::leaves(shared, *wall));
         let around = Around {
             container,
             enforced: enforced.collect(),

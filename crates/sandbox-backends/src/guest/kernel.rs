@@ -1,12 +1,13 @@
 //! Whose kernel a program in a container talks to, and what that changes.
 
-use sandbox_core::{MissingProtection, Protection};
+use sandbox_core::{Capabilities, MissingProtection, Protection};
 use sandbox_linux::cgroup::CgroupLimits;
-use sandbox_linux::landlock;
 use sandbox_linux::seccomp::DeniedAction;
+use sandbox_linux::skeleton::Shown;
+use sandbox_linux::{container_inodes, landlock};
 
 use super::{InContainer, Purpose};
-use crate::missing_landlock;
+use crate::{missing_inodes, missing_landlock};
 
 /// The program's user inside, where that is not the host's business.
 pub(crate) const USER: u32 = 1000;
@@ -69,6 +70,19 @@ impl Kernel {
         self == Self::Host
     }
 
+    /// Whether containers get inodes of their own over what they show, unless they are to share the host's. What is not enforced
+    /// then is taken from their capabilities.
+    pub(crate) fn covers_inodes(self, capabilities: &mut Capabilities, shares: bool) -> bool {
+        if self != Self::Host {
+            return false;
+        }
+        let parts = [Protection::PrivateInodes, Protection::PrivateFileInodes];
+        if shares {
+            capabilities.enforceable.retain(|wall| !parts.contains(wall));
+        }
+        capabilities.enforceable.contains(&Protection::PrivateInodes)
+    }
+
     /// Whether the agent is another user than the program.
     pub(crate) fn agent_is_root(self) -> bool {
         match self {
@@ -116,16 +130,33 @@ impl Kernel {
     /// What it enforces by design, beside what every container has.
     pub(crate) fn own_walls(self) -> &'static [Protection] {
         match self {
-            Self::Host => LANDLOCK,
+            // What is shown is covered when the container is there (`inodes`).
+            Self::Host => &[
+                Protection::PrivateInodes,
+                Protection::PrivateFileInodes,
+                Protection::Landlock,
+                Protection::LandlockTruncate,
+                Protection::LandlockIoctl,
+                Protection::LandlockScope,
+            ],
             // Its clocks start with it, and so do its inodes, watches and locks.
-            Self::Gvisor => &[Protection::TimeNamespace, Protection::PrivateInodes],
+            Self::Gvisor => &[
+                Protection::TimeNamespace,
+                Protection::PrivateInodes,
+                Protection::PrivateFileInodes,
+                Protection::InotifyLimits,
+            ],
         }
     }
 
-    /// What it enforces by design and cannot enforce on this host.
-    pub(crate) fn lacks_here(self) -> Vec<MissingProtection> {
+    /// What it enforces by design and cannot enforce on this host, in containers that show these directories of it.
+    pub(crate) fn lacks_here(self, shown: &[Shown]) -> Vec<MissingProtection> {
         match self {
-            Self::Host => missing_landlock(landlock::version()),
+            Self::Host => {
+                let mut lacks = missing_landlock(landlock::version());
+                lacks.extend(missing_inodes(shown, container_inodes::can_make_devices()));
+                lacks
+            }
             Self::Gvisor => Vec::new(),
         }
     }
@@ -135,11 +166,7 @@ impl Kernel {
         match self {
             Self::Host => {
                 let reason = format!("{builder} makes no time namespaces");
-                let shared = "the host's directories are shown by bind mounts, which share inodes";
-                vec![
-                    lacks(Protection::TimeNamespace, &reason),
-                    lacks(Protection::PrivateInodes, shared),
-                ]
+                vec![lacks(Protection::TimeNamespace, &reason)]
             }
             Self::Gvisor => {
                 let lacks = |part: &Protection| lacks(*part, "gVisor's kernel has no Landlock");

@@ -13,6 +13,7 @@ use sandbox_core::{
     WorkspaceOutcome,
 };
 use sandbox_linux::cgroup::{Cgroup, OomWatch, Usage};
+use sandbox_linux::container_inodes::SharedInodes;
 use sandbox_linux::guest::frame::{to_agent, to_supervisor};
 use sandbox_linux::{ExitNotice, guest};
 
@@ -50,6 +51,9 @@ pub(crate) trait Container {
 
     /// The program's user and group on the host.
     fn program_id(&self) -> u32;
+
+    /// What a program in it can name that the host has in common with it.
+    fn shared_inodes(&self) -> &SharedInodes;
 
     /// How many processes of the runtime are counted with the program's; none if they cannot be told from them.
     fn own_processes(&self) -> Option<u64>;

@@ -14,10 +14,11 @@ use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Notification, Profile, Program,
     Verdict,
 };
-use sandbox_linux::{Walls, ids, landlock, private_root};
+use sandbox_linux::skeleton::Shown;
+use sandbox_linux::{Walls, container_inodes, ids, landlock};
 
 use super::NativeOptions;
-use crate::{failed, missing_landlock, missing_private_inodes};
+use crate::{failed, missing_inodes, missing_inotify_limits, missing_landlock};
 
 /// Init lives in the sandbox's cgroup too.
 pub(crate) const OWN_PROCESSES: u64 = 1;
@@ -51,10 +52,11 @@ impl Host {
         result.or_else(|| wait.take().map(|wait| wait())).expect("it was called now at the latest")
     }
 
-    /// Probes everything but the cgroups of the host, whose hierarchy is given.
+    /// Probes everything but the cgroups of the host, whose hierarchy is given. Sandboxes show these directories.
     pub(crate) fn probe(
         options: &NativeOptions,
         mut hierarchy: Hierarchy,
+        shown: &[Shown],
     ) -> Result<Self, BackendError> {
         hierarchy.sweep();
         let together = hierarchy
@@ -67,6 +69,13 @@ impl Host {
         if without.contains(&Protection::Landlock) {
             // There are no parts of it then.
             without.extend(landlock::PARTS.iter().map(|part| part.protection));
+        }
+        if without.contains(&Protection::FreshRoot) {
+            // A program may write where the host lets it, which an overlay would hide.
+            without.insert(Protection::PrivateInodes);
+        }
+        if without.contains(&Protection::PrivateInodes) {
+            without.insert(Protection::PrivateFileInodes);
         }
         let mut walls = Walls::all();
         for protection in &without {
@@ -85,10 +94,14 @@ impl Host {
         for part in landlock::missing_from(landlock_version) {
             walls = walls.without(part.protection);
         }
-        if !private_root::is_available() {
-            walls = walls.without(Protection::PrivateInodes);
+        let has_own_ids = ids::are_available();
+        let mut missing = missing(enforces, landlock_version);
+        let makes_devices = has_own_ids && container_inodes::can_make_devices();
+        let of_inodes = missing_inodes(shown, makes_devices).into_iter();
+        for lack in of_inodes.chain(missing_inotify_limits(has_own_ids)) {
+            walls = walls.without(lack.protection);
+            missing.push(lack);
         }
-        let missing = missing(enforces, landlock_version);
         let enforceable = Protection::ALL
             .iter()
             .copied()
@@ -103,7 +116,7 @@ impl Host {
             profile,
             filter_options,
             filter,
-            has_own_ids: ids::are_available(),
+            has_own_ids,
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             without,
             waits: options.waits,
@@ -247,6 +260,5 @@ fn missing(enforces: Enforces, landlock_version: u32) -> Vec<MissingProtection> 
         lacks(Protection::CpuTime, "no cgroup counts the CPU time of all processes together");
     }
     missing.extend(missing_landlock(landlock_version));
-    missing.extend(missing_private_inodes());
     missing
 }

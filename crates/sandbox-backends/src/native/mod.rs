@@ -44,7 +44,8 @@ use sandbox_linux::UnconfiguredLauncher;
 use sandbox_linux::cgroup::Hierarchy;
 pub use sandbox_linux::cgroup::OuterLimits;
 
-use crate::{failed, look_at_image};
+use crate::failed;
+use crate::guest::shown_by_root;
 use host::Host;
 use pool::Pool;
 
@@ -103,9 +104,7 @@ pub struct NativeBackend {
 impl NativeBackend {
     /// Probes the host, clears what an earlier crash left, and starts the launcher.
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
-        if let Some(image) = &options.image {
-            look_at_image(image)?;
-        }
+        let shown = shown_by_root(options.image.as_deref())?;
         descriptors::raise_limit();
         let hierarchy = if options.no_cgroups {
             Hierarchy::none("cgroups were turned off")
@@ -118,7 +117,7 @@ impl NativeBackend {
         }
         let launcher = UnconfiguredLauncher::spawn()
             .map_err(|error| slots::launch_failed("start the launcher", error))?;
-        let host = Arc::new(Host::probe(options, hierarchy)?);
+        let host = Arc::new(Host::probe(options, hierarchy, &shown)?);
         let pool = Pool::start(Arc::clone(&host), launcher, options)?;
         Ok(Self { pool, host })
     }

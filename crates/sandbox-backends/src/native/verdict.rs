@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn cpu_time_is_the_cgroups_total_less_inits_split_as_told() {
         let hierarchy = sandbox_linux::cgroup::Hierarchy::detect();
-        let mut host = Host::probe(&NativeOptions::default(), hierarchy).unwrap();
+        let mut host = Host::probe(&NativeOptions::default(), hierarchy, &[]).unwrap();
         let told = ExitNotice {
             user_micros: 3000,
             system_micros: 1000,

@@ -14,11 +14,13 @@ pub struct OciOptions {
     pub runtime: Option<OciRuntime>,
     /// Where the image was unpacked whose programs are used; the host's own if nothing is said.
     pub image: Option<PathBuf>,
+    /// Leave the host's inodes as they are in what is shown. Only tests have a reason to: they show what programs notice by them.
+    pub shares_inodes: bool,
 }
 
 impl Default for OciOptions {
     fn default() -> Self {
-        Self { spare: 2, runtime: None, image: None }
+        Self { spare: 2, runtime: None, image: None, shares_inodes: false }
     }
 }
 

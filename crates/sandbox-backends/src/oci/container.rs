@@ -10,15 +10,16 @@ use std::time::{Duration, Instant};
 
 use sandbox_core::{BackendError, NetworkPolicy};
 use sandbox_linux::cgroup::{Cgroup, CgroupLimits, remove_everywhere};
+use sandbox_linux::container_inodes::SharedInodes;
 use sandbox_linux::guest::frame::to_supervisor;
 use sandbox_linux::private_mounts;
 
 use super::Oci;
-use super::bundle::{Description, outside};
+use super::bundle::{AGENT_INSIDE, Description, outside};
 use super::ids::Range;
 use super::state::places_for;
 use crate::failed;
-use crate::guest::{Channel, Container, Heard, Purpose, is_populated};
+use crate::guest::{Channel, Container, Heard, InodeCover, Purpose, is_populated};
 
 /// A container that has not begun by then never will.
 const START_TIME: Duration = Duration::from_secs(30);
@@ -48,6 +49,7 @@ pub(super) struct OciContainer {
     /// Open until the runtime has looked at it.
     network: Option<OwnedFd>,
     ids: Range,
+    shared_inodes: SharedInodes,
 }
 
 impl OciContainer {
@@ -80,10 +82,12 @@ impl OciContainer {
             agent: None,
             network: None,
             ids,
+            shared_inodes: SharedInodes::default(),
         };
         // From here on dropping it cleans up.
         container.launch(purpose, first_id)?;
         container.wait_until_ready()?;
+        container.cover_inodes(purpose)?;
         Ok(container)
     }
 
@@ -165,6 +169,20 @@ impl OciContainer {
         self.network = None;
         self.admit().map_err(|error| failed("put the container into its cgroup", error))?;
         self.channel = Some(channel);
+        Ok(())
+    }
+
+    /// Gives it inodes of its own for what it shows.
+    fn cover_inodes(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
+        let Some(agent) = self.agent.filter(|_| self.oci.has_own_inodes) else { return Ok(()) };
+        let state = &self.oci.state;
+        let cover = InodeCover {
+            shown: &state.root.shown,
+            empty: &state.empty(),
+            agent: &[AGENT_INSIDE],
+            own: &[],
+        };
+        self.shared_inodes = cover.apply(agent, purpose)?;
         Ok(())
     }
 
@@ -265,6 +283,10 @@ impl Container for OciContainer {
 
     fn program_id(&self) -> u32 {
         outside(self.ids.first)
+    }
+
+    fn shared_inodes(&self) -> &SharedInodes {
+        &self.shared_inodes
     }
 
     fn own_processes(&self) -> Option<u64> {

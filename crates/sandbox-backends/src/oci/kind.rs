@@ -3,8 +3,9 @@
 use std::ffi::CStr;
 
 use sandbox_core::{Coverage, Isolation, MissingProtection, Protection};
+use sandbox_linux::skeleton::Shown;
 
-use crate::guest::{Kernel, walls};
+use crate::guest::{Kernel, lacks, walls};
 
 /// A runtime that we know how to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,14 +130,20 @@ impl Kind {
         walls(&[&[Protection::UserNamespace], self.kernel().own_walls()].concat())
     }
 
-    /// What its containers enforce on this host.
-    pub(super) fn coverage(self) -> Coverage {
-        Coverage::new(&self.walls(), &self.kernel().lacks_here())
+    /// What its containers enforce on this host, of which they show these directories.
+    pub(super) fn coverage(self, shown: &[Shown]) -> Coverage {
+        Coverage::new(&self.walls(), &self.kernel().lacks_here(shown))
     }
 
     /// What its containers do not enforce by design.
     pub(super) fn missing(self) -> Vec<MissingProtection> {
-        self.kernel().missing("the runtime")
+        let mut missing = self.kernel().missing("the runtime");
+        if self.kernel() == Kernel::Host {
+            let owner =
+                "the runtime's user namespaces belong to root, for whom the kernel counts them too";
+            missing.push(lacks(Protection::InotifyLimits, owner));
+        }
+        missing
     }
 }
 

@@ -26,6 +26,7 @@ use serde_json::Value;
 use crate::failed;
 use crate::guest::{
     ContainerPool, Containers, Orders, Purpose, Root, Workshop, capabilities, look_at_host,
+    shown_by_root,
 };
 use container::OciContainer;
 use ids::Ids;
@@ -49,6 +50,8 @@ struct Oci {
     ids: Arc<Ids>,
     /// The runtime's own filter, around the agent and the program.
     seccomp: Value,
+    /// Whether what is shown of the host is covered in each.
+    has_own_inodes: bool,
     /// Which of the runtime's ways is the first that may work here.
     way: AtomicUsize,
 }
@@ -68,13 +71,14 @@ impl OciBackend {
 
     /// Whether a runtime of namespaces can be used here, without starting anything.
     pub fn probe_runc(options: &OciOptions) -> Result<Coverage, BackendError> {
-        Self::probe(Isolation::Runc, options).map(|(runtime, _)| runtime.kind.coverage())
+        let (runtime, _) = Self::probe(Isolation::Runc, options)?;
+        Ok(runtime.kind.coverage(&shown_by_root(options.image.as_deref())?))
     }
 
     /// The same with gVisor's runtime.
     pub fn probe_gvisor() -> Result<Coverage, BackendError> {
         let probed = Self::probe(Isolation::Gvisor, &OciOptions::default());
-        probed.map(|(runtime, _)| runtime.kind.coverage())
+        probed.map(|(runtime, _)| runtime.kind.coverage(&[]))
     }
 
     /// What containers of this isolation enforce on a host that has everything.
@@ -96,17 +100,18 @@ impl OciBackend {
         let orders = Orders::new(kind.kernel().inside())?;
         let root = Root::of(options.image.as_deref())?;
         let trees = root.trees.clone();
+        let lacks_here = kind.kernel().lacks_here(root.skeleton.shown());
         let state = State::open(&runtime, root)?;
         sweep_everywhere();
         hierarchy.sweep();
         let kernel = kind.kernel();
-        let lacks_here = kernel.lacks_here();
-        let capabilities = capabilities(&kind.walls(), kind.missing(), &lacks_here);
+        let mut capabilities = capabilities(&kind.walls(), kind.missing(), &lacks_here);
+        let has_own_inodes = kernel.covers_inodes(&mut capabilities, options.shares_inodes);
         let ids = claim_ids(&state.name());
         let ids = Arc::new(ids.map_err(|error| failed("claim ids for containers", error))?);
         let seccomp = Profile::builtin().oci_json(ContainerFilter::AroundAgent, Arch::NATIVE);
         let way = AtomicUsize::new(0);
-        let oci = Arc::new(Oci { runtime, hierarchy, state, ids, seccomp, way });
+        let oci = Arc::new(Oci { runtime, hierarchy, state, ids, seccomp, has_own_inodes, way });
         let pool = ContainerPool::start(oci, options.spare)?;
         Ok(Self {
             containers: Containers {

@@ -16,7 +16,7 @@ use super::ids::Ids;
 use super::kind::Kind;
 use super::runtime::Runtime;
 use crate::failed;
-use crate::guest::{Purpose, Root};
+use crate::guest::{Kernel, Purpose, Root};
 use crate::shared_place::{again_if_gone, enter, leave, make_directory, open_directory, write};
 
 /// Gone with the next start of the machine, as containers are.
@@ -69,6 +69,11 @@ impl State {
         self.directory.join("agent")
     }
 
+    /// A directory with nothing in it.
+    pub(super) fn empty(&self) -> PathBuf {
+        self.directory.join("empty")
+    }
+
     /// A directory for the next container, and its name.
     pub(super) fn new_bundle(&self) -> io::Result<(PathBuf, String)> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
@@ -86,7 +91,9 @@ impl State {
 
     /// The root of a container that shows these: of its own, so that nobody learns from it what others use.
     pub(super) fn root_for(&self, purpose: &Purpose, bundle: &Path) -> io::Result<PathBuf> {
-        if purpose.trees.is_empty() && purpose.places.is_empty() {
+        // gVisor's kernel makes inodes of its own of it.
+        let can_share = self.kind.kernel() == Kernel::Gvisor;
+        if can_share && purpose.trees.is_empty() && purpose.places.is_empty() {
             return Ok(self.directory.join(ROOT));
         }
         let root = bundle.join(ROOT);
@@ -138,6 +145,7 @@ pub(crate) fn claim_ids(name: &str) -> io::Result<Ids> {
 
 fn fill(directory: &Path, skeleton: &Skeleton) -> io::Result<()> {
     make_directory(&directory.join(BUNDLES))?;
+    make_directory(&directory.join("empty"))?;
     write(&directory.join("agent"), AGENT, 0o755)?;
     build_root(&directory.join(ROOT), skeleton, [].into_iter())
 }

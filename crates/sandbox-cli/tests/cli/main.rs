@@ -6,6 +6,7 @@ mod commands;
 mod host_packages;
 mod images;
 mod images_build;
+mod inodes;
 mod inputs;
 mod install;
 mod isolation;

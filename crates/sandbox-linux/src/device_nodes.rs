@@ -1,0 +1,47 @@
+//! Device nodes on a file system of their own, with inodes that nobody else has.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
+    fsopen,
+};
+
+use crate::step::{AtStep, StepError};
+use crate::syscall::{self, MountAttributes};
+use crate::template::{DEVICES, OWN_TERMINAL};
+
+/// A file with nothing in it, beside the devices.
+pub(crate) const EMPTY_FILE: &str = "empty";
+
+/// The paths of devices that a program may open, and what each node is called on the file system.
+pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let devices = DEVICES.iter().chain([&OWN_TERMINAL]);
+    devices.map(|path| (*path, path.trim_start_matches("/dev/")))
+}
+
+/// A read-only file system that is mounted nowhere yet, with these device nodes on it.
+pub(crate) fn make() -> Result<OwnedFd, StepError> {
+    let step = "make device nodes";
+    let opened = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).at(step)?;
+    for (key, value) in [("size", "64k"), ("nr_inodes", "16"), ("mode", "755")] {
+        fsconfig_set_string(&opened, key, value).at(step)?;
+    }
+    fsconfig_create(&opened).at(step)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NOEXEC;
+    let mount = fsmount(&opened, FsMountFlags::FSMOUNT_CLOEXEC, attributes).at(step)?;
+    for (path, name) in names() {
+        let found = rustix::fs::stat(path).at(step)?;
+        // Whatever our file mode mask is.
+        let mode = Mode::from_raw_mode(0o666);
+        let kind = FileType::CharacterDevice;
+        rustix::fs::mknodat(&mount, name, kind, mode, found.st_rdev).at(step)?;
+        rustix::fs::chmodat(&mount, name, mode, AtFlags::empty()).at(step)?;
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+    rustix::fs::openat(&mount, EMPTY_FILE, flags, Mode::from_raw_mode(0o444)).at(step)?;
+    let read_only = MountAttributes { set: syscall::MOUNT_READ_ONLY, ..MountAttributes::default() };
+    syscall::change_mount(mount.as_fd(), &read_only, false).at(step)?;
+    Ok(mount)
+}

@@ -1,5 +1,8 @@
-// Takes kernel memory by the route that its argument names until it is refused, or for a while; then holds it.
+// Takes kernel memory by the route that its argument names until it is refused, or for a while; then holds it, and
+// prints how its processes ended that. The second argument is for how many seconds each of them takes memory; with it,
+// the program holds the memory for a second after the last of them has ended, or after twice that time and some seconds.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,14 +26,16 @@
 #include <unistd.h>
 
 static char block[1 << 20];
-static int number;
+static int number, seconds = 3;
+// Shared by all processes.
+static struct { int refused, out_of_time, error; } *ended;
 
 static int is_time(void) {
     static time_t end;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (end == 0)
-        end = now.tv_sec + 3;
+        end = now.tv_sec + seconds;
     return now.tv_sec < end;
 }
 
@@ -202,8 +207,32 @@ static const struct { const char *name; void (*take)(void); } ROUTES[] = {
     ROUTE(file_events), ROUTE(links), ROUTE(missing_names), ROUTE(page_tables),
 };
 
+static void take(void (*route)(void)) {
+    is_time();
+    errno = 0;
+    route();
+    int error = errno;
+    if (is_time()) {
+        ended->error = error;
+        __atomic_add_fetch(&ended->refused, 1, __ATOMIC_SEQ_CST);
+    } else {
+        __atomic_add_fetch(&ended->out_of_time, 1, __ATOMIC_SEQ_CST);
+    }
+    for (;;)
+        pause();
+}
+
+static int count_ended(void) {
+    return __atomic_load_n(&ended->refused, __ATOMIC_SEQ_CST) + __atomic_load_n(&ended->out_of_time, __ATOMIC_SEQ_CST);
+}
+
 int main(int count, char **arguments) {
-    if (count != 2)
+    if (count < 2 || count > 3)
+        return 2;
+    if (count == 3)
+        seconds = atoi(arguments[2]);
+    ended = mmap(NULL, sizeof *ended, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (ended == MAP_FAILED)
         return 2;
     memset(block, 1, sizeof block);
     for (size_t route = 0; route < sizeof ROUTES / sizeof *ROUTES; route++) {
@@ -212,17 +241,19 @@ int main(int count, char **arguments) {
         // What is bounded for each process is bounded for all of them by their number.
         while (number < 50) {
             pid_t child = fork();
-            if (child == 0) {
-                is_time();
-                ROUTES[route].take();
-                for (;;)
-                    pause();
-            }
+            if (child == 0)
+                take(ROUTES[route].take);
             if (child < 0)
                 break;
             number++;
         }
-        sleep(4);
+        for (int waits = 200 * (seconds + 2); count == 3 && count_ended() < number && waits > 0; waits--)
+            usleep(10000);
+        sleep(count == 3 ? 1 : seconds + 1);
+        printf("%d processes: %d refused", number, ended->refused);
+        if (ended->refused > 0)
+            printf(" (%s)", ended->error == 0 ? "no error" : strerror(ended->error));
+        printf(", %d out of time, %d not ended\n", ended->out_of_time, number - count_ended());
         return 0;
     }
     return 2;

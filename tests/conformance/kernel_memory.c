@@ -61,7 +61,7 @@ static void record_locks(void) {
 
 static void file_locks(void) {
     int file;
-    while ((file = open(name(), O_RDWR | O_CREAT, 0600)) >= 0)
+    while (is_time() && (file = open(name(), O_RDWR | O_CREAT, 0600)) >= 0)
         fcntl(file, F_SETLEASE, F_WRLCK);
 }
 
@@ -94,12 +94,12 @@ static void filters(void) {
     text[0] = (struct sock_filter)BPF_STMT(BPF_LDX | BPF_IMM, 1);
     text[4095] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog filter = {4096, text};
-    while (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) {}
+    while (is_time() && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) {}
 }
 
 static void pipes(void) {
     int ends[2];
-    while (pipe2(ends, O_NONBLOCK) == 0) {
+    while (is_time() && pipe2(ends, O_NONBLOCK) == 0) {
         fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
         while (write(ends[1], block, sizeof block) > 0) {}
     }
@@ -107,7 +107,7 @@ static void pipes(void) {
 
 static void lent_pages(void) {
     int ends[2];
-    while (pipe2(ends, O_NONBLOCK) == 0)
+    while (is_time() && pipe2(ends, O_NONBLOCK) == 0)
         for (int count = 0; count < 16; count++) {
             char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             struct iovec lent = {page, 4096};
@@ -117,7 +117,7 @@ static void lent_pages(void) {
 }
 
 static void huge_pages(void) {
-    for (int count = 0; count < 1000; count++) {
+    for (int count = 0; count < 1000 && is_time(); count++) {
         char *pages = mmap(NULL, 2 << 20, PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
         if (pages == MAP_FAILED)
             break;
@@ -129,7 +129,7 @@ static void event_polls(void) {
     int events[100], poll;
     for (int place = 0; place < 100; place++)
         events[place] = eventfd(0, 0);
-    while ((poll = epoll_create1(0)) >= 0)
+    while (is_time() && (poll = epoll_create1(0)) >= 0)
         for (int place = 0; place < 100; place++) {
             struct epoll_event event = {.events = EPOLLIN};
             epoll_ctl(poll, EPOLL_CTL_ADD, events[place], &event);
@@ -137,7 +137,7 @@ static void event_polls(void) {
 }
 
 static void timer_files(void) {
-    while (timerfd_create(CLOCK_MONOTONIC, 0) >= 0) {}
+    while (is_time() && timerfd_create(CLOCK_MONOTONIC, 0) >= 0) {}
 }
 
 static void timers(void) {
@@ -150,7 +150,7 @@ static void signals(void) {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
-    while (sigqueue(getpid(), SIGRTMIN, (union sigval){0}) == 0) {}
+    while (is_time() && sigqueue(getpid(), SIGRTMIN, (union sigval){0}) == 0) {}
 }
 
 static void messages(void) {
@@ -167,14 +167,14 @@ static void semaphores(void) {
 
 static void local_sockets(void) {
     int ends[2], size = 1 << 30;
-    while (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends) == 0) {
+    while (is_time() && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends) == 0) {
         setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
         while (send(ends[0], block, 1, 0) > 0) {}
     }
 }
 
 static void file_events(void) {
-    while (inotify_add_watch(inotify_init1(IN_NONBLOCK), "/tmp", IN_ALL_EVENTS) >= 0) {}
+    while (is_time() && inotify_add_watch(inotify_init1(IN_NONBLOCK), "/tmp", IN_ALL_EVENTS) >= 0) {}
     for (const char *path = name(); is_time(); path = name()) {
         close(open(path, O_RDWR | O_CREAT, 0600));
         unlink(path);

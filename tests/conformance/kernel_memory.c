@@ -1,5 +1,8 @@
-// Takes kernel memory by the route that its argument names until it is refused, or for a while; then holds it.
+// Takes kernel memory by the route that its argument names until it is refused, or for a while; then holds it, and
+// prints how its processes ended that. The second argument is for how many seconds each of them takes memory; with it,
+// the program holds the memory for a second after the last of them has ended, or after twice that time and some seconds.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -23,14 +26,16 @@
 #include <unistd.h>
 
 static char block[1 << 20];
-static int number;
+static int number, seconds = 3;
+// Shared by all processes.
+static struct { int refused, out_of_time, error; } *ended;
 
 static int is_time(void) {
     static time_t end;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     if (end == 0)
-        end = now.tv_sec + 3;
+        end = now.tv_sec + seconds;
     return now.tv_sec < end;
 }
 
@@ -56,7 +61,7 @@ static void record_locks(void) {
 
 static void file_locks(void) {
     int file;
-    while ((file = open(name(), O_RDWR | O_CREAT, 0600)) >= 0)
+    while (is_time() && (file = open(name(), O_RDWR | O_CREAT, 0600)) >= 0)
         fcntl(file, F_SETLEASE, F_WRLCK);
 }
 
@@ -89,12 +94,12 @@ static void filters(void) {
     text[0] = (struct sock_filter)BPF_STMT(BPF_LDX | BPF_IMM, 1);
     text[4095] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
     struct sock_fprog filter = {4096, text};
-    while (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) {}
+    while (is_time() && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0) {}
 }
 
 static void pipes(void) {
     int ends[2];
-    while (pipe2(ends, O_NONBLOCK) == 0) {
+    while (is_time() && pipe2(ends, O_NONBLOCK) == 0) {
         fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
         while (write(ends[1], block, sizeof block) > 0) {}
     }
@@ -102,7 +107,7 @@ static void pipes(void) {
 
 static void lent_pages(void) {
     int ends[2];
-    while (pipe2(ends, O_NONBLOCK) == 0)
+    while (is_time() && pipe2(ends, O_NONBLOCK) == 0)
         for (int count = 0; count < 16; count++) {
             char *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
             struct iovec lent = {page, 4096};
@@ -112,7 +117,7 @@ static void lent_pages(void) {
 }
 
 static void huge_pages(void) {
-    for (int count = 0; count < 1000; count++) {
+    for (int count = 0; count < 1000 && is_time(); count++) {
         char *pages = mmap(NULL, 2 << 20, PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
         if (pages == MAP_FAILED)
             break;
@@ -124,7 +129,7 @@ static void event_polls(void) {
     int events[100], poll;
     for (int place = 0; place < 100; place++)
         events[place] = eventfd(0, 0);
-    while ((poll = epoll_create1(0)) >= 0)
+    while (is_time() && (poll = epoll_create1(0)) >= 0)
         for (int place = 0; place < 100; place++) {
             struct epoll_event event = {.events = EPOLLIN};
             epoll_ctl(poll, EPOLL_CTL_ADD, events[place], &event);
@@ -132,7 +137,7 @@ static void event_polls(void) {
 }
 
 static void timer_files(void) {
-    while (timerfd_create(CLOCK_MONOTONIC, 0) >= 0) {}
+    while (is_time() && timerfd_create(CLOCK_MONOTONIC, 0) >= 0) {}
 }
 
 static void timers(void) {
@@ -145,7 +150,7 @@ static void signals(void) {
     sigset_t all;
     sigfillset(&all);
     sigprocmask(SIG_BLOCK, &all, NULL);
-    while (sigqueue(getpid(), SIGRTMIN, (union sigval){0}) == 0) {}
+    while (is_time() && sigqueue(getpid(), SIGRTMIN, (union sigval){0}) == 0) {}
 }
 
 static void messages(void) {
@@ -162,14 +167,14 @@ static void semaphores(void) {
 
 static void local_sockets(void) {
     int ends[2], size = 1 << 30;
-    while (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends) == 0) {
+    while (is_time() && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, ends) == 0) {
         setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
         while (send(ends[0], block, 1, 0) > 0) {}
     }
 }
 
 static void file_events(void) {
-    while (inotify_add_watch(inotify_init1(IN_NONBLOCK), "/tmp", IN_ALL_EVENTS) >= 0) {}
+    while (is_time() && inotify_add_watch(inotify_init1(IN_NONBLOCK), "/tmp", IN_ALL_EVENTS) >= 0) {}
     for (const char *path = name(); is_time(); path = name()) {
         close(open(path, O_RDWR | O_CREAT, 0600));
         unlink(path);
@@ -202,8 +207,32 @@ static const struct { const char *name; void (*take)(void); } ROUTES[] = {
     ROUTE(file_events), ROUTE(links), ROUTE(missing_names), ROUTE(page_tables),
 };
 
+static void take(void (*route)(void)) {
+    is_time();
+    errno = 0;
+    route();
+    int error = errno;
+    if (is_time()) {
+        ended->error = error;
+        __atomic_add_fetch(&ended->refused, 1, __ATOMIC_SEQ_CST);
+    } else {
+        __atomic_add_fetch(&ended->out_of_time, 1, __ATOMIC_SEQ_CST);
+    }
+    for (;;)
+        pause();
+}
+
+static int count_ended(void) {
+    return __atomic_load_n(&ended->refused, __ATOMIC_SEQ_CST) + __atomic_load_n(&ended->out_of_time, __ATOMIC_SEQ_CST);
+}
+
 int main(int count, char **arguments) {
-    if (count != 2)
+    if (count < 2 || count > 3)
+        return 2;
+    if (count == 3)
+        seconds = atoi(arguments[2]);
+    ended = mmap(NULL, sizeof *ended, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (ended == MAP_FAILED)
         return 2;
     memset(block, 1, sizeof block);
     for (size_t route = 0; route < sizeof ROUTES / sizeof *ROUTES; route++) {
@@ -212,17 +241,19 @@ int main(int count, char **arguments) {
         // What is bounded for each process is bounded for all of them by their number.
         while (number < 50) {
             pid_t child = fork();
-            if (child == 0) {
-                is_time();
-                ROUTES[route].take();
-                for (;;)
-                    pause();
-            }
+            if (child == 0)
+                take(ROUTES[route].take);
             if (child < 0)
                 break;
             number++;
         }
-        sleep(4);
+        for (int waits = 200 * (seconds + 2); count == 3 && count_ended() < number && waits > 0; waits--)
+            usleep(10000);
+        sleep(count == 3 ? 1 : seconds + 1);
+        printf("%d processes: %d refused", number, ended->refused);
+        if (ended->refused > 0)
+            printf(" (%s)", ended->error == 0 ? "no error" : strerror(ended->error));
+        printf(", %d out of time, %d not ended\n", ended->out_of_time, number - count_ended());
         return 0;
     }
     return 2;

@@ -9,6 +9,7 @@ use sandbox_tests::process::descendants;
 use sandbox_tests::residue::Residue;
 use sandbox_tests::wait::wait_until_empty;
 
+use crate::kernel_memory;
 use crate::outcome::Outcome;
 use crate::plans::{
     Ear, PATIENCE, SHELL, bash, expect_ending, limits, mib, own_path, own_payload, plan, possible,
@@ -42,6 +43,11 @@ pub(crate) const CASES: &[Case] = &[
     ("usage_is_sampled", usage_is_sampled),
     ("many_at_once_keep_apart", many_at_once_keep_apart),
     ("forty_executions_leave_nothing", forty_executions_leave_nothing),
+    ("no_route_leads_past_the_memory_limit", kernel_memory::no_route_leads_past_the_memory_limit),
+    (
+        "without_a_filter_a_route_leads_past_the_memory_limit",
+        kernel_memory::without_a_filter_a_route_leads_past_the_memory_limit,
+    ),
 ];
 
 fn every_wall_and_limit_is_in_force(backend: &NativeBackend) -> Outcome {

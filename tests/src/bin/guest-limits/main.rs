@@ -11,6 +11,7 @@ mod outcome;
 
 mod afterwards;
 mod cases;
+mod kernel_memory;
 mod payload;
 mod plans;
 

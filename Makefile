@@ -7,9 +7,11 @@ export SANDBOX_RUN_CACHE := $(or $(SANDBOX_RUN_CACHE),$(or $(XDG_CACHE_HOME),$(H
 export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(SANDBOX_RUN_CACHE)/target)
 
 PREFIX ?= /usr/local
+# What needs an Engine, an OCI runtime, an image, a runtime of another language, or the host for itself.
+QUICK := not test(/containers|docker|runc|crun|gvisor|images|warm|kernel_memory/)
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test lint coverage real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady install clean
+.PHONY: help run serve check quick one test lint coverage real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -26,6 +28,19 @@ serve: ## build and start sandboxd on 127.0.0.1:8080
 test: ## install what the tests need, then run them all, the QEMU guest too
 	scripts/setup test
 	scripts/test
+
+check: ## the inner loop: formatting, clippy of what changed, unit tests
+	cargo fmt --all --check
+	cargo clippy --workspace --lib --bins -- -D warnings
+	cargo nextest run --workspace --lib --bins
+
+quick: ## native conformance and attacks, in Python, C and Bash: no containers, no guest
+	scripts/setup run
+	cargo nextest run -p sandbox-tests --test conformance --test attacks -E '$(QUICK)'
+
+one: ## the tests whose names contain T, in any crate: make one T=kernel_memory
+	@test -n "$(T)" || { echo "usage: make one T=part-of-a-test-name" >&2; exit 2; }
+	cargo nextest run --workspace -E 'test($(T))'
 
 lint: ## formatting, clippy, documentation, licences and bans, the second architecture
 	scripts/setup lint

@@ -17,9 +17,9 @@ pub use error::StoreError;
 pub use key::{KeyRecord, NewKey, Permission, Permissions, Scope};
 pub use queue::{Job, LocalQueue, Queue, QueueError};
 pub use record::{
-    AuditRecord, CallbackExclusions, CallbackOutcome, DueCallback, ExecutionFilter,
-    ExecutionRecord, ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, NewCallback,
-    NewExecution, Page, Retention, StoredEvent, Swept,
+    AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
+    ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, NewCallback, NewExecution,
+    Page, Retention, StoredEvent, Swept,
 };
 pub use sqlite::SqliteStore;
 pub use store::{Store, StoreFuture};

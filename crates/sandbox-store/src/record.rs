@@ -157,7 +157,7 @@ pub struct CallbackExclusions {
 
 /// What follows an attempt to deliver a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallbackOutcome {
+pub enum CallbackUpdate {
     /// Nothing: it was delivered, or is given up.
     Done,
     /// Another attempt, not before this time.

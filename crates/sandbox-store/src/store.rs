@@ -4,9 +4,9 @@ use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
 use crate::{
-    AuditRecord, CallbackExclusions, CallbackOutcome, DueCallback, ExecutionFilter,
-    ExecutionRecord, ExecutionSummary, FinishedExecution, InsertOutcome, KeyRecord, NewExecution,
-    NewKey, Page, Permissions, Retention, StoreError, StoredEvent, Swept,
+    AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
+    ExecutionSummary, FinishedExecution, InsertOutcome, KeyRecord, NewExecution, NewKey, Page,
+    Permissions, Retention, StoreError, StoredEvent, Swept,
 };
 
 /// The future returned by the methods of a store.
@@ -66,7 +66,7 @@ pub trait Store: Send + Sync {
     ) -> StoreFuture<'_, Vec<DueCallback>>;
 
     /// Records an attempt to deliver a callback.
-    fn record_callback<'a>(&'a self, id: &'a str, outcome: CallbackOutcome) -> StoreFuture<'a, ()>;
+    fn record_callback<'a>(&'a self, id: &'a str, update: CallbackUpdate) -> StoreFuture<'a, ()>;
 
     /// Adds an API key.
     fn add_key(&self, key: NewKey) -> StoreFuture<'_, ()>;

@@ -7,9 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use sandbox::with_causes;
-use sandbox_store::{
-    AuditRecord, CallbackOutcome, DueCallback, ExecutionRecord, Store, StoreError,
-};
+use sandbox_store::{AuditRecord, CallbackUpdate, DueCallback, ExecutionRecord, Store, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -132,13 +130,13 @@ impl Deliveries {
     }
 
     /// Says what came of a try, and what follows.
-    async fn settle(&self, callback: &DueCallback, tried: Tried) -> CallbackOutcome {
+    async fn settle(&self, callback: &DueCallback, tried: Tried) -> CallbackUpdate {
         let DueCallback { execution: id, host, tries, .. } = callback;
         let reason = match tried {
             Tried::Arrived => {
                 self.metrics.callback(CallbackOutcome::Delivered);
                 tracing::info!(id, host, tries, "callback delivered");
-                return CallbackOutcome::Done;
+                return CallbackUpdate::Done;
             }
             Tried::Hopeless(reason) => reason,
             Tried::Failed(reason) => match self.schedule.after(*tries) {
@@ -146,7 +144,7 @@ impl Deliveries {
                     self.metrics.callback(CallbackOutcome::Failed);
                     let seconds = delay.as_secs();
                     tracing::warn!(id, host, tries, reason, again_in = seconds, "callback failed");
-                    return CallbackOutcome::RetryAt(Utc::now() + delta(delay));
+                    return CallbackUpdate::RetryAt(Utc::now() + delta(delay));
                 }
                 None => reason,
             },
@@ -154,7 +152,7 @@ impl Deliveries {
         self.metrics.callback(CallbackOutcome::GivenUp);
         tracing::warn!(id, host, tries, reason, "callback given up");
         self.audit(callback, &reason).await;
-        CallbackOutcome::Done
+        CallbackUpdate::Done
     }
 
     async fn audit(&self, callback: &DueCallback, reason: &str) {

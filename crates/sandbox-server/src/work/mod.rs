@@ -212,7 +212,9 @@ impl Work {
     /// A part of the history.
     pub(crate) async fn list(&self, filter: ExecutionFilter) -> Result<Page, Problem> {
         self.shared.store.list(filter).await.map_err(|error| match error {
-            StoreError::InvalidCursor => Problem::new(Code::InvalidField, format!("cursor: {error}")),
+            StoreError::InvalidCursor => {
+                Problem::new(Code::InvalidField, format!("cursor: {error}"))
+            }
             error => store_failed(&error),
         })
     }

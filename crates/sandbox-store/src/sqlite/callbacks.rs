@@ -3,7 +3,7 @@ use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::columns::micros;
 use super::query::Query;
-use crate::{CallbackExclusions, CallbackOutcome, DueCallback, NewExecution, StoreError};
+use crate::{CallbackExclusions, CallbackUpdate, DueCallback, NewExecution, StoreError};
 
 /// Inserts the callback of an execution, in the transaction that inserts the execution.
 pub(super) fn insert(connection: &Connection, new: &NewExecution) -> Result<(), StoreError> {
@@ -40,14 +40,14 @@ pub(super) fn due(
 pub(super) fn update(
     connection: &Connection,
     id: &str,
-    outcome: CallbackOutcome,
+    update: CallbackUpdate,
 ) -> Result<(), StoreError> {
     // A sweep may have removed the row meanwhile, which is not an error.
-    match outcome {
-        CallbackOutcome::Done => {
+    match update {
+        CallbackUpdate::Done => {
             connection.execute("DELETE FROM callbacks WHERE execution = ?", [id])?;
         }
-        CallbackOutcome::RetryAt(at) => {
+        CallbackUpdate::RetryAt(at) => {
             connection.execute(
                 "UPDATE callbacks SET tries = tries + 1, due_at = ? WHERE execution = ?",
                 params![micros(at), id],

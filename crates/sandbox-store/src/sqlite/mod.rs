@@ -36,9 +36,9 @@ use self::checkpointer::Checkpointer;
 use self::reader_pool::ReaderPool;
 use self::writer::Writer;
 use crate::{
-    AuditRecord, CallbackExclusions, CallbackOutcome, DueCallback, ExecutionFilter,
-    ExecutionRecord, ExecutionSummary, FinishedExecution, InsertOutcome, KeyRecord, NewExecution,
-    NewKey, Page, Permissions, Retention, Store, StoreError, StoreFuture, StoredEvent, Swept,
+    AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
+    ExecutionSummary, FinishedExecution, InsertOutcome, KeyRecord, NewExecution, NewKey, Page,
+    Permissions, Retention, Store, StoreError, StoreFuture, StoredEvent, Swept,
 };
 
 /// A store in one SQLite file. Several processes may have it open at once.
@@ -201,9 +201,9 @@ impl Store for SqliteStore {
         self.read(move |connection| callbacks::due(connection, now, excluded, limit))
     }
 
-    fn record_callback<'a>(&'a self, id: &'a str, outcome: CallbackOutcome) -> StoreFuture<'a, ()> {
+    fn record_callback<'a>(&'a self, id: &'a str, update: CallbackUpdate) -> StoreFuture<'a, ()> {
         let id = id.to_owned();
-        self.write(move |connection| callbacks::update(connection, &id, outcome))
+        self.write(move |connection| callbacks::update(connection, &id, update))
     }
 
     fn add_key(&self, key: NewKey) -> StoreFuture<'_, ()> {

@@ -1,5 +1,5 @@
 use sandbox_store::{
-    CallbackExclusions, CallbackOutcome, DueCallback, InsertOutcome, NewCallback, NewExecution,
+    CallbackExclusions, CallbackUpdate, DueCallback, InsertOutcome, NewCallback, NewExecution,
     Retention, Store,
 };
 
@@ -42,7 +42,7 @@ pub(crate) async fn a_callback_is_due_when_its_execution_has_finished(store: &dy
     };
     let found = store.due_callbacks(moment(5), CallbackExclusions::default(), 100).await.unwrap();
     assert_eq!(found, [expected]);
-    store.record_callback("exec_1", CallbackOutcome::Done).await.unwrap();
+    store.record_callback("exec_1", CallbackUpdate::Done).await.unwrap();
     assert!(due(store, 5).await.is_empty(), "the callback is done");
 }
 
@@ -50,14 +50,14 @@ pub(crate) async fn a_failed_callback_is_due_again_at_its_retry_time(store: &dyn
     insert_and_finish(store, with_callback("a", new("exec_1", 0)), 1).await;
     for tries in 1..=3 {
         let at = 10 * i64::from(tries);
-        store.record_callback("exec_1", CallbackOutcome::RetryAt(moment(at))).await.unwrap();
+        store.record_callback("exec_1", CallbackUpdate::RetryAt(moment(at))).await.unwrap();
         assert!(due(store, at - 1).await.is_empty());
         let found =
             store.due_callbacks(moment(at), CallbackExclusions::default(), 100).await.unwrap();
         assert_eq!(found[0].tries, tries);
     }
-    store.record_callback("no such", CallbackOutcome::RetryAt(moment(0))).await.unwrap();
-    store.record_callback("no such", CallbackOutcome::Done).await.unwrap();
+    store.record_callback("no such", CallbackUpdate::RetryAt(moment(0))).await.unwrap();
+    store.record_callback("no such", CallbackUpdate::Done).await.unwrap();
     assert_eq!(due(store, 100).await, ["exec_1"]);
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn callbacks_are_ordered_by_due_time(store: &dyn Store) {
         insert_and_finish(store, with_callback("a", new(id, at)), 4).await;
     }
     assert_eq!(due(store, 5).await, ["first", "second", "third"]);
-    store.record_callback("first", CallbackOutcome::RetryAt(moment(5))).await.unwrap();
+    store.record_callback("first", CallbackUpdate::RetryAt(moment(5))).await.unwrap();
     let two = store.due_callbacks(moment(5), CallbackExclusions::default(), 2).await.unwrap();
     let two: Vec<_> = two.iter().map(|callback| callback.execution.as_str()).collect();
     assert_eq!(two, ["second", "third"]);

@@ -57,11 +57,11 @@ fn owners_take_turns_however_many_jobs_they_have() {
         now(queue.push(job(&format!("a{number}"), "a", 0))).unwrap();
     }
     push_all(&queue, [job("b0", "b", 0), job("b1", "b", 0)]);
-    now(queue.push(Job { owner: None, ..job("nobody", "", 0) })).unwrap();
+    now(queue.push(Job { owner: None, ..job("none0", "", 0) })).unwrap();
     assert_eq!(try_claim(&queue, |_| true).as_deref(), Some("a0"));
     // A new owner claim for one turn of each other owner, not for all their jobs.
     now(queue.push(job("c0", "c", 0))).unwrap();
-    assert_eq!(drain(&queue), ["b0", "nobody", "a1", "c0", "b1", "a2", "a3"]);
+    assert_eq!(drain(&queue), ["b0", "none0", "a1", "c0", "b1", "a2", "a3"]);
 }
 
 #[test]

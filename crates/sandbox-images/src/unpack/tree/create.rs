@@ -7,127 +7,131 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use super::{Made, Place, Problem, Tree, open_beneath, open_directory, set_mode};
+use super::{Created, EntryError, Location, Tree, open_beneath, open_directory, set_mode};
 
-/// Whoever owns the store can read every file in it.
-const ALWAYS_READABLE: u32 = 0o400;
+/// Lets the owner of the store read every file in it.
+const OWNER_READABLE: u32 = 0o400;
 
 impl Tree {
-    /// A directory that is there stays, with all that is in it.
-    pub(in crate::unpack) fn put_directory(
+    /// Creates a directory, or sets the mode of an existing one.
+    pub(in crate::unpack) fn create_directory(
         &mut self,
-        place: &Place<'_>,
+        location: &Location<'_>,
         mode: u32,
-    ) -> Result<(), Problem> {
-        if kind_of(place)? == Some(FileType::Directory) {
-            set_mode(&open_directory(place)?, mode)?;
-            self.remember(place, Made::Directory);
+    ) -> Result<(), EntryError> {
+        if kind_of(location)? == Some(FileType::Directory) {
+            set_mode(&open_directory(location)?, mode)?;
+            self.record(location, Created::Directory);
             return Ok(());
         }
-        self.make_room(place, Made::Directory)?;
-        self.make_directory(place, mode).map(drop)
+        self.remove_existing(location, Created::Directory)?;
+        self.mkdir(location, mode).map(drop)
     }
 
-    pub(in crate::unpack) fn put_file(
+    pub(in crate::unpack) fn create_file(
         &mut self,
-        place: &Place<'_>,
+        location: &Location<'_>,
         mode: u32,
         modified: i64,
         size: u64,
         content: &mut dyn Read,
-    ) -> Result<(), Problem> {
-        self.make_room(place, Made::File)?;
+    ) -> Result<(), EntryError> {
+        self.remove_existing(location, Created::File)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-        let mode_at_first = Mode::from_raw_mode(0o600);
-        let file = open_beneath(&place.directory, place.name, flags, mode_at_first)?;
-        self.remember(place, Made::File);
+        let initial_mode = Mode::from_raw_mode(0o600);
+        let file = open_beneath(&location.directory, location.name, flags, initial_mode)?;
+        self.record(location, Created::File);
         let file = copy(content, file, size)?;
-        fchmod(&file, Mode::from_raw_mode(mode | ALWAYS_READABLE))?;
-        // What was compiled ahead is compared with the times of its sources.
+        fchmod(&file, Mode::from_raw_mode(mode | OWNER_READABLE))?;
+        // Interpreters compare the times of precompiled files with those of their sources.
         futimens(&file, &times(modified))?;
         Ok(())
     }
 
-    /// A link is only text here: where it leads is a matter of whoever follows it, inside a sandbox.
-    pub(in crate::unpack) fn put_symlink(
+    /// Creates a symbolic link. Its target is not checked: it is only followed inside a sandbox.
+    pub(in crate::unpack) fn create_symlink(
         &mut self,
-        place: &Place<'_>,
+        location: &Location<'_>,
         target: &[u8],
         modified: i64,
-    ) -> Result<(), Problem> {
-        self.make_room(place, Made::Link)?;
-        symlinkat(target, &place.directory, place.name)?;
-        self.remember(place, Made::Link);
+    ) -> Result<(), EntryError> {
+        self.remove_existing(location, Created::Symlink)?;
+        symlinkat(target, &location.directory, location.name)?;
+        self.record(location, Created::Symlink);
         let flags = AtFlags::SYMLINK_NOFOLLOW;
-        utimensat(&place.directory, place.name, &times(modified), flags)?;
+        utimensat(&location.directory, location.name, &times(modified), flags)?;
         Ok(())
     }
 
-    pub(in crate::unpack) fn put_hard_link(
+    pub(in crate::unpack) fn create_hard_link(
         &mut self,
-        place: &Place<'_>,
+        location: &Location<'_>,
         target: &[&[u8]],
-    ) -> Result<(), Problem> {
-        let missing = || Problem::from("is a hard link to what is not in the image");
-        let (name, above) = target.split_last().ok_or_else(missing)?;
-        let directory = self.find(above)?.ok_or_else(missing)?;
+    ) -> Result<(), EntryError> {
+        let missing = || EntryError::from("is a hard link to a file that is not in the image");
+        let (name, parent) = target.split_last().ok_or_else(missing)?;
+        let directory = self.find(parent)?.ok_or_else(missing)?;
         let found = match statat(&directory, *name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Err(missing()),
             found => found?,
         };
         if FileType::from_raw_mode(found.st_mode) != FileType::RegularFile {
-            return Err("is a hard link to something that is no file".into());
+            return Err("is a hard link to something other than a file".into());
         }
-        self.make_room(place, Made::File)?;
-        match linkat(&directory, *name, &place.directory, place.name, AtFlags::empty()) {
-            // It was a link to itself.
+        self.remove_existing(location, Created::File)?;
+        match linkat(&directory, *name, &location.directory, location.name, AtFlags::empty()) {
+            // The removed name was the target: a link to itself.
             Err(Errno::NOENT) => return Err(missing()),
             linked => linked?,
         }
-        self.remember(place, Made::File);
+        self.record(location, Created::File);
         Ok(())
     }
 
-    /// Removes what has the name, so that something of another layer, or the same thing again, can be made.
-    fn make_room(&mut self, place: &Place<'_>, wanted: Made) -> Result<(), Problem> {
-        match self.made.remove(&place.key()) {
-            Some(made) if made != wanted => {
-                return Err("is there twice, as different things".into());
+    /// Removes an existing file of this name: one of an earlier layer, or one of the same type of this layer.
+    fn remove_existing(
+        &mut self,
+        location: &Location<'_>,
+        expected: Created,
+    ) -> Result<(), EntryError> {
+        match self.created.remove(&location.key()) {
+            Some(created) if created != expected => {
+                return Err("occurs twice with different types".into());
             }
             _ => {}
         }
-        if self.clear(place)? {
+        if self.remove_lower(location)? {
             return Ok(());
         }
-        Err("takes the place of a directory that the same layer put something in".into())
+        Err("replaces a directory to which the same layer added files".into())
     }
 }
 
-fn kind_of(place: &Place<'_>) -> Result<Option<FileType>, Errno> {
-    match statat(&place.directory, place.name, AtFlags::SYMLINK_NOFOLLOW) {
+fn kind_of(location: &Location<'_>) -> Result<Option<FileType>, Errno> {
+    match statat(&location.directory, location.name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
         Err(Errno::NOENT) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// Copies exactly as much as the header said.
-fn copy(content: &mut dyn Read, file: OwnedFd, size: u64) -> Result<std::fs::File, Problem> {
+/// Copies exactly `size` bytes.
+fn copy(content: &mut dyn Read, file: OwnedFd, size: u64) -> Result<std::fs::File, EntryError> {
     let mut file = std::fs::File::from(file);
     let mut buffer = vec![0; 1 << 16];
     let mut left = size;
     while left > 0 {
-        let room = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
-        match content.read(&mut buffer[..room]) {
-            Ok(0) => return Err(Problem::Unreadable(io::ErrorKind::UnexpectedEof.into())),
+        let count = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        match content.read(&mut buffer[..count]) {
+            Ok(0) => return Err(EntryError::Unreadable(io::ErrorKind::UnexpectedEof.into())),
             Ok(count) => {
                 left -= count as u64;
                 file.write_all(&buffer[..count]).map_err(|error| {
-                    Problem::Failed(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+                    EntryError::Failed(Errno::from_io_error(&error).unwrap_or(Errno::IO))
                 })?;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(Problem::Unreadable(error)),
+            Err(error) => return Err(EntryError::Unreadable(error)),
         }
     }
     Ok(file)

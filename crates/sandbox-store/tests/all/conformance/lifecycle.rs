@@ -70,10 +70,10 @@ pub(crate) async fn an_execution_runs_is_requeued_and_finishes(store: &dyn Store
             .await
             .unwrap()
     );
-    let over = store.execution("exec_1").await.unwrap().unwrap();
-    assert_eq!((over.status, over.attempts), (Status::RuntimeError, 2));
-    assert_eq!((over.started_at, over.finished_at), (Some(moment(2)), Some(moment(3))));
-    assert_eq!(over.report, Some(report));
+    let stored = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((stored.status, stored.attempts), (Status::RuntimeError, 2));
+    assert_eq!((stored.started_at, stored.finished_at), (Some(moment(2)), Some(moment(3))));
+    assert_eq!(stored.report, Some(report));
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
 }
 
@@ -102,8 +102,8 @@ pub(crate) async fn writes_with_dropped_futures_are_applied_in_order(store: &dyn
     drop(store.requeue("exec_1"));
     drop(store.mark_running("exec_1", moment(2)));
     finish(store, "exec_1", 3).await;
-    let over = store.execution("exec_1").await.unwrap().unwrap();
-    assert_eq!((over.attempts, over.started_at), (2, Some(moment(2))));
+    let stored = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((stored.attempts, stored.started_at), (2, Some(moment(2))));
 }
 
 pub(crate) async fn a_finished_execution_is_inserted_atomically(store: &dyn Store) {
@@ -113,8 +113,8 @@ pub(crate) async fn a_finished_execution_is_inserted_atomically(store: &dyn Stor
     assert!(store.insert_finished(begun.clone(), result(vec![event(1), event(1)])).await.is_err());
     assert_eq!(store.execution("exec_1").await.unwrap(), None);
     assert!(store.insert_finished(begun, result(vec![event(1)])).await.unwrap());
-    let over = store.execution("exec_1").await.unwrap().unwrap();
-    assert_eq!((over.status, over.attempts), (Status::Completed, 1));
+    let stored = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((stored.status, stored.attempts), (Status::Completed, 1));
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
     store.probe().await.unwrap();
     assert!(!store.is_failing(), "an invalid write is not a failure of the store");

@@ -142,8 +142,8 @@ pub(crate) async fn unfinished_executions_are_never_removed(store: &dyn Store) {
     insert(store, new("waits", 0)).await;
     insert(store, new("runs", 0)).await;
     store.mark_running("runs", moment(1)).await.unwrap();
-    insert(store, new("over", 0)).await;
-    finish(store, "over", 2).await;
+    insert(store, new("done", 0)).await;
+    finish(store, "done", 2).await;
     let nothing = Retention { age: Duration::ZERO, bytes: 0, ..UNLIMITED };
     assert_eq!(store.sweep(nothing, moment(1000)).await.unwrap().executions, 1);
     assert_eq!(ids(store, all()).await, ["waits", "runs"]);
@@ -197,9 +197,9 @@ pub(crate) async fn only_old_audit_entries_are_removed(store: &dyn Store) {
     for number in 0..1500 {
         write_audit(store, &format!("exec_{number}"), number).await;
     }
-    insert(store, new("over", 0)).await;
+    insert(store, new("done", 0)).await;
     // Its own audit entry is removed with the others.
-    finish(store, "over", 1).await;
+    finish(store, "done", 1).await;
     assert_eq!(store.sweep(UNLIMITED, moment(9000)).await.unwrap(), Swept::default());
 
     let retention = Retention { audit: Duration::from_mins(1), ..UNLIMITED };
@@ -209,7 +209,7 @@ pub(crate) async fn only_old_audit_entries_are_removed(store: &dyn Store) {
     let left = store.audit_log(10).await.unwrap();
     let left: Vec<_> = left.iter().map(|entry| entry.subject.as_str()).collect();
     assert_eq!(left, ["exec_1499", "exec_1498", "ahead"]);
-    assert_eq!(ids(store, all()).await, ["over"]);
+    assert_eq!(ids(store, all()).await, ["done"]);
 }
 
 pub(crate) async fn the_size_grows_with_the_content(store: &dyn Store) {

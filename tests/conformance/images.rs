@@ -122,7 +122,7 @@ fn what_is_not_there_is_told() {
         );
         assert!(error.to_string().contains("there is no python3"), "{error}");
         let error = refusal(sandbox, bash("").image("test/none:1")).to_string();
-        assert_eq!(error, "there is no image 'test/none:1' here: pull or import it first");
+        assert_eq!(error, "image 'test/none:1' not found: pull or import it first");
         let error = refusal(sandbox, bash("").image("NO SUCH NAME")).to_string();
         assert!(error.contains("NO SUCH NAME"), "{error}");
         let error = refusal(sandbox, bash("").image(image.name).packages(["six"])).to_string();

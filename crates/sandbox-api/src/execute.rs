@@ -5,123 +5,124 @@ use utoipa::ToSchema;
 
 use crate::{FileInput, NetworkRequest};
 
-/// A request to run code. Either `code` or `files` says what; everything else has a default.
+/// A request to run code. `code` or `files` is required; everything else has a default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExecuteRequest {
     /// The language, by name or alias.
     #[schema(example = "python", pattern = "^[A-Za-z0-9+#._-]{1,32}(@[A-Za-z0-9+._-]{1,32})?$")]
     pub language: String,
-    /// Only this version of it will do.
+    /// The required version of the language. Default: the installed version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9+._-]{1,32}$")]
     pub version: Option<String>,
-    /// The program as text.
+    /// The source code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(example = "print(6 * 7)")]
     pub code: Option<String>,
-    /// The program as files, the one it starts with first; beside `code`, files that it finds.
+    /// Files for the work directory. Without `code`, the first is the entry point of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 10000)]
     pub files: Vec<FileInput>,
-    /// Its standard input.
+    /// The standard input. Default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
-    /// Its arguments.
+    /// The command-line arguments of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 4096)]
     pub args: Vec<String>,
-    /// Variables in its environment.
+    /// Environment variables of the program.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Wall time of the run stage.
+    /// Wall-clock time limit of the run stage, in milliseconds. Default: 10000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     pub timeout_ms: Option<u64>,
-    /// CPU time of the run stage.
+    /// CPU time limit of the run stage, in milliseconds, for all its processes together. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     pub cpu_time_ms: Option<u64>,
-    /// Wall time of the compile stage.
+    /// Wall-clock time limit of the compile stage, in milliseconds. Default: 30000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 86_400_000)]
     pub compile_timeout_ms: Option<u64>,
-    /// Memory of the run stage.
+    /// Memory limit of the run stage, in MiB, for all its processes and the files in `/tmp` together. Default: 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_048_576)]
     pub memory_limit_mb: Option<u64>,
-    /// CPUs' worth of time.
+    /// CPU limit; fractions allowed. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.01, maximum = 1024)]
     pub cpus: Option<f64>,
-    /// Processes and threads at once.
+    /// Maximum number of processes and threads at a time. Default: 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 32_768)]
     pub pids: Option<u32>,
-    /// Bytes it may write to its file system.
+    /// Maximum size of the files in the work directory and `/tmp` together, in MiB. Default: 64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_048_576)]
     pub disk_mb: Option<u64>,
-    /// Bytes it may print, and as many again in collected files.
+    /// Maximum size of standard output and standard error together, in KiB. Collected files may have as much again.
+    /// Default: 1024.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1_048_576)]
     pub output_limit_kb: Option<u64>,
-    /// What it reaches.
+    /// The network access. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkRequest>,
-    /// What builds the walls: one of those that the server permits, or `auto` for the server's choice, as without it.
+    /// The isolation backend: one that the server permits, or `auto` (default) for the server's choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
-    /// Patterns of files to bring back; the name of a directory brings back everything in it.
+    /// Glob patterns of files to return after the run. The name of a directory returns all files in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<String>,
-    /// A frame around the code, which is `{{ code }}` in it.
+    /// A template around the code, which takes the place of `{{ code }}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
-    /// Texts for the other places of the template: `{{ name }}` in it is the text of that name.
+    /// Values of the template's other placeholders, by name: `{{ name }}` becomes the value of `name`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub template_values: BTreeMap<String, String>,
-    /// Packages that are there for it.
+    /// Packages to install for the program, in the syntax of the language's package manager.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 200)]
     pub packages: Vec<String>,
-    /// Whether packages that are installed on the server's host for its own use can be imported (true). False hides them, for
-    /// languages where that is possible.
+    /// Whether the program can import packages that are installed on the server's host. Default: true. Not every
+    /// language can hide them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_packages: Option<bool>,
-    /// A named environment that is there for it.
+    /// The name of an environment whose packages the program uses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(pattern = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     pub environment: Option<String>,
-    /// A named directory that outlives it: `NAME`, or `NAME:ro` to keep nothing.
+    /// The workspace, a named directory that outlives the execution: `NAME`, or `NAME:ro` to discard changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// Where the report is sent when it is there: an `http` or `https` URL at a public address, or one that
-    /// the server is set up to permit. It is sent by POST as `{"type": "execution.finished", "timestamp": …,
-    /// "data": REPORT}`, signed as Standard Webhooks has it, and again for some hours until a receiver
-    /// answers with a status from 200 to 299. `webhook-id` is the execution's id: what comes twice can be
-    /// told by it.
+    /// The URL that receives the report when the execution finishes: `http` or `https`, at a public address or one
+    /// that the server is configured to permit. The server sends `{"type": "execution.finished", "timestamp": …,
+    /// "data": REPORT}` by POST, signed according to Standard Webhooks, and retries for some hours until the
+    /// receiver responds with a status from 200 to 299. The `webhook-id` header is the execution's id: use it to
+    /// detect duplicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub callback_url: Option<String>,
-    /// Words of the client's own, to find it again by.
+    /// Client-defined labels; usable as filters.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Protections it can do without; needs the operator's permission.
+    /// Protections that may be missing on the host. Requires the permission `allow_missing`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_missing: Vec<String>,
-    /// How often to sample what it uses.
+    /// Interval of resource usage samples, in milliseconds. Default: no samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 10, maximum = 60_000)]
     pub usage_interval_ms: Option<u64>,
 }
 
-/// The answer to a request that is carried out later.
+/// The response to an asynchronous request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Accepted {
-    /// The execution's id, to ask for it.
+    /// The id of the execution.
     #[schema(example = "exec_01JCQ0Z5V8W3M6T2K9R4")]
     pub id: String,
-    /// `queued`.
+    /// The status: `queued`, or a later one if this repeats an earlier request.
     pub status: String,
 }
 
@@ -130,14 +131,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_field_is_refused_by_name() {
+    fn an_unknown_field_is_rejected_by_name() {
         let text = r#"{"language": "python", "code": "1", "colour": "red"}"#;
         let error = serde_json::from_str::<ExecuteRequest>(text).unwrap_err().to_string();
         assert!(error.contains("unknown field `colour`"), "{error}");
     }
 
     #[test]
-    fn what_was_not_said_is_not_written() {
+    fn unset_fields_are_not_serialized() {
         let request = ExecuteRequest {
             language: "python".into(),
             code: Some("1".into()),

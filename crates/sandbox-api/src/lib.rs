@@ -1,7 +1,7 @@
-//! What clients and the server say to each other, as plain data.
+//! Request, response and error types of the HTTP API.
 //!
-//! The server reads these types, `sandbox-run --server` writes them, and the OpenAPI document is made
-//! from them. Reports and events are those of the library; here they are only carried.
+//! The server deserializes them, `sandbox-run --server` serializes them, and the OpenAPI document is generated
+//! from them. Reports and events are types of the library and are not defined here.
 
 mod environments;
 mod execute;

@@ -1,28 +1,28 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// What a program may reach.
+/// The network access of a program.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkRequest {
-    /// How far.
+    /// The network mode.
     pub mode: NetworkMode,
-    /// Where to, with `allowlist`.
+    /// The permitted destinations, for mode `allowlist`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow: Vec<String>,
-    /// Whether names are looked up, with `allowlist`.
+    /// Whether any name can be resolved, for mode `allowlist`. Default: false.
     #[serde(default)]
     pub dns: bool,
 }
 
-/// How far a program's network goes.
+/// The network modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkMode {
-    /// Nowhere.
+    /// No network.
     None,
-    /// To a loopback of its own.
+    /// A loopback interface of its own.
     Localhost,
-    /// To the places named.
+    /// The destinations in `allow` only.
     Allowlist,
 }

@@ -1,73 +1,73 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// Why a request was not served, by RFC 9457.
+/// Why a request failed (RFC 9457).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Problem {
-    /// A name for this kind of problem, for programs.
+    /// The machine-readable kind of problem. Stable.
     pub code: Code,
-    /// The HTTP status.
+    /// The HTTP status code.
     pub status: u16,
-    /// The kind of problem in a few words.
+    /// The kind of problem, in a few words.
     pub title: String,
-    /// This problem in a sentence, for people.
+    /// What failed in this request, for humans.
     pub detail: String,
-    /// The request, as it is called in the server's log.
+    /// The id of the request in the server's log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
-/// Kinds of problems. Names are never changed.
+/// The kinds of problems. Their names never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Code {
-    /// The body is not JSON, or not such JSON.
+    /// The body is not JSON, or does not match the schema.
     InvalidBody,
-    /// A field has a value it cannot have.
+    /// A field has an invalid value.
     InvalidField,
-    /// No recipe has this name.
+    /// No language has this name.
     UnknownLanguage,
-    /// The language is known, and its toolchain is not on this host.
+    /// The language is known, but its toolchain is not installed on the server.
     LanguageUnavailable,
-    /// The body or the code is larger than the server takes.
+    /// The body, the code or an archive exceeds the server's maximum size.
     CodeTooLarge,
-    /// A key is needed, or this one is not valid.
+    /// The API key is missing or invalid.
     Unauthorized,
-    /// The key may not do this.
+    /// The scopes of the API key do not allow this operation.
     Forbidden,
-    /// The operator has not permitted this feature to the client.
+    /// The operator has not permitted this feature for the client.
     NotPermitted,
-    /// There is no such thing, or it is not yours.
+    /// The resource does not exist, or belongs to another client.
     NotFound,
-    /// The path is there, and not for this method.
+    /// The path does not support this method.
     MethodNotAllowed,
-    /// The idempotency key was used for another request.
+    /// The idempotency key was already used for a different request.
     IdempotencyConflict,
-    /// There is one of this name already.
+    /// A resource of this name already exists.
     AlreadyExists,
-    /// The client has as many environments as it may have.
+    /// The client has reached its maximum number of environments.
     TooManyEnvironments,
-    /// The package manager does not install these.
+    /// The package manager cannot install these packages.
     PackagesRefused,
-    /// Another execution writes to the workspace.
+    /// Another execution is writing to the workspace.
     WorkspaceInUse,
-    /// The client has as many workspaces as it may have.
+    /// The client has reached its maximum number of workspaces.
     WorkspaceLimit,
-    /// Too many requests from one client.
+    /// The client sends requests faster than the rate limit.
     RateLimited,
-    /// The client has as many executions as it may have.
+    /// The client has reached its maximum of unfinished executions, waiting bytes or workspace imports.
     QuotaExceeded,
-    /// As many wait as may wait.
+    /// The server has reached its maximum of waiting executions, waiting bytes or workspace imports.
     QueueFull,
-    /// The server cannot do this now.
+    /// The server cannot serve the request now.
     Unavailable,
-    /// A failure of ours.
+    /// An internal error of the server.
     Internal,
 }
 
 impl Code {
-    /// The HTTP status that goes with it.
+    /// The HTTP status code of this kind.
     pub fn status(self) -> u16 {
         match self {
             Self::InvalidBody | Self::InvalidField | Self::UnknownLanguage => 400,
@@ -88,36 +88,36 @@ impl Code {
         }
     }
 
-    /// The kind in a few words.
+    /// The kind, in a few words.
     pub fn title(self) -> &'static str {
         match self {
-            Self::InvalidBody => "The body cannot be read",
-            Self::InvalidField => "A field is not valid",
-            Self::UnknownLanguage => "There is no such language",
-            Self::LanguageUnavailable => "The language is not installed",
-            Self::CodeTooLarge => "The request is too large",
-            Self::Unauthorized => "A valid key is needed",
-            Self::Forbidden => "The key does not allow this",
+            Self::InvalidBody => "Invalid request body",
+            Self::InvalidField => "Invalid field",
+            Self::UnknownLanguage => "Unknown language",
+            Self::LanguageUnavailable => "Language not installed",
+            Self::CodeTooLarge => "Request too large",
+            Self::Unauthorized => "Valid API key required",
+            Self::Forbidden => "Insufficient scope",
             Self::NotPermitted => "Feature not permitted",
-            Self::NotFound => "There is no such thing",
-            Self::MethodNotAllowed => "Not by this method",
-            Self::IdempotencyConflict => "The idempotency key was used before",
-            Self::AlreadyExists => "The name is taken",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "Method not allowed",
+            Self::IdempotencyConflict => "Idempotency key already used",
+            Self::AlreadyExists => "Name already exists",
             Self::TooManyEnvironments => "Too many environments",
-            Self::PackagesRefused => "The packages cannot be installed",
-            Self::WorkspaceInUse => "The workspace is in use",
+            Self::PackagesRefused => "Packages cannot be installed",
+            Self::WorkspaceInUse => "Workspace in use",
             Self::WorkspaceLimit => "Too many workspaces",
             Self::RateLimited => "Too many requests",
-            Self::QuotaExceeded => "Too many executions at once",
-            Self::QueueFull => "The queue is full",
-            Self::Unavailable => "Not now",
-            Self::Internal => "A failure of the server",
+            Self::QuotaExceeded => "Quota exceeded",
+            Self::QueueFull => "Queue full",
+            Self::Unavailable => "Service unavailable",
+            Self::Internal => "Internal error",
         }
     }
 }
 
 impl Problem {
-    /// A problem of this kind, told in a sentence.
+    /// Creates a problem of this kind with this explanation.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         Self {
             code,

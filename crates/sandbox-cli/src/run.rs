@@ -210,7 +210,7 @@ fn execute(
 pub(crate) fn not_executed(error: ExecuteError) -> Failure {
     match error {
         ExecuteError::Thread(_) | ExecuteError::Walls(_) => Failure::ours(&error),
-        ExecuteError::Image(image) if image.is_ours() => Failure::ours(&image),
+        ExecuteError::Image(image) if image.is_internal() => Failure::ours(&image),
         ExecuteError::Packages(packages) if packages.is_ours() => Failure::ours(&packages),
         _ => Failure::usage(&error),
     }

@@ -4,27 +4,27 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// What content is found by: `sha256:` and 64 digits. A value that exists is safe as the name of a file.
+/// The digest that identifies content: `sha256:` and 64 hexadecimal digits. Every value is safe as a file name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Digest(String);
 
-/// A text that is not a digest.
+/// A text that is not a valid digest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no digest: a digest is 'sha256:' and 64 hexadecimal digits in lower case")]
+#[error("invalid digest '{0}': expected 'sha256:' and 64 lower-case hexadecimal digits")]
 pub struct InvalidDigest(String);
 
 const ALGORITHM: &str = "sha256:";
-/// More of a wrong text would not help anybody.
-const LONGEST_SHOWN: usize = 100;
+/// The maximum length of an invalid text in an error message.
+const MAX_SHOWN: usize = 100;
 
 impl Digest {
-    /// The digest of these bytes.
+    /// Computes the digest of these bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self::from_hash(Sha256::new().chain_update(bytes))
     }
 
-    /// The digest of all that a hash has seen.
+    /// Finishes a hash.
     pub(crate) fn from_hash(hash: Sha256) -> Self {
         let digits = hash.finalize().iter().fold(String::new(), |mut digits, byte| {
             let _ = write!(digits, "{byte:02x}");
@@ -33,7 +33,7 @@ impl Digest {
         Self(digits)
     }
 
-    /// The 64 digits, without the name of the algorithm.
+    /// The 64 digits, without the algorithm.
     pub fn digits(&self) -> &str {
         &self.0
     }
@@ -47,8 +47,8 @@ impl FromStr for Digest {
             digits.len() == 64
                 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
         });
-        let wrong = || InvalidDigest(text.chars().take(LONGEST_SHOWN).collect());
-        digits.map(|digits| Self(digits.to_owned())).ok_or_else(wrong)
+        let invalid = || InvalidDigest(text.chars().take(MAX_SHOWN).collect());
+        digits.map(|digits| Self(digits.to_owned())).ok_or_else(invalid)
     }
 }
 
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_digest_reads_back() {
+    fn a_digest_survives_a_round_trip() {
         let digest = Digest::of(b"");
         let text = "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(digest.to_string(), text);
@@ -85,9 +85,9 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_does() {
+    fn invalid_digests_are_rejected() {
         let digits = "a".repeat(64);
-        for wrong in [
+        for invalid in [
             digits.clone(),
             format!("sha512:{digits}"),
             format!("sha256:{digits}a"),
@@ -97,7 +97,7 @@ mod tests {
             "sha256:".to_owned() + &"é".repeat(32),
             String::new(),
         ] {
-            assert!(wrong.parse::<Digest>().is_err(), "{wrong}");
+            assert!(invalid.parse::<Digest>().is_err(), "{invalid}");
         }
     }
 }

@@ -5,129 +5,128 @@ use std::path::{Path, PathBuf};
 
 use crate::{Digest, InvalidReference, Reference};
 
-/// Why something could not be done with an image.
+/// Why an operation on images failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImageError {
-    /// Something is wrong with a certain image; the cause says what.
-    #[error("the image '{image}' cannot be taken")]
+    /// An operation on one image failed; the source says why.
+    #[error("cannot use image '{image}'")]
     Image {
-        /// Its name, or the file it is in.
+        /// Its name, or the path of its file.
         image: String,
-        /// What is wrong.
+        /// The cause.
         source: Box<ImageError>,
     },
-    /// A name that is none.
+    /// The image name is invalid.
     #[error(transparent)]
     Reference(#[from] InvalidReference),
-    /// Nobody pulled or imported it.
-    #[error("there is no image '{0}' here: pull or import it first")]
+    /// No image of this name was pulled or imported.
+    #[error("image '{0}' not found: pull or import it first")]
     NoSuchImage(Reference),
-    /// It has no name of its own and was given none.
-    #[error("it does not say what it is called: give it a name")]
+    /// The archive does not name the image, and the caller gave no name.
+    #[error("the archive does not name the image: specify a name")]
     NoName,
-    /// One name cannot be given to several.
-    #[error("there are {0} images in it, which cannot all have the name that was given")]
+    /// The caller gave one name for several images.
+    #[error("the archive contains {0} images, which cannot share the specified name")]
     SeveralImages(usize),
-    /// Neither form of archive.
-    #[error("it is neither an archive of 'docker save' nor an OCI layout: it has no {0}")]
+    /// The file is in none of the supported formats.
+    #[error("neither a 'docker save' archive nor an OCI layout: it has no {0}")]
     NoImageInside(&'static str),
-    /// A manifest, an index or a configuration that is none.
-    #[error("its {what} cannot be used: {reason}")]
+    /// A manifest, an index or a configuration is invalid.
+    #[error("invalid {what}: {reason}")]
     Document {
-        /// Which one.
+        /// The document.
         what: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// Something is not there.
+    /// A part of the image is missing.
     #[error("{what} is missing")]
     Missing {
-        /// What.
+        /// The missing part.
         what: String,
     },
-    /// Something is not what it was asked for as.
-    #[error("{what} is not what it should be: its digest is {found}, not {wanted}")]
-    WrongDigest {
-        /// What.
+    /// Content does not have the expected digest.
+    #[error("digest mismatch of {what}: expected {expected}, found {found}")]
+    DigestMismatch {
+        /// The content.
         what: String,
-        /// What was asked for.
-        wanted: Digest,
-        /// What came.
+        /// The expected digest.
+        expected: Digest,
+        /// The digest of the content.
         found: Digest,
     },
-    /// Something is more than it may be.
-    #[error("{what} is over the limit of {most}")]
-    TooMuch {
-        /// What.
+    /// A limit is exceeded.
+    #[error("{what} exceeds the limit of {limit}")]
+    LimitExceeded {
+        /// The limited quantity.
         what: String,
-        /// How much it may be.
-        most: u64,
+        /// The limit.
+        limit: u64,
     },
-    /// It is for other machines.
-    #[error("there is nothing in it for {wanted}, only for {found}")]
+    /// The image is for other platforms.
+    #[error("no image for {host}, only for {found}")]
     Platform {
-        /// What this machine is.
-        wanted: String,
-        /// What there is.
+        /// The platform of this host.
+        host: String,
+        /// The platforms of the image.
         found: String,
     },
     /// A layer cannot be unpacked.
-    #[error("layer {number} ({digest}) cannot be unpacked")]
+    #[error("cannot unpack layer {number} ({digest})")]
     Layer {
-        /// Which, counted from 1.
+        /// The number of the layer, from 1.
         number: usize,
         /// Its digest.
         digest: Digest,
-        /// Why.
+        /// The cause.
         source: LayerError,
     },
     /// An archive cannot be read.
-    #[error("it cannot be read")]
+    #[error("cannot read the archive")]
     Unreadable(#[source] io::Error),
-    /// A registry did not give what was asked for.
-    #[error("the registry {registry} {reason}")]
+    /// A registry failed to deliver the image.
+    #[error("registry {registry} {reason}")]
     Registry {
-        /// Which one.
+        /// The host of the registry.
         registry: String,
         /// What it did.
         reason: String,
     },
-    /// Others are adding images, and what they have so far must not be removed.
-    #[error("images are being added right now: try again when that is done")]
+    /// Another process is adding images, whose blobs must not be removed.
+    #[error("another process is adding images: try again when it has finished")]
     Busy,
-    /// The environment does not say where the user's files lie.
+    /// The environment does not determine a directory for images.
     #[error(
-        "there is no place for images: neither XDG_DATA_HOME nor HOME is an absolute path; \
+        "no directory for images: neither XDG_DATA_HOME nor HOME is an absolute path; \
          set SANDBOX_RUN_IMAGES to a directory"
     )]
-    NoPlace,
-    /// The place depends on where the command is started.
-    #[error("SANDBOX_RUN_IMAGES cannot be used: '{0}' is not an absolute path")]
-    RelativePlace(String),
-    /// Somebody else could change what sandboxes are made of.
+    NoDirectory,
+    /// The directory would depend on the current directory.
+    #[error("invalid SANDBOX_RUN_IMAGES: '{0}' is not an absolute path")]
+    RelativeDirectory(String),
+    /// Another user could modify the images.
     #[error(
-        "the images in {} are not yours alone: set SANDBOX_RUN_IMAGES to a directory of your own that \
-         others cannot write to",
+        "{} is not a directory that only you can write to: set SANDBOX_RUN_IMAGES to another one",
         .0.display()
     )]
     NotPrivate(PathBuf),
-    /// Something in the store is not as it was written.
-    #[error("{} is damaged: {reason}", path.display())]
-    Damaged {
-        /// What.
+    /// A file in the store is not as it was written.
+    #[error("{} is corrupt: {reason}", path.display())]
+    Corrupt {
+        /// The path of the file.
         path: PathBuf,
-        /// How that shows.
+        /// What is wrong with it.
         reason: String,
     },
-    /// The file system said no.
+    /// A file operation failed.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What we wanted to do.
+        /// The operation.
         action: &'static str,
-        /// With what.
+        /// The path of the file.
         path: PathBuf,
-        /// What it said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
@@ -136,69 +135,69 @@ pub enum ImageError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
-    /// An entry is not taken.
-    #[error("its entry '{path}' {reason}")]
+    /// An entry is rejected.
+    #[error("entry '{path}' {reason}")]
     Entry {
-        /// The name, made printable.
+        /// The path of the entry, made printable.
         path: String,
         /// What is wrong with it.
         reason: Cow<'static, str>,
     },
-    /// An entry could not be written here.
-    #[error("its entry '{path}' could not be written")]
+    /// An entry cannot be written to disk.
+    #[error("cannot write entry '{path}'")]
     Write {
-        /// The name, made printable.
+        /// The path of the entry, made printable.
         path: String,
-        /// What the file system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The layers together are more than an image may be.
-    #[error("the image holds more than {most} {what}")]
-    TooMuch {
-        /// Bytes, or files.
+    /// The layers together exceed a limit.
+    #[error("the image has more than {limit} {what}")]
+    LimitExceeded {
+        /// Bytes or files.
         what: &'static str,
-        /// How many there may be.
-        most: u64,
+        /// The limit.
+        limit: u64,
     },
-    /// It is no archive, or ends too early.
-    #[error("it cannot be read as a tar archive")]
+    /// The layer is not a tar archive, or is truncated.
+    #[error("cannot read the tar archive")]
     Unreadable(#[source] io::Error),
-    /// Its content is not what the configuration says.
-    #[error("its content has the digest {found}, and the configuration says {wanted}")]
-    WrongContent {
-        /// What the configuration says.
-        wanted: Digest,
-        /// What it is.
+    /// The uncompressed layer does not have the digest in the configuration.
+    #[error("digest mismatch of the uncompressed layer: expected {expected}, found {found}")]
+    DigestMismatch {
+        /// The digest in the configuration (`diff_ids`).
+        expected: Digest,
+        /// The digest of the uncompressed layer.
         found: Digest,
     },
 }
 
 impl ImageError {
-    /// Whether it is a failure of ours or of the machine, which no other request can cure.
-    pub fn is_ours(&self) -> bool {
+    /// Whether the cause is this program or the host, and not the image or the request.
+    pub fn is_internal(&self) -> bool {
         match self {
-            Self::Image { source, .. } => source.is_ours(),
+            Self::Image { source, .. } => source.is_internal(),
             Self::Layer { source, .. } => matches!(source, LayerError::Write { .. }),
-            Self::Io { .. } | Self::NotPrivate(_) | Self::Damaged { .. } => true,
+            Self::Io { .. } | Self::NotPrivate(_) | Self::Corrupt { .. } => true,
             _ => false,
         }
     }
 
-    /// Says which image it is about.
+    /// Adds the name of the image.
     pub(crate) fn about(self, image: &dyn Display) -> Self {
         match self {
-            // About the store, or about a file that has been named.
+            // These concern the store, or name the image already.
             Self::NotPrivate(_) | Self::Busy | Self::Image { .. } => self,
             source => Self::Image { image: image.to_string(), source: Box::new(source) },
         }
     }
 
-    /// Turns an error of the file system into one that tells what was tried, and with what.
+    /// Adds the operation and the path to an I/O error.
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
 
     pub(crate) fn document(what: impl Into<String>, reason: impl Display) -> Self {
-        Self::Document { what: what.into(), reason: format!("{reason}") }
+        Self::Document { what: what.into(), reason: reason.to_string() }
     }
 }

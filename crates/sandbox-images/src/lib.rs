@@ -1,4 +1,5 @@
-//! OCI images: pulled from registries, imported from archives, unpacked and kept, all by ourselves.
+//! OCI images: pulls them from registries, imports them from archives, unpacks and stores them, without another
+//! container tool.
 //!
 //! ```text
 //! Reference ──► pull ───┐
@@ -6,10 +7,9 @@
 //! file or directory ──► import
 //! ```
 //!
-//! An image is made by strangers, and so is every byte on its way here. What is fetched is held against the
-//! digest it was asked by; what is unpacked is written name by name below a descriptor of its root, so that no
-//! name and no link of an archive leads anywhere else ([`Limits`] bounds the rest). An image is taken whole
-//! or not at all.
+//! Images and everything that a registry sends are untrusted. Downloads are verified against their digests. Layers
+//! are unpacked entry by entry below a descriptor of the image's root, so that no name and no link of an archive
+//! leads out of it. [`Limits`] bounds all sizes. An image is added completely or not at all.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), sandbox_images::ImageError> {
@@ -46,4 +46,4 @@ pub use progress::Progress;
 #[cfg(feature = "pull")]
 pub use pull::{PlainHttp, PullOptions};
 pub use reference::{InvalidReference, Reference, Version};
-pub use store::{Image, Kept, Pruned, Store};
+pub use store::{Image, ImageInfo, Pruned, Store};

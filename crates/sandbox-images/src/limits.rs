@@ -1,28 +1,28 @@
-/// How much an image may be. Everything that a stranger can choose the size of has a bound here.
+/// The limits on images. Every size that an untrusted image can choose has a limit here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Layers of one image. Docker itself makes no more than 127.
+    /// Layers of an image. Docker creates at most 127.
     pub layers: usize,
-    /// Bytes of a manifest, an index or a configuration. They are held in memory, and registries take no
-    /// larger ones.
+    /// Bytes of a manifest, an index or a configuration. They are held in memory, and registries accept no larger
+    /// ones.
     pub document_bytes: u64,
-    /// Images that an index or an archive may name.
+    /// Images in an index or an archive.
     pub index_entries: usize,
-    /// Indexes that lead to indexes.
+    /// Nesting depth of indexes.
     pub index_depth: usize,
-    /// Bytes of one layer as it is sent, and of an archive that is imported.
+    /// Bytes of one layer as transferred, and of an imported archive.
     pub blob_bytes: u64,
-    /// Files in an archive that is imported.
+    /// Files in an imported archive.
     pub archive_entries: usize,
     /// Files, directories and links in all layers together.
     pub entries: u64,
-    /// Bytes of all layers together, once they are decompressed.
+    /// Uncompressed bytes of all layers together.
     pub unpacked_bytes: u64,
     /// Bytes of one file.
     pub file_bytes: u64,
-    /// Bytes of a path. The kernel takes no longer ones.
+    /// Bytes of a path. The kernel accepts no longer ones.
     pub path_bytes: usize,
-    /// Directories inside one another. Whoever walks the tree later holds a descriptor for each.
+    /// Nesting depth of directories. Code that walks the tree later holds a descriptor for each level.
     pub depth: usize,
 }
 

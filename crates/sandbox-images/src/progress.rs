@@ -1,35 +1,35 @@
 use crate::Digest;
 
-/// How far the making of an image is. Told now and then, for people who wait.
+/// Progress of a pull or an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {
-    /// A layer or a configuration is being fetched.
+    /// A layer or a configuration is being downloaded.
     Fetching {
-        /// Which.
+        /// Its digest.
         digest: Digest,
-        /// How many bytes are here.
+        /// The bytes received so far.
         bytes: u64,
-        /// How many there are.
+        /// The total size in bytes.
         of: u64,
     },
-    /// Fetching broke off, and is tried again.
+    /// A download was interrupted and is retried.
     Retrying {
-        /// What.
+        /// The digest of the blob.
         digest: Digest,
-        /// Why it broke off.
+        /// The reason of the interruption.
         reason: String,
     },
     /// An archive is being read.
     Reading {
-        /// How many bytes of it were read.
+        /// The bytes read so far.
         bytes: u64,
     },
     /// A layer is being unpacked.
     Unpacking {
-        /// Which, counted from 1.
+        /// The number of the layer, from 1.
         layer: usize,
-        /// How many there are.
+        /// The number of layers.
         of: usize,
     },
 }

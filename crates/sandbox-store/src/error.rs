@@ -1,28 +1,28 @@
-/// Why the store did not do what it was asked.
+/// Why a store operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The database said no.
-    #[error("the database failed")]
+    /// SQLite returned an error.
+    #[error("database operation failed")]
     Database(#[from] rusqlite::Error),
-    /// What was read is not what was written.
-    #[error("a record in the database is damaged: {0}")]
-    Damaged(String),
-    /// The file was written by a later version of this program.
-    #[error("the database is of a later version: this program is too old for it")]
-    Newer,
-    /// The store was closed, or what does its work has ended.
+    /// A value read from the database is not valid.
+    #[error("corrupt record in the database: {0}")]
+    Corrupt(String),
+    /// A later version of this program wrote the file.
+    #[error("the database has a newer schema than this version supports: upgrade this program")]
+    NewerSchema,
+    /// The store was closed, or its thread has ended.
     #[error("the store is closed")]
     Closed,
-    /// The place in a listing is not one that a page told. Clients choose it, so it is their mistake.
-    #[error("this is not a place in a listing")]
-    Cursor,
+    /// The cursor of a listing is not one that an earlier page returned. Clients send it, so it is a client error.
+    #[error("invalid value; use the cursor that the previous page returned")]
+    InvalidCursor,
     /// The directory or file of the database cannot be used.
     #[error("cannot use the database {path}")]
     Open {
-        /// Where.
+        /// The path of the database.
         path: String,
-        /// What the system said.
+        /// The error of the operating system or of SQLite.
         #[source]
         cause: Box<dyn std::error::Error + Send + Sync>,
     },

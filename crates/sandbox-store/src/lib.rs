@@ -1,27 +1,25 @@
-//! What a server remembers, and the queue of what waits.
+//! Persistent state of a server, and the queue of waiting executions.
 //!
-//! [`Store`] keeps executions, their events and callbacks, keys, idempotency records and the audit log; embedded it
-//! is [`SqliteStore`], and a server that has outgrown one machine implements it on another database.
-//! [`Queue`] orders what was accepted and not begun; embedded it is [`LocalQueue`]. It may be lost: after
-//! a crash it is filled again from the store.
+//! [`Store`] keeps executions with their events and callbacks, API keys, idempotency records and the audit log.
+//! The embedded implementation is [`SqliteStore`]; a deployment on several machines can implement the trait on
+//! another database.
+//! [`Queue`] orders the executions that were accepted and have not started. The embedded implementation is
+//! [`LocalQueue`], in memory: after a crash the server refills it from the store.
 
-mod callback;
-mod cursor;
 mod error;
-mod fair;
-mod permission;
+mod key;
 mod queue;
 mod record;
 mod sqlite;
 mod store;
 
-pub use callback::{Busy, CallbackEnd, DueCallback, NewCallback};
 pub use error::StoreError;
-pub use permission::{Permission, Permissions};
+pub use key::{KeyRecord, NewKey, Permission, Permissions, Scope};
 pub use queue::{Job, LocalQueue, Queue, QueueError};
 pub use record::{
-    AuditRecord, Ending, ExecutionFilter, ExecutionRecord, Glance, Idempotency, Inserted,
-    KeyRecord, NewExecution, NewKey, Page, Retention, Scope, StoredEvent, Swept,
+    AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
+    ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, NewCallback, NewExecution,
+    Page, Retention, StoredEvent, Swept,
 };
 pub use sqlite::SqliteStore;
-pub use store::{Answer, Store};
+pub use store::{Store, StoreFuture};

@@ -6,254 +6,229 @@ use chrono::{DateTime, Utc};
 use sandbox_core::Status;
 use serde_json::Value;
 
-use crate::{NewCallback, Permissions};
-
-/// An execution as it is remembered.
+/// A stored execution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExecutionRecord {
-    /// `exec_…`.
+    /// The id, `exec_…`.
     pub id: String,
-    /// The key of the client it belongs to; none for clients on loopback without keys.
+    /// The id of the client's key; none for clients on loopback without keys.
     pub owner: Option<String>,
-    /// The language asked for.
+    /// The requested language.
     pub language: String,
-    /// What was asked for, as JSON: enough to carry it out again.
+    /// The request as JSON, complete enough to run it again.
     pub request: Value,
-    /// How far it is, or how it ended.
+    /// The current or final status.
     pub status: Status,
-    /// The client's own words about it.
+    /// Client-defined labels.
     pub labels: BTreeMap<String, String>,
-    /// More urgent ones have larger numbers.
+    /// The priority; larger numbers are more urgent.
     pub priority: i32,
-    /// How often it was begun.
+    /// How often it was started.
     pub attempts: u32,
     /// When it was accepted.
     pub created_at: DateTime<Utc>,
-    /// When it was begun.
+    /// When it was last started.
     pub started_at: Option<DateTime<Utc>>,
-    /// When it ended.
+    /// When it finished.
     pub finished_at: Option<DateTime<Utc>>,
-    /// The report, once there is one.
+    /// The report of a finished execution.
     pub report: Option<Value>,
 }
 
-/// The little of an execution that is quickly read.
+/// The fields of an execution that are small and quick to read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glance {
-    /// Whose it is.
+pub struct ExecutionSummary {
+    /// The owner.
     pub owner: Option<String>,
-    /// How far it is, or how it ended.
+    /// The current or final status.
     pub status: Status,
 }
 
 /// An execution that was just accepted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewExecution {
-    /// `exec_…`.
+    /// The id, `exec_…`.
     pub id: String,
-    /// Whose it is.
+    /// The owner.
     pub owner: Option<String>,
-    /// The language asked for.
+    /// The requested language.
     pub language: String,
-    /// What was asked for, as JSON text.
+    /// The request as JSON text.
     pub request: String,
-    /// The client's own words about it.
+    /// Client-defined labels.
     pub labels: BTreeMap<String, String>,
-    /// More urgent ones have larger numbers.
+    /// The priority; larger numbers are more urgent.
     pub priority: i32,
     /// When it was accepted.
     pub created_at: DateTime<Utc>,
-    /// When it was begun, if that was at once: it is `running` then, for the first time.
-    pub begun_at: Option<DateTime<Utc>>,
-    /// Under which name the client may ask again without starting it twice.
+    /// When it was started, if that was at once: it is inserted as `running` with one attempt.
+    pub started_at: Option<DateTime<Utc>>,
+    /// The client's idempotency key, if any.
     pub idempotency: Option<Idempotency>,
-    /// Where its report is promised to.
+    /// The destination of its report, if the client asked for a callback.
     pub callback: Option<NewCallback>,
 }
 
-/// The end of an execution.
+/// The result of an execution.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ending {
-    /// Which execution.
+pub struct FinishedExecution {
+    /// The id of the execution.
     pub id: String,
-    /// How it ended.
+    /// The final status.
     pub status: Status,
-    /// Its report, as JSON.
+    /// The report as JSON text.
     pub report: Arc<str>,
-    /// All of its events.
+    /// All events.
     pub events: Vec<StoredEvent>,
-    /// When it ended.
+    /// When it finished.
     pub at: DateTime<Utc>,
-    /// What the audit log says about it.
+    /// The entry for the audit log.
     pub audit: AuditRecord,
 }
 
-impl Ending {
-    /// About how many bytes it takes.
+impl FinishedExecution {
+    /// The approximate size in bytes.
     pub(crate) fn size(&self) -> usize {
         self.report.len() + self.events.iter().map(|event| event.json.len()).sum::<usize>()
     }
 }
 
-/// A client's name for a request, and a hash of what it asked for.
+/// An idempotency key of a client, and the request it was used for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
-    /// The client's name for it.
+    /// The idempotency key.
     pub key: String,
-    /// Of the request's body.
+    /// A hash of the request body.
     pub body_hash: String,
 }
 
-/// What became of an insertion.
+/// The outcome of an insertion.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Inserted {
-    /// It is new.
+pub enum InsertOutcome {
+    /// The execution was inserted.
     New,
-    /// The client asked for the same before: this is that execution's id.
-    Before(String),
-    /// The client used the name before, for something else.
+    /// The idempotency key was used before for the same request, by the execution of this id.
+    Duplicate(String),
+    /// The idempotency key was used before for a different request.
     Conflict,
 }
 
 /// One event of an execution, as JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredEvent {
-    /// Its number in the execution, from 1.
+    /// The sequence number within the execution, from 1.
     pub seq: u64,
     /// The event as clients see it.
     pub json: String,
 }
 
-/// Which executions are wanted; what is not said does not matter.
+/// The destination of an execution's report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewCallback {
+    /// The URL.
+    pub url: String,
+    /// The host of the URL.
+    pub host: String,
+}
+
+/// A callback of a finished execution that is to be delivered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueCallback {
+    /// The id of the execution.
+    pub execution: String,
+    /// The owner of the execution.
+    pub owner: Option<String>,
+    /// The URL.
+    pub url: String,
+    /// The host of the URL.
+    pub host: String,
+    /// The number of failed attempts.
+    pub tries: u32,
+}
+
+/// Callbacks to leave out of a query, because too many of theirs are in flight.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallbackExclusions {
+    /// Callbacks to these hosts.
+    pub hosts: Vec<String>,
+    /// Callbacks of these owners; `None` is the client without a key.
+    pub owners: Vec<Option<String>>,
+}
+
+/// What follows an attempt to deliver a callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallbackUpdate {
+    /// Nothing: it was delivered, or is given up.
+    Done,
+    /// Another attempt, not before this time.
+    RetryAt(DateTime<Utc>),
+}
+
+/// A filter for executions. Fields that are not set match everything.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ExecutionFilter {
-    /// Of this owner only; `Some(None)` is the client without a key.
+    /// Executions of this owner; `Some(None)` is the client without a key.
     pub owner: Option<Option<String>>,
-    /// In this language.
+    /// Executions in this language.
     pub language: Option<String>,
-    /// With this status.
+    /// Executions with this status.
     pub status: Option<Status>,
-    /// With all of these labels.
+    /// Executions with all of these labels.
     pub labels: BTreeMap<String, String>,
-    /// Accepted not before.
+    /// Executions accepted at this time or later.
     pub since: Option<DateTime<Utc>>,
-    /// Accepted before.
+    /// Executions accepted before this time.
     pub until: Option<DateTime<Utc>>,
-    /// Only those after this place in the listing, which a page told.
+    /// Where to continue: [`Page::next`] of the previous page.
     pub cursor: Option<String>,
-    /// At most so many.
+    /// The maximum length of the page.
     pub limit: u32,
 }
 
-/// A part of a listing, the newest first.
+/// One page of a listing, newest first.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// What is on it.
+    /// The executions on this page.
     pub executions: Vec<ExecutionRecord>,
-    /// Where the next one begins, if there is one.
+    /// The cursor of the next page, if there is one.
     pub next: Option<String>,
 }
 
-/// What a key may be used for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Scope {
-    /// Run code, and read what came of one's own.
-    Execute,
-    /// Read what came of one's own.
-    Read,
-    /// Everything, of everyone.
-    Admin,
-}
-
-impl Scope {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Execute, Self::Read, Self::Admin];
-
-    /// The word for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Execute => "execute",
-            Self::Read => "read",
-            Self::Admin => "admin",
-        }
-    }
-
-    /// The scope that this word stands for.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|scope| scope.name() == name)
-    }
-}
-
-/// A key as it is remembered: never the key itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyRecord {
-    /// Its public name.
-    pub id: String,
-    /// What its owner calls it.
-    pub name: String,
-    /// A keyed hash of the secret.
-    pub hash: Vec<u8>,
-    /// What it may be used for.
-    pub scopes: Vec<Scope>,
-    /// The features that its requests may use.
-    pub permissions: Permissions,
-    /// When it was made.
-    pub created_at: DateTime<Utc>,
-    /// When it was taken back.
-    pub revoked_at: Option<DateTime<Utc>>,
-}
-
-/// A key to be remembered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewKey {
-    /// Its public name.
-    pub id: String,
-    /// What its owner calls it.
-    pub name: String,
-    /// A keyed hash of the secret.
-    pub hash: Vec<u8>,
-    /// What it may be used for.
-    pub scopes: Vec<Scope>,
-    /// The features that its requests may use.
-    pub permissions: Permissions,
-    /// When it was made.
-    pub created_at: DateTime<Utc>,
-}
-
-/// Something that somebody did.
+/// An entry of the audit log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditRecord {
-    /// When.
+    /// The time of the action.
     pub at: DateTime<Utc>,
-    /// Which key, if any.
+    /// The id of the key that was used, if any.
     pub actor: Option<String>,
-    /// What, in a word or two: `execute`, `cancel`, `key.create`.
+    /// The action: `execute`, `cancel`, `key.create`.
     pub action: String,
-    /// On what: an execution or a key.
+    /// The id of the execution or key that the action applies to.
     pub subject: String,
-    /// What else is worth knowing, as JSON.
+    /// Further details as JSON.
     pub detail: Value,
 }
 
-/// How long what is over is kept.
+/// The limits on what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Finished executions, not longer than this.
+    /// The maximum age of finished executions.
     pub age: Duration,
-    /// Not more than this together. Owners share it fairly: the one with the most bytes loses its oldest first.
+    /// The maximum size of all finished executions together. Owners share it fairly: the one with the most bytes
+    /// loses its oldest first.
     pub bytes: u64,
-    /// Not more than this of one owner, the oldest going first.
+    /// The maximum size of one owner's finished executions, the oldest going first.
     pub bytes_per_owner: u64,
-    /// Not more finished executions than this of one owner, the oldest going first.
+    /// The maximum number of one owner's finished executions, the oldest going first.
     pub executions_per_owner: u64,
-    /// Entries of the audit log, not longer than this.
+    /// The maximum age of entries of the audit log.
     pub audit: Duration,
-    /// Not more entries of the audit log than this. The actor with the most loses its oldest first.
+    /// The maximum number of entries of the audit log. The actor with the most loses its oldest first.
     pub audit_entries: u64,
 }
 
 impl Retention {
-    /// Keeps everything for ever.
+    /// Keeps everything forever.
     pub const UNLIMITED: Self = Self {
         age: Duration::MAX,
         bytes: u64::MAX,
@@ -264,13 +239,13 @@ impl Retention {
     };
 }
 
-/// What a sweep removed.
+/// How much a sweep removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// So many executions, with their events.
+    /// The number of executions, removed with their events.
     pub executions: u64,
-    /// So many idempotency records.
+    /// The number of idempotency records.
     pub idempotency: u64,
-    /// So many entries of the audit log.
+    /// The number of entries of the audit log.
     pub audit: u64,
 }

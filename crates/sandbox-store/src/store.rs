@@ -4,104 +4,115 @@ use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 
 use crate::{
-    AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord, Glance,
-    Inserted, KeyRecord, NewExecution, NewKey, Page, Permissions, Retention, StoreError,
-    StoredEvent, Swept,
+    AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
+    ExecutionSummary, FinishedExecution, InsertOutcome, KeyRecord, NewExecution, NewKey, Page,
+    Permissions, Retention, StoreError, StoredEvent, Swept,
 };
 
-/// The answer of a store, later.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
+/// The future returned by the methods of a store.
+pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 
-/// What a server remembers. What was answered is there after a crash.
+/// The persistent state of a server. A write whose future has completed survives a crash.
 ///
-/// A write is asked for by the call, not by waiting for its answer: writes are carried out in the order of
-/// the calls, also those whose answer nobody waits for, and whoever reads sees every write that was asked
-/// for before.
+/// The call issues a write, not the polling of its future. Writes are applied in the order of the calls, also
+/// those whose future is dropped, and a read sees every write that was issued before it.
 pub trait Store: Send + Sync {
-    /// Remembers an accepted execution, as `queued` or as begun.
-    fn insert(&self, new: NewExecution) -> Answer<'static, Inserted>;
+    /// Inserts an accepted execution as `queued`, or as `running` if it has a start time.
+    fn insert(&self, new: NewExecution) -> StoreFuture<'static, InsertOutcome>;
 
-    /// An execution, whoever's it is: the caller checks that.
-    fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>>;
+    /// Returns an execution, whoever its owner is: the caller checks access.
+    fn execution<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<ExecutionRecord>>;
 
-    /// The same without what may be long: its request and its report.
-    fn glance<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Glance>>;
+    /// Returns an execution's owner and status without loading its request and report, which may be large.
+    fn summary<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<ExecutionSummary>>;
 
-    /// Executions that fit, the newest first.
-    fn list(&self, filter: ExecutionFilter) -> Answer<'_, Page>;
+    /// Lists the executions that match the filter, newest first.
+    fn list(&self, filter: ExecutionFilter) -> StoreFuture<'_, Page>;
 
-    /// It was begun: `running`, and one attempt more.
-    fn begin<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, ()>;
+    /// Sets an unfinished execution to `running` and counts an attempt.
+    fn mark_running<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> StoreFuture<'a, ()>;
 
-    /// It waits again: `queued`.
-    fn put_back<'a>(&'a self, id: &'a str) -> Answer<'a, ()>;
+    /// Sets an unfinished execution back to `queued`.
+    fn requeue<'a>(&'a self, id: &'a str) -> StoreFuture<'a, ()>;
 
-    /// It is over, in one step. Only the first end counts; false if it was over already.
-    fn finish(&self, ending: Ending) -> Answer<'static, bool>;
+    /// Stores the result of an execution atomically. Returns false if it was finished already or is not stored:
+    /// only the first result counts.
+    fn finish(&self, finished: FinishedExecution) -> StoreFuture<'static, bool>;
 
-    /// Remembers one that is over already, in one step: all of it is there, or nothing.
-    fn insert_finished(&self, new: Arc<NewExecution>, ending: Ending) -> Answer<'static, bool>;
+    /// Inserts an execution together with its result, atomically.
+    fn insert_finished(
+        &self,
+        new: Arc<NewExecution>,
+        finished: FinishedExecution,
+    ) -> StoreFuture<'static, bool>;
 
-    /// The events of a finished execution after this one, in order, at most so many.
-    fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>>;
+    /// Returns at most `limit` events of a finished execution, in order, starting behind `after`.
+    fn events<'a>(
+        &'a self,
+        id: &'a str,
+        after: u64,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<StoredEvent>>;
 
-    /// Those that are `queued` or `running`, the oldest first: what a start finds after a crash.
-    fn unfinished(&self) -> Answer<'_, Vec<ExecutionRecord>>;
+    /// Returns the `queued` and `running` executions, oldest first, to be recovered after a crash.
+    fn unfinished(&self) -> StoreFuture<'_, Vec<ExecutionRecord>>;
 
-    /// Callbacks of finished executions that are to be sent now, those that are due longest first, at
-    /// most so many.
+    /// Returns at most `limit` callbacks of finished executions that are due, in the order of their due times.
     fn due_callbacks(
         &self,
         now: DateTime<Utc>,
-        busy: Busy,
-        most: u32,
-    ) -> Answer<'_, Vec<DueCallback>>;
+        excluded: CallbackExclusions,
+        limit: u32,
+    ) -> StoreFuture<'_, Vec<DueCallback>>;
 
-    /// A callback was tried.
-    fn callback_tried<'a>(&'a self, id: &'a str, end: CallbackEnd) -> Answer<'a, ()>;
+    /// Records an attempt to deliver a callback.
+    fn record_callback<'a>(&'a self, id: &'a str, update: CallbackUpdate) -> StoreFuture<'a, ()>;
 
-    /// Remembers a key.
-    fn add_key(&self, key: NewKey) -> Answer<'_, ()>;
+    /// Adds an API key.
+    fn add_key(&self, key: NewKey) -> StoreFuture<'_, ()>;
 
-    /// All keys, those that were taken back included.
-    fn keys(&self) -> Answer<'_, Vec<KeyRecord>>;
+    /// Returns all API keys, revoked ones included.
+    fn keys(&self) -> StoreFuture<'_, Vec<KeyRecord>>;
 
-    /// Takes a key back; false if there is none such that is valid.
-    fn revoke_key<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, bool>;
+    /// Revokes a key. Returns false if no valid key has this id.
+    fn revoke_key<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> StoreFuture<'a, bool>;
 
-    /// Replaces the permissions of a key; false if there is no valid key of this id.
-    fn set_key_permissions<'a>(&'a self, id: &'a str, permissions: Permissions)
-    -> Answer<'a, bool>;
+    /// Replaces the permissions of a key. Returns false if no valid key has this id.
+    fn set_key_permissions<'a>(
+        &'a self,
+        id: &'a str,
+        permissions: Permissions,
+    ) -> StoreFuture<'a, bool>;
 
-    /// Writes into the audit log.
-    fn audit(&self, record: AuditRecord) -> Answer<'_, ()>;
+    /// Appends an entry to the audit log.
+    fn audit(&self, record: AuditRecord) -> StoreFuture<'_, ()>;
 
-    /// The newest entries of the audit log.
-    fn audit_log(&self, most: u32) -> Answer<'_, Vec<AuditRecord>>;
+    /// Returns at most `limit` entries of the audit log, newest first.
+    fn audit_log(&self, limit: u32) -> StoreFuture<'_, Vec<AuditRecord>>;
 
-    /// Removes what is older than it should be, or too much. Idempotency records go after a day.
-    fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> Answer<'_, Swept>;
+    /// Removes what exceeds the retention limits. Idempotency records expire after a day.
+    fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> StoreFuture<'_, Swept>;
 
-    /// How many bytes it takes on the disk.
-    fn size(&self) -> Answer<'_, u64>;
+    /// Returns the size on disk, in bytes.
+    fn size(&self) -> StoreFuture<'_, u64>;
 
-    /// Whether it answers.
-    fn ping(&self) -> Answer<'_, ()>;
+    /// Checks that the store can be read.
+    fn ping(&self) -> StoreFuture<'_, ()>;
 
-    /// Whether it can store something now: tried by writing.
-    fn probe(&self) -> Answer<'_, ()>;
+    /// Checks that the store can be written, by writing.
+    fn probe(&self) -> StoreFuture<'_, ()>;
 
     /// Whether the last write failed for a reason that may make the next one fail too.
     fn is_failing(&self) -> bool;
 
-    /// Whether the next write may well fail: the last one did, or there is little room. It costs next to
-    /// nothing to ask.
-    fn is_in_doubt(&self) -> bool;
+    /// Whether the next write is likely to fail or to be slow: the last one failed, the backlog is long, or the
+    /// disk is nearly full. Cheap.
+    fn is_degraded(&self) -> bool;
 
-    /// Whether so much waits to be written that whoever makes more of it should wait.
+    /// Whether the backlog of writes is so long that callers should wait before they add to it.
     fn is_backlogged(&self) -> bool;
 
-    /// Completes the writes that were asked for and closes it. Nothing is lost without that; the next start
-    /// has less to do.
+    /// Completes the issued writes and closes the store. Without it nothing is lost, but the next start has more
+    /// to do.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

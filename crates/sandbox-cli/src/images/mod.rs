@@ -6,7 +6,7 @@ mod show;
 
 use std::path::Path;
 
-use sandbox_images::{ImageError, Kept, Reference, Store};
+use sandbox_images::{ImageError, ImageInfo, Reference, Store};
 
 use crate::answer::{as_json, print};
 use crate::args::{ImagesAction, ImagesArgs, PullArgs};
@@ -87,11 +87,11 @@ fn look_at(file: &Path) -> Result<(), Failure> {
     if file.is_dir() { Ok(()) } else { input::open(file).map(drop) }
 }
 
-fn tell(done: &str, images: &[Kept], quiet: bool) -> Result<(), Failure> {
+fn tell(done: &str, images: &[ImageInfo], quiet: bool) -> Result<(), Failure> {
     if quiet {
         return Ok(());
     }
-    let line = |image: &Kept| {
+    let line = |image: &ImageInfo| {
         let (size, files) = (figures::size(image.bytes), image.entries);
         let reference = printable(&image.reference);
         format!("{done} {reference} ({}), {size} in {files} files\n", image.digest)
@@ -100,5 +100,5 @@ fn tell(done: &str, images: &[Kept], quiet: bool) -> Result<(), Failure> {
 }
 
 fn failure(error: &ImageError) -> Failure {
-    if error.is_ours() { Failure::ours(error) } else { Failure::usage(error) }
+    if error.is_internal() { Failure::ours(error) } else { Failure::usage(error) }
 }

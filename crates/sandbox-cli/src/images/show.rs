@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 
 use chrono::DateTime;
 use comfy_table::{ContentArrangement, Table};
-use sandbox_images::{ImageConfig, Kept, Pruned, Reference, Store};
+use sandbox_images::{ImageConfig, ImageInfo, Pruned, Reference, Store};
 use serde::Serialize;
 
 use super::failure;
@@ -14,12 +14,12 @@ use crate::output::{figures, terminal_width};
 #[derive(Debug, Serialize)]
 struct Known {
     #[serde(flatten)]
-    kept: Kept,
+    kept: ImageInfo,
     root: String,
     config: ImageConfig,
 }
 
-pub(super) fn table(images: &[Kept]) -> String {
+pub(super) fn table(images: &[ImageInfo]) -> String {
     if images.is_empty() {
         return "there are no images: 'sandbox-run images pull REF' gets one\n".to_owned();
     }

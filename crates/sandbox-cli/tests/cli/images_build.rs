@@ -90,7 +90,7 @@ fn what_cannot_be_built_is_one_line() {
         .is_refused_with(&["unknown language 'pythn'", "did you mean 'python'?"]);
     call(place, &["build", "python@3.11"]).is_refused_with(&["asks for a version", "--suite"]);
     call(place, &["build", "bash", "--suite", "a b"]).is_refused_with(&["like bookworm"]);
-    call(place, &["build", "bash", "--name", "../x"]).is_refused_with(&["no name of an image"]);
+    call(place, &["build", "bash", "--name", "../x"]).is_refused_with(&["invalid image name"]);
     assert!(!place.join("images").exists(), "nothing was made");
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_IMAGES", place.join("images")).env("PATH", place);

@@ -6,8 +6,8 @@ use super::zstd::Frames;
 
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// The content of something that may be compressed. What it is shows in its first bytes: what a manifest says
-/// about it is as often wrong as not.
+/// Decompresses a stream, if it is compressed. The format is detected by the first bytes, because the media types of
+/// manifests are often wrong.
 pub(crate) fn decompress<'a>(mut source: impl Read + 'a) -> io::Result<Box<dyn Read + 'a>> {
     let mut first = Vec::new();
     source.by_ref().take(4).read_to_end(&mut first)?;
@@ -15,7 +15,7 @@ pub(crate) fn decompress<'a>(mut source: impl Read + 'a) -> io::Result<Box<dyn R
     let is_zstd = Frames::<io::Empty>::begins_with(&first);
     let source = BufReader::with_capacity(1 << 16, Cursor::new(first).chain(source));
     Ok(if is_gzip {
-        // Several members one behind the other are one content.
+        // A gzip stream may consist of several members.
         Box::new(MultiGzDecoder::new(source))
     } else if is_zstd {
         Box::new(Frames::new(source))
@@ -24,7 +24,7 @@ pub(crate) fn decompress<'a>(mut source: impl Read + 'a) -> io::Result<Box<dyn R
     })
 }
 
-/// Not compressed.
+/// An uncompressed stream.
 struct Plain<R>(R);
 
 impl<R: BufRead> Read for Plain<R> {
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_compressed_and_what_is_not_comes_out_the_same() {
+    fn compressed_and_plain_streams_give_the_same_content() {
         for content in [&b""[..], b"a", b"more than four bytes"] {
             assert_eq!(read(content).unwrap(), content);
             assert_eq!(read(&gzip(content)).unwrap(), content);
@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_off_is_an_error_and_no_end() {
+    fn a_truncated_stream_is_an_error() {
         let whole = gzip(&[7; 10_000]);
         for length in [5, whole.len() / 2, whole.len() - 1] {
             assert!(read(&whole[..length]).is_err(), "{length}");

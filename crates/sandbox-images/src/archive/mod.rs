@@ -1,4 +1,4 @@
-//! Reading tar archives that strangers wrote. Nothing here writes a file.
+//! Reads untrusted tar archives. Nothing here writes a file.
 
 mod decompress;
 mod entries;
@@ -7,5 +7,5 @@ mod path;
 mod zstd;
 
 pub(crate) use decompress::decompress;
-pub(crate) use entries::{Header, Kind, for_each};
-pub(crate) use path::{plain, printable};
+pub(crate) use entries::{Header, Kind, for_each_entry};
+pub(crate) use path::{parse_path, printable};

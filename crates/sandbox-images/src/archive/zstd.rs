@@ -3,26 +3,27 @@ use std::io::{self, BufRead, Read};
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// All frames of a zstd stream, one behind the other.
+/// Decompresses all frames of a zstd stream.
 ///
-/// Builders write several, and frames that are to be skipped, with tables of contents for those who fetch
-/// parts. The decoder refuses windows of more than 100 MiB, so its memory is bounded.
+/// Image builders write several frames, and skippable frames with tables of contents for lazy pulling. The decoder
+/// rejects windows of more than 100 MiB, which bounds its memory.
 pub(super) struct Frames<R> {
     source: R,
     decoder: FrameDecoder,
-    /// Whether the decoder is in the middle of one.
+    /// Whether the decoder is inside a frame.
     in_frame: bool,
 }
 
 const FRAME: [u8; 4] = 0xFD2F_B528_u32.to_le_bytes();
-/// The last digit of the number is anything.
-const TO_BE_SKIPPED: [u8; 3] = [0x2A, 0x4D, 0x18];
+/// The upper bytes of the magic number of skippable frames; the lowest is 0x50 to 0x5F.
+const SKIPPABLE: [u8; 3] = [0x2A, 0x4D, 0x18];
 
 impl<R> Frames<R> {
-    /// Whether something that begins so is such a stream.
+    /// Whether a stream with these first bytes is zstd.
     pub(super) fn begins_with(first: &[u8]) -> bool {
-        let skipped = matches!(first, [0x50..=0x5F, rest @ ..] if rest.starts_with(&TO_BE_SKIPPED));
-        first.starts_with(&FRAME) || skipped
+        let is_skippable =
+            matches!(first, [0x50..=0x5F, rest @ ..] if rest.starts_with(&SKIPPABLE));
+        first.starts_with(&FRAME) || is_skippable
     }
 }
 
@@ -31,7 +32,7 @@ impl<R: BufRead> Frames<R> {
         Self { source, decoder: FrameDecoder::new(), in_frame: false }
     }
 
-    /// Goes to the next frame that has content. There may be none.
+    /// Advances to the next frame with content. Returns false at the end of the stream.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.source.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.source) {
@@ -97,8 +98,8 @@ mod tests {
     }
 
     #[test]
-    fn frames_follow_one_another_and_some_are_skipped() {
-        let skipped = [&[0x5E][..], &TO_BE_SKIPPED, &3_u32.to_le_bytes(), b"abc"].concat();
+    fn frames_are_concatenated_and_skippable_ones_skipped() {
+        let skipped = [&[0x5E][..], &SKIPPABLE, &3_u32.to_le_bytes(), b"abc"].concat();
         let (one, two) = (compressed(&vec![1; 300_000]), compressed(b"two"));
         let stream = [&skipped[..], &one, &skipped, &two, &skipped].concat();
         assert!(Frames::<&[u8]>::begins_with(&stream));
@@ -106,11 +107,11 @@ mod tests {
     }
 
     #[test]
-    fn what_breaks_off_is_an_error_and_no_end() {
-        let whole = compressed(b"some content that is here in full");
+    fn a_truncated_stream_is_an_error() {
+        let whole = compressed(b"some complete content");
         for length in 1..whole.len() {
             assert!(read(&whole[..length]).is_err(), "{length} of {}", whole.len());
         }
-        assert!(read(&[&whole[..], b"x"].concat()).is_err(), "garbage behind it");
+        assert!(read(&[&whole[..], b"x"].concat()).is_err(), "trailing garbage");
     }
 }

@@ -4,34 +4,34 @@ use serde_json::{Value, json};
 use super::Platform;
 use crate::{Digest, ImageError};
 
-/// How an image wants to be used.
+/// The configuration of an image's process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ImageConfig {
-    /// Variables of the environment, in the order they were set.
+    /// Environment variables, in order.
     pub environment: Vec<(String, String)>,
-    /// Where its program starts.
+    /// The working directory.
     pub working_directory: Option<String>,
-    /// As whom, by name or number.
+    /// The user, by name or number.
     pub user: Option<String>,
-    /// The program.
+    /// The program, with leading arguments.
     pub entrypoint: Vec<String>,
-    /// Its arguments, or the program if there is no entrypoint.
+    /// Arguments of the entrypoint, or the program if there is no entrypoint.
     pub command: Vec<String>,
 }
 
-/// The configuration as it lies in an image.
+/// The configuration document of an image.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ConfigFile {
     #[serde(flatten)]
     platform: Platform,
     #[serde(default)]
-    config: Option<Wishes>,
+    config: Option<ProcessConfig>,
     rootfs: RootFileSystem,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
-struct Wishes {
+struct ProcessConfig {
     env: Option<Vec<String>>,
     working_dir: Option<String>,
     user: Option<String>,
@@ -50,13 +50,14 @@ impl ConfigFile {
         serde_json::from_slice(bytes).map_err(|error| ImageError::document("configuration", error))
     }
 
-    /// One for an image of one layer that is made here. It says nothing of when: the same files are the same image.
-    pub(crate) fn made_for(config: &ImageConfig, content: &Digest) -> Value {
+    /// Creates the document of a new image with one layer. It contains no time, so that the same files give the same
+    /// image.
+    pub(crate) fn create(config: &ImageConfig, diff_id: &Digest) -> Value {
         let pair = |(name, value): &(String, String)| format!("{name}={value}");
-        let here = Platform::here();
+        let host = Platform::host();
         json!({
-            "os": here.os,
-            "architecture": here.architecture,
+            "os": host.os,
+            "architecture": host.architecture,
             "config": {
                 "Env": config.environment.iter().map(pair).collect::<Vec<_>>(),
                 "WorkingDir": config.working_directory,
@@ -64,43 +65,43 @@ impl ConfigFile {
                 "Entrypoint": config.entrypoint,
                 "Cmd": config.command,
             },
-            "rootfs": { "type": "layers", "diff_ids": [content] },
+            "rootfs": { "type": "layers", "diff_ids": [diff_id] },
         })
     }
 
-    /// Refuses what is for other machines, or for another number of layers.
+    /// Checks the platform and the number of layers.
     pub(crate) fn check(&self, layers: usize) -> Result<(), ImageError> {
-        let here = Platform::here();
-        if !here.runs(&self.platform) {
+        let host = Platform::host();
+        if !host.supports(&self.platform) {
             let found = self.platform.to_string();
-            return Err(ImageError::Platform { wanted: here.to_string(), found });
+            return Err(ImageError::Platform { host: host.to_string(), found });
         }
         if self.rootfs.diff_ids.len() != layers {
-            let said = self.rootfs.diff_ids.len();
-            let reason = format!("it is about {said} layers, and there are {layers}");
+            let described = self.rootfs.diff_ids.len();
+            let reason = format!("it describes {described} layers, but the manifest has {layers}");
             return Err(ImageError::document("configuration", reason));
         }
         Ok(())
     }
 
-    /// The digests of the layers' content, decompressed.
-    pub(crate) fn contents(&self) -> &[Digest] {
+    /// The digests of the uncompressed layers.
+    pub(crate) fn diff_ids(&self) -> &[Digest] {
         &self.rootfs.diff_ids
     }
 
     pub(crate) fn into_config(self) -> ImageConfig {
-        let wishes = self.config.unwrap_or_default();
-        let said = |text: Option<String>| text.filter(|text| !text.is_empty());
+        let process = self.config.unwrap_or_default();
+        let non_empty = |text: Option<String>| text.filter(|text| !text.is_empty());
         let pair = |text: &String| {
-            // What has no '=' is no variable.
+            // Texts without '=' are ignored.
             text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()))
         };
         ImageConfig {
-            environment: wishes.env.unwrap_or_default().iter().filter_map(pair).collect(),
-            working_directory: said(wishes.working_dir),
-            user: said(wishes.user),
-            entrypoint: wishes.entrypoint.unwrap_or_default(),
-            command: wishes.cmd.unwrap_or_default(),
+            environment: process.env.unwrap_or_default().iter().filter_map(pair).collect(),
+            working_directory: non_empty(process.working_dir),
+            user: non_empty(process.user),
+            entrypoint: process.entrypoint.unwrap_or_default(),
+            command: process.cmd.unwrap_or_default(),
         }
     }
 }
@@ -122,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn wishes_are_read_and_may_be_left_out() {
+    fn the_process_configuration_is_optional() {
         let text = r#"{"os":"linux","architecture":"amd64","rootfs":{"diff_ids":[]},"config":{
             "Env":["PATH=/a","X=1=2","odd","PATH=/b:/c"],"WorkingDir":"/srv","User":"",
             "Entrypoint":null,"Cmd":["python3"]}}"#;
@@ -137,33 +138,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_reads_back() {
+    fn a_created_configuration_reads_back() {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let wanted = ImageConfig {
+        let expected = ImageConfig {
             environment: vec![pair("PATH", "/bin:/usr/bin"), pair("A", "b=c")],
             working_directory: Some("/srv".to_owned()),
             user: None,
             entrypoint: Vec::new(),
             command: vec!["sh".to_owned()],
         };
-        let made = ConfigFile::made_for(&wanted, &Digest::of(b"layer")).to_string();
-        let read = config(&made).unwrap();
+        let created = ConfigFile::create(&expected, &Digest::of(b"layer")).to_string();
+        let read = config(&created).unwrap();
         read.check(1).unwrap();
-        assert_eq!(read.contents(), [Digest::of(b"layer")]);
-        assert_eq!(read.into_config(), wanted);
+        assert_eq!(read.diff_ids(), [Digest::of(b"layer")]);
+        assert_eq!(read.into_config(), expected);
     }
 
     #[test]
-    fn other_machines_and_other_layers_are_refused() {
-        let here = Platform::here().architecture;
+    fn other_platforms_and_numbers_of_layers_are_rejected() {
+        let host = Platform::host().architecture;
         let text = |architecture: &str| {
             format!(
                 r#"{{"os":"linux","architecture":"{architecture}","rootfs":{{"diff_ids":[]}}}}"#
             )
         };
-        assert!(config(&text(&here)).unwrap().check(0).is_ok());
-        let error = config(&text(&here)).unwrap().check(1).unwrap_err().to_string();
-        assert!(error.contains("about 0 layers, and there are 1"), "{error}");
+        assert!(config(&text(&host)).unwrap().check(0).is_ok());
+        let error = config(&text(&host)).unwrap().check(1).unwrap_err().to_string();
+        assert!(error.contains("describes 0 layers, but the manifest has 1"), "{error}");
         let error = config(&text("vax")).unwrap().check(0).unwrap_err().to_string();
         assert!(error.contains("linux/vax"), "{error}");
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Platform;
 use crate::{Digest, ImageError, Limits};
 
-/// What a document says about another one, or about a layer.
+/// A reference to a document or a layer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -19,7 +19,7 @@ pub(crate) struct Descriptor {
     pub(crate) annotations: Option<BTreeMap<String, String>>,
 }
 
-/// What an image is made of.
+/// The manifest of an image.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Manifest {
@@ -30,21 +30,21 @@ pub(crate) struct Manifest {
     pub(crate) layers: Vec<Descriptor>,
 }
 
-/// What stands where a manifest is asked for.
+/// The two documents that a reference or an index can lead to.
 #[derive(Debug)]
 pub(crate) enum Document {
     /// One image.
     Manifest(Manifest),
-    /// Several, for different machines or with different names.
+    /// Several images, for different platforms or with different names.
     Index(Vec<Descriptor>),
 }
 
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 const CONFIG: &str = "application/vnd.oci.image.config.v1+json";
 const LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
-/// How the media types of layers end, whoever made them. Things that are kept in registries and are no
-/// files to unpack, such as signatures, have others.
-const LAYERS_END: [&str; 5] = [".tar", ".tar.gzip", ".tar+gzip", ".tar.zstd", ".tar+zstd"];
+/// The suffixes of all media types of layers. Other content in registries, such as signatures, has other media
+/// types.
+const LAYER_SUFFIXES: [&str; 5] = [".tar", ".tar.gzip", ".tar+gzip", ".tar.zstd", ".tar+zstd"];
 
 impl Document {
     pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Self, ImageError> {
@@ -59,45 +59,45 @@ impl Document {
         struct Index {
             manifests: Vec<Descriptor>,
         }
-        let wrong = |error: serde_json::Error| ImageError::document("manifest", error);
-        let shape: Shape = serde_json::from_slice(bytes).map_err(wrong)?;
+        let invalid = |error: serde_json::Error| ImageError::document("manifest", error);
+        let shape: Shape = serde_json::from_slice(bytes).map_err(invalid)?;
         if shape.schema_version != Some(2) {
-            return Err(ImageError::document("manifest", "only schema version 2 is read"));
+            return Err(ImageError::document("manifest", "only schema version 2 is supported"));
         }
-        let most = |what: &str, most: usize| ImageError::TooMuch {
+        let exceeded = |what: &str, limit: usize| ImageError::LimitExceeded {
             what: what.to_owned(),
-            most: most as u64,
+            limit: limit as u64,
         };
         match (shape.manifests, shape.layers) {
-            // Two readers could see two different images in it (CVE-2021-41190).
+            // Two clients could see two different images in it (CVE-2021-41190).
             (Some(_), Some(_)) => {
-                Err(ImageError::document("manifest", "it is an index and a manifest at once"))
+                Err(ImageError::document("manifest", "it is both an index and a manifest"))
             }
             (Some(manifests), None) if manifests.len() > limits.index_entries => {
-                Err(most("the number of images in its index", limits.index_entries))
+                Err(exceeded("the number of images in the index", limits.index_entries))
             }
             (None, Some(layers)) if layers.len() > limits.layers => {
-                Err(most("the number of its layers", limits.layers))
+                Err(exceeded("the number of layers", limits.layers))
             }
             (Some(_), None) => {
-                let index: Index = serde_json::from_slice(bytes).map_err(wrong)?;
+                let index: Index = serde_json::from_slice(bytes).map_err(invalid)?;
                 Ok(Self::Index(index.manifests))
             }
             (None, Some(_)) => {
-                let manifest: Manifest = serde_json::from_slice(bytes).map_err(wrong)?;
+                let manifest: Manifest = serde_json::from_slice(bytes).map_err(invalid)?;
                 manifest.check(limits)?;
                 Ok(Self::Manifest(manifest))
             }
             (None, None) => {
-                Err(ImageError::document("manifest", "it names neither layers nor images"))
+                Err(ImageError::document("manifest", "it has neither layers nor images"))
             }
         }
     }
 }
 
 impl Manifest {
-    /// One for an image that came without.
-    pub(crate) fn made_for(config: &(Digest, u64), layers: &[(Digest, u64)]) -> Self {
+    /// Creates a manifest for an image that has none.
+    pub(crate) fn create(config: &(Digest, u64), layers: &[(Digest, u64)]) -> Self {
         let describe = |media_type: &str, (digest, size): &(Digest, u64)| Descriptor {
             media_type: media_type.to_owned(),
             digest: digest.clone(),
@@ -116,19 +116,20 @@ impl Manifest {
     fn check(&self, limits: &Limits) -> Result<(), ImageError> {
         for (number, layer) in self.layers.iter().enumerate() {
             let number = number + 1;
-            if !LAYERS_END.iter().any(|end| layer.media_type.ends_with(end)) {
+            if !LAYER_SUFFIXES.iter().any(|suffix| layer.media_type.ends_with(suffix)) {
                 let kind: String = layer.media_type.chars().take(100).collect();
-                let reason = format!("layer {number} is of the kind '{kind}', no files to unpack");
+                let reason =
+                    format!("layer {number} has the media type '{kind}', no files to unpack");
                 return Err(ImageError::document("manifest", reason));
             }
             if layer.size > limits.blob_bytes {
                 let what = format!("the size of layer {number} in bytes");
-                return Err(ImageError::TooMuch { what, most: limits.blob_bytes });
+                return Err(ImageError::LimitExceeded { what, limit: limits.blob_bytes });
             }
         }
         if self.config.size > limits.document_bytes {
-            let what = "the size of its configuration in bytes".to_owned();
-            return Err(ImageError::TooMuch { what, most: limits.document_bytes });
+            let what = "the size of the configuration in bytes".to_owned();
+            return Err(ImageError::LimitExceeded { what, limit: limits.document_bytes });
         }
         Ok(())
     }
@@ -147,16 +148,16 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_one_thing_only() {
+    fn a_document_is_either_a_manifest_or_an_index() {
         let both = r#"{"schemaVersion":2,"manifests":[],"layers":[],"config":{}}"#;
-        assert!(parse(both).unwrap_err().contains("at once"));
+        assert!(parse(both).unwrap_err().contains("both"));
         assert!(parse(r#"{"schemaVersion":2}"#).unwrap_err().contains("neither"));
         assert!(parse(r#"{"schemaVersion":1,"layers":[]}"#).unwrap_err().contains("version 2"));
         assert!(parse("{").is_err());
     }
 
     #[test]
-    fn a_manifest_is_read_and_layers_of_other_kinds_are_not() {
+    fn layers_must_have_a_known_media_type() {
         let manifest = |layer: &str| {
             let config = descriptor(CONFIG, 2);
             parse(&format!(r#"{{"schemaVersion":2,"config":{config},"layers":[{layer}]}}"#))
@@ -172,10 +173,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_reads_back() {
+    fn a_created_manifest_reads_back() {
         let layers = [(Digest::of(b"a"), 1), (Digest::of(b"b"), 2)];
-        let made = Manifest::made_for(&(Digest::of(b"{}"), 2), &layers);
-        let text = serde_json::to_string(&made).unwrap();
+        let created = Manifest::create(&(Digest::of(b"{}"), 2), &layers);
+        let text = serde_json::to_string(&created).unwrap();
         let Ok(Document::Manifest(read)) = parse(&text) else { panic!("{text}") };
         assert_eq!(read.layers[1].digest, layers[1].0);
     }

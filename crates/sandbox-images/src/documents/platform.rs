@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Descriptor;
 use crate::ImageError;
 
-/// What an image runs on.
+/// An operating system and a CPU architecture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Platform {
     #[serde(default)]
@@ -16,12 +16,12 @@ pub(crate) struct Platform {
     variant: Option<String>,
 }
 
-/// More of them would fill the terminal.
-const MOST_TOLD: usize = 8;
+/// The maximum number of platforms in an error message.
+const MAX_LISTED: usize = 8;
 
 impl Platform {
-    /// This machine, in the words of images.
-    pub(crate) fn here() -> Self {
+    /// The platform of this host, in the terms of OCI images.
+    pub(crate) fn host() -> Self {
         let architecture = match std::env::consts::ARCH {
             "x86_64" => "amd64",
             "aarch64" => "arm64",
@@ -30,36 +30,36 @@ impl Platform {
         Self { os: "linux".to_owned(), architecture: architecture.to_owned(), variant: None }
     }
 
-    /// Whether what was made for the other runs here.
-    pub(crate) fn runs(&self, other: &Self) -> bool {
+    /// Whether images for the other platform run on this one.
+    pub(crate) fn supports(&self, other: &Self) -> bool {
         self.os == other.os && self.architecture == other.architecture
     }
 }
 
 impl fmt::Display for Platform {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // They are chosen by strangers and end up in messages.
+        // The values are untrusted and appear in messages.
         let short =
             |text: &str| text.chars().take(20).collect::<String>().escape_debug().to_string();
         write!(f, "{}/{}", short(&self.os), short(&self.architecture))
     }
 }
 
-/// The image of an index that runs here.
+/// Selects the image of an index that runs on this host.
 ///
-/// Where none says what it is for, the first is taken: its configuration says it, and is asked later.
-pub(crate) fn choose(manifests: &[Descriptor]) -> Result<&Descriptor, ImageError> {
-    let here = Platform::here();
-    let fits = |descriptor: &&Descriptor| {
-        descriptor.platform.as_ref().is_some_and(|platform| here.runs(platform))
+/// If there is none, selects the first without a platform: its configuration has one, which is checked later.
+pub(crate) fn select_platform(manifests: &[Descriptor]) -> Result<&Descriptor, ImageError> {
+    let host = Platform::host();
+    let matches = |descriptor: &&Descriptor| {
+        descriptor.platform.as_ref().is_some_and(|platform| host.supports(platform))
     };
-    let unsaid = |descriptor: &&Descriptor| descriptor.platform.is_none();
-    let found = manifests.iter().find(fits).or_else(|| manifests.iter().find(unsaid));
+    let unspecified = |descriptor: &&Descriptor| descriptor.platform.is_none();
+    let found = manifests.iter().find(matches).or_else(|| manifests.iter().find(unspecified));
     found.ok_or_else(|| {
-        let said = manifests.iter().filter_map(|descriptor| descriptor.platform.as_ref());
-        let said: Vec<String> = said.take(MOST_TOLD).map(ToString::to_string).collect();
-        let found = if said.is_empty() { "nothing".to_owned() } else { said.join(", ") };
-        ImageError::Platform { wanted: here.to_string(), found }
+        let platforms = manifests.iter().filter_map(|descriptor| descriptor.platform.as_ref());
+        let platforms: Vec<String> = platforms.take(MAX_LISTED).map(ToString::to_string).collect();
+        let found = if platforms.is_empty() { "nothing".to_owned() } else { platforms.join(", ") };
+        ImageError::Platform { host: host.to_string(), found }
     })
 }
 
@@ -79,18 +79,18 @@ mod tests {
     }
 
     #[test]
-    fn the_image_for_this_machine_is_taken() {
-        let here = Platform::here();
+    fn the_image_for_this_platform_is_selected() {
+        let host = Platform::host();
         let index = [
             descriptor("other", Some(("linux", "s390x"))),
-            descriptor("unsaid", None),
-            descriptor("ours", Some(("linux", &here.architecture))),
+            descriptor("unspecified", None),
+            descriptor("host", Some(("linux", &host.architecture))),
             descriptor("attestation", Some(("unknown", "unknown"))),
         ];
-        assert_eq!(choose(&index).unwrap().digest, Digest::of(b"ours"));
-        assert_eq!(choose(&index[..2]).unwrap().digest, Digest::of(b"unsaid"));
-        let error = choose(&index[..1]).unwrap_err().to_string();
+        assert_eq!(select_platform(&index).unwrap().digest, Digest::of(b"host"));
+        assert_eq!(select_platform(&index[..2]).unwrap().digest, Digest::of(b"unspecified"));
+        let error = select_platform(&index[..1]).unwrap_err().to_string();
         assert!(error.contains("only for linux/s390x"), "{error}");
-        assert!(choose(&[]).unwrap_err().to_string().contains("only for nothing"));
+        assert!(select_platform(&[]).unwrap_err().to_string().contains("only for nothing"));
     }
 }

@@ -1,25 +1,25 @@
-//! The OCI image layout: an index that leads to manifests, and blobs that are called by their digests.
+//! The OCI image layout: an index of manifests, and blobs named by their digests.
 
 use std::collections::BTreeMap;
 
-use super::{Files, Found};
-use crate::documents::{Descriptor, Document, Manifest, choose};
+use super::{ImageFiles, StagedImage};
+use crate::documents::{Descriptor, Document, Manifest, select_platform};
 use crate::store::Staging;
 use crate::{Digest, ImageError, Limits, Reference};
 
 pub(super) const INDEX: &str = "index.json";
 
-/// The whole name of an image, as containerd and Docker write it.
+/// The annotation with the full name of an image, written by containerd and Docker.
 const FULL_NAME: &str = "io.containerd.image.name";
-/// By the standard; often only a tag.
+/// The annotation of the OCI specification; often only a tag.
 const NAME: &str = "org.opencontainers.image.ref.name";
 
-/// Finds the image for this machine behind each name.
+/// Stages the image for this platform of each name.
 pub(super) fn find(
-    files: &mut dyn Files,
+    files: &mut dyn ImageFiles,
     staging: &mut Staging<'_>,
     index: &Digest,
-) -> Result<Vec<Found>, ImageError> {
+) -> Result<Vec<StagedImage>, ImageError> {
     let bytes = staging.document(index, INDEX)?;
     let Document::Index(manifests) = Document::parse(&bytes, staging.limits)? else {
         return Err(ImageError::document(INDEX, "it is a manifest"));
@@ -30,11 +30,11 @@ pub(super) fn find(
     }
     let mut by_manifest: BTreeMap<Digest, Vec<Reference>> = BTreeMap::new();
     for (name, descriptors) in by_name {
-        let manifest = descend(files, staging, choose(&descriptors)?, 1)?;
+        let manifest = stage_image(files, staging, select_platform(&descriptors)?, 1)?;
         let names = by_manifest.entry(manifest).or_default();
-        names.extend(name.and_then(|name| whole(&name)));
+        names.extend(name.and_then(|name| parse_full_name(&name)));
     }
-    let found = by_manifest.into_iter().map(|(manifest, names)| Found { manifest, names });
+    let found = by_manifest.into_iter().map(|(manifest, names)| StagedImage { manifest, names });
     Ok(found.collect())
 }
 
@@ -43,71 +43,74 @@ fn name(descriptor: &Descriptor) -> Option<String> {
     annotations.get(FULL_NAME).or_else(|| annotations.get(NAME)).cloned()
 }
 
-/// A tag alone is no name for an image.
-fn whole(name: &str) -> Option<Reference> {
+/// Parses a name, unless it is only a tag.
+fn parse_full_name(name: &str) -> Option<Reference> {
     name.contains([':', '/']).then(|| name.parse().ok()).flatten()
 }
 
-/// From a descriptor to the manifest for this machine, with everything that the manifest needs.
-fn descend(
-    files: &mut dyn Files,
+/// Stages the manifest for this platform and its blobs, and returns the manifest's digest.
+fn stage_image(
+    files: &mut dyn ImageFiles,
     staging: &mut Staging<'_>,
     descriptor: &Descriptor,
     depth: usize,
 ) -> Result<Digest, ImageError> {
-    take(files, staging, descriptor, "its manifest", staging.limits.document_bytes)?;
-    let bytes = staging.document(&descriptor.digest, "its manifest")?;
+    stage_blob(files, staging, descriptor, "the manifest", staging.limits.document_bytes)?;
+    let bytes = staging.document(&descriptor.digest, "the manifest")?;
     match Document::parse(&bytes, staging.limits)? {
         Document::Index(_) if depth >= staging.limits.index_depth => Err(too_deep(staging.limits)),
-        Document::Index(manifests) => descend(files, staging, choose(&manifests)?, depth + 1),
+        Document::Index(manifests) => {
+            stage_image(files, staging, select_platform(&manifests)?, depth + 1)
+        }
         Document::Manifest(manifest) => {
-            take_parts(files, staging, &manifest)?;
+            stage_blobs(files, staging, &manifest)?;
             Ok(descriptor.digest.clone())
         }
     }
 }
 
 pub(crate) fn too_deep(limits: &Limits) -> ImageError {
-    let most = limits.index_depth as u64;
-    ImageError::TooMuch { what: "the number of indexes in one another".to_owned(), most }
+    let limit = limits.index_depth as u64;
+    ImageError::LimitExceeded { what: "the nesting depth of indexes".to_owned(), limit }
 }
 
-fn take_parts(
-    files: &mut dyn Files,
+fn stage_blobs(
+    files: &mut dyn ImageFiles,
     staging: &mut Staging<'_>,
     manifest: &Manifest,
 ) -> Result<(), ImageError> {
-    let most = staging.limits.document_bytes;
-    take(files, staging, &manifest.config, "its configuration", most)?;
+    let limit = staging.limits.document_bytes;
+    stage_blob(files, staging, &manifest.config, "the configuration", limit)?;
     for (number, layer) in manifest.layers.iter().enumerate() {
         let what = format!("layer {}", number + 1);
-        take(files, staging, layer, &what, staging.limits.blob_bytes)?;
+        stage_blob(files, staging, layer, &what, staging.limits.blob_bytes)?;
     }
     Ok(())
 }
 
-/// Stages a blob, and makes sure that it is what it is called.
-fn take(
-    files: &mut dyn Files,
+/// Stages a blob, and checks its digest and size.
+fn stage_blob(
+    files: &mut dyn ImageFiles,
     staging: &mut Staging<'_>,
     descriptor: &Descriptor,
     what: &str,
-    most: u64,
+    limit: u64,
 ) -> Result<(), ImageError> {
-    let wanted = &descriptor.digest;
-    if descriptor.size > most {
-        return Err(ImageError::TooMuch { what: format!("the size of {what} in bytes"), most });
+    let expected = &descriptor.digest;
+    if descriptor.size > limit {
+        let what = format!("the size of {what} in bytes");
+        return Err(ImageError::LimitExceeded { what, limit });
     }
-    let path = format!("blobs/sha256/{}", wanted.digits());
-    let Some((found, size)) = files.take(staging, &path)? else {
-        return Err(ImageError::Missing { what: format!("{what} ({wanted})") });
+    let path = format!("blobs/sha256/{}", expected.digits());
+    let Some((found, size)) = files.stage(staging, &path)? else {
+        return Err(ImageError::Missing { what: format!("{what} ({expected})") });
     };
-    if found != *wanted {
-        let (what, wanted) = (what.to_owned(), wanted.clone());
-        return Err(ImageError::WrongDigest { what, wanted, found });
+    if found != *expected {
+        let (what, expected) = (what.to_owned(), expected.clone());
+        return Err(ImageError::DigestMismatch { what, expected, found });
     }
     if size != descriptor.size {
-        let reason = format!("{what} has {size} bytes, and is said to have {}", descriptor.size);
+        let reason = format!("{what} has {size} bytes, not {} as declared", descriptor.size);
         return Err(ImageError::document("manifest", reason));
     }
     Ok(())

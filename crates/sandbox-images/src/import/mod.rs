@@ -1,5 +1,5 @@
-//! Images from files: archives of `docker save` in both their forms, and OCI layouts as archives or directories. And
-//! from root file systems that are no images yet.
+//! Imports images from files: `docker save` archives in both formats, and OCI layouts as archives or directories.
+//! Also creates images from root file systems.
 
 mod archive;
 mod directory;
@@ -14,37 +14,36 @@ use std::path::Path;
 pub(crate) use layout::too_deep;
 
 use crate::store::Staging;
-use crate::{Digest, ImageError, Kept, Progress, Reference, Store};
+use crate::{Digest, ImageError, ImageInfo, Progress, Reference, Store};
 
-/// The files that an import is made of, whatever they lie in.
-trait Files {
-    /// Finds a file by its path, takes it into the staging area, and says what its digest and size are. None if it is
-    /// not there.
-    fn take(
+/// The files of an import, in an archive or a directory.
+trait ImageFiles {
+    /// Stages a file and returns its digest and size; none if it does not exist.
+    fn stage(
         &mut self,
         staging: &mut Staging<'_>,
         path: &str,
     ) -> Result<Option<(Digest, u64)>, ImageError>;
 }
 
-/// An image that was found, all its parts staged.
+/// An image whose blobs are all staged.
 #[derive(Debug)]
-struct Found {
+struct StagedImage {
     manifest: Digest,
-    /// What it says it is called.
+    /// Its names in the archive.
     names: Vec<Reference>,
 }
 
 impl Store {
-    /// Takes the images of an archive or a directory, all of them or none.
+    /// Imports the images of an archive or a directory, all of them or none.
     ///
-    /// They get the names that they bring, or this one if there is only one image.
+    /// They get their names in the archive, or `name` if there is only one image.
     pub fn import(
         &self,
         path: &Path,
         name: Option<&Reference>,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Vec<Kept>, ImageError> {
+    ) -> Result<Vec<ImageInfo>, ImageError> {
         let imported = self.import_all(path, name, progress);
         let names = imported.map_err(|error| error.about(&path.display()))?;
         names.iter().map(|name| self.find(name)).collect()
@@ -57,32 +56,35 @@ impl Store {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<Vec<Reference>, ImageError> {
         let file = File::open(path).map_err(ImageError::io("open", path))?;
-        let is_directory = file.metadata().map_err(ImageError::io("look at", path))?.is_dir();
+        let is_directory = file.metadata().map_err(ImageError::io("inspect", path))?.is_dir();
         let mut staging = self.stage()?;
-        let mut files: Box<dyn Files> = if is_directory {
-            Box::new(directory::Opened::new(file))
+        let mut files: Box<dyn ImageFiles> = if is_directory {
+            Box::new(directory::DirectoryFiles::new(file))
         } else {
             Box::new(archive::read(file, &mut staging, progress)?)
         };
         let found = find_images(files.as_mut(), &mut staging)?;
         let images = name_images(found, name)?;
         for (_, manifest) in &images {
-            staging.prepare(manifest, progress)?;
+            staging.unpack(manifest, progress)?;
         }
         staging.publish(&images)?;
         Ok(images.into_iter().map(|(name, _)| name).collect())
     }
 }
 
-fn find_images(files: &mut dyn Files, staging: &mut Staging<'_>) -> Result<Vec<Found>, ImageError> {
-    // New archives of Docker hold both. The layout says more: it has digests for everything.
-    let docker = files.take(staging, docker::LIST)?;
-    let index = files.take(staging, layout::INDEX)?;
+fn find_images(
+    files: &mut dyn ImageFiles,
+    staging: &mut Staging<'_>,
+) -> Result<Vec<StagedImage>, ImageError> {
+    // Newer archives of Docker contain both. The layout is preferred: it has digests for everything.
+    let docker = files.stage(staging, docker::LIST)?;
+    let index = files.stage(staging, layout::INDEX)?;
     let found = match (index, docker) {
         (Some((index, _)), docker) => {
             let mut found = layout::find(files, staging, &index)?;
             if let (Some((list, _)), [only]) = (docker, found.as_mut_slice()) {
-                // But the names are better in the list.
+                // The list has more complete names.
                 only.names.extend(docker::names(staging, &list)?);
             }
             found
@@ -97,7 +99,7 @@ fn find_images(files: &mut dyn Files, staging: &mut Staging<'_>) -> Result<Vec<F
 }
 
 fn name_images(
-    found: Vec<Found>,
+    found: Vec<StagedImage>,
     name: Option<&Reference>,
 ) -> Result<Vec<(Reference, Digest)>, ImageError> {
     let mut images = Vec::new();

@@ -1,4 +1,4 @@
-//! An image made of a root file system, of which there is only an archive.
+//! Creates an image from an archive of a root file system.
 
 use std::io::{self, Read, Write};
 
@@ -6,23 +6,23 @@ use tar::{EntryType, Header};
 
 use crate::documents::{ConfigFile, Manifest};
 use crate::store::Staging;
-use crate::{Digest, ImageConfig, ImageError, Kept, Progress, Reference, Store};
+use crate::{Digest, ImageConfig, ImageError, ImageInfo, Progress, Reference, Store};
 
-/// Sandboxes mount something there, and nobody can make it later: what is unpacked is never written to. Whoever packs the
-/// root of a system leaves it out, because of the devices in it.
-const MOUNTED_LATER: &str = "dev/";
+/// A mount point that sandboxes need. It cannot be created later, because unpacked images are never written to, and
+/// archives of root file systems often omit it because of its devices.
+const DEV_DIRECTORY: &str = "dev/";
 
 impl Store {
-    /// Makes an image of one layer: a tar archive with the files of a root. It is judged like one from a stranger.
+    /// Creates an image of one layer, a tar archive of a root file system. The archive is untrusted and fully checked.
     ///
-    /// The same archive and configuration are the same image, with the same digest.
+    /// The same archive and configuration give the same image, with the same digest.
     pub fn add_root(
         &self,
         root: &mut dyn Read,
         config: &ImageConfig,
         name: &Reference,
         progress: &mut dyn FnMut(Progress),
-    ) -> Result<Kept, ImageError> {
+    ) -> Result<ImageInfo, ImageError> {
         let added = self.add_layer(root, config, name, progress);
         added.map_err(|error| error.about(name))?;
         self.find(name)
@@ -36,33 +36,36 @@ impl Store {
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), ImageError> {
         let mut staging = self.stage()?;
-        let layer = keep_layer(&mut staging, root)?;
-        let config = ConfigFile::made_for(config, &layer.0).to_string();
-        let config = (staging.keep_bytes(config.as_bytes())?, config.len() as u64);
-        let manifest = serde_json::to_vec(&Manifest::made_for(&config, &[layer]))
+        let layer = stage_layer(&mut staging, root)?;
+        let config = ConfigFile::create(config, &layer.0).to_string();
+        let config = (staging.add_bytes(config.as_bytes())?, config.len() as u64);
+        let manifest = serde_json::to_vec(&Manifest::create(&config, &[layer]))
             .map_err(|error| ImageError::document("manifest", error))?;
-        let manifest = staging.keep_bytes(&manifest)?;
-        staging.prepare(&manifest, progress)?;
+        let manifest = staging.add_bytes(&manifest)?;
+        staging.unpack(&manifest, progress)?;
         staging.publish(&[(name.clone(), manifest)])
     }
 }
 
-fn keep_layer(staging: &mut Staging<'_>, root: &mut dyn Read) -> Result<(Digest, u64), ImageError> {
-    let most = staging.limits.blob_bytes;
-    let mut writer = staging.writer()?;
+fn stage_layer(
+    staging: &mut Staging<'_>,
+    root: &mut dyn Read,
+) -> Result<(Digest, u64), ImageError> {
+    let limit = staging.limits.blob_bytes;
+    let mut writer = staging.blob_writer()?;
     let copied = writer
-        .write_all(directory(MOUNTED_LATER)?.as_bytes())
-        .and_then(|()| io::copy(&mut root.take(most.saturating_add(1)), &mut writer));
-    if copied.map_err(ImageError::io("write", "the layer".as_ref()))? > most {
-        return Err(ImageError::TooMuch {
-            what: "the size of its layer in bytes".to_owned(),
-            most,
+        .write_all(directory(DEV_DIRECTORY)?.as_bytes())
+        .and_then(|()| io::copy(&mut root.take(limit.saturating_add(1)), &mut writer));
+    if copied.map_err(ImageError::io("write", "the layer".as_ref()))? > limit {
+        return Err(ImageError::LimitExceeded {
+            what: "the size of the layer in bytes".to_owned(),
+            limit,
         });
     }
-    staging.keep(writer)
+    staging.add(writer)
 }
 
-/// A directory as it stands in an archive. Others can follow.
+/// The header of a directory entry, which the rest of the archive follows.
 fn directory(path: &str) -> Result<Header, ImageError> {
     let mut header = Header::new_ustar();
     header.set_path(path).map_err(ImageError::io("name", path.as_ref()))?;

@@ -1,12 +1,11 @@
-//! Images from registries, by the OCI distribution protocol (version 2 of Docker's).
+//! Pulls images from registries by the OCI distribution protocol (version 2 of Docker's).
 //!
-//! It is written on an HTTP client and not on a client for registries. The one that there is, `oci-client`, reads
-//! manifests, tokens and refusals into memory whatever their size, follows redirects from https to plain http and
-//! asks for tokens wherever it is sent; and what it does beyond that we would have to do again: bounds, retries,
-//! continuing where a transfer broke off.
+//! It uses a plain HTTP client instead of a registry client. The existing one, `oci-client`, reads manifests, tokens
+//! and error bodies into memory whatever their size, follows redirects from https to http and requests tokens from any
+//! URL; limits, retries and resumed downloads would have to be added on top of it anyway.
 //!
-//! Nothing a registry says is believed. What was asked for by digest has that digest or is not taken; sizes are those
-//! that the manifest says, and these are bounded; a registry that stops sending is not waited for.
+//! Registries are untrusted. Everything requested by digest is verified. Sizes must match the manifest and are limited.
+//! A registry that stops sending is given up after a timeout.
 
 mod blob;
 mod registry;
@@ -14,37 +13,37 @@ mod token;
 
 use std::time::Duration;
 
-use crate::documents::{Document, Manifest, choose};
+use crate::documents::{Document, Manifest, select_platform};
 use crate::import::too_deep;
 use crate::store::Staging;
-use crate::{Digest, ImageError, Kept, Limits, Progress, Reference, Store, Version};
+use crate::{Digest, ImageError, ImageInfo, Limits, Progress, Reference, Store, Version};
 
 use registry::Registry;
 
-/// How to pull.
+/// Options of a pull.
 #[derive(Clone, Debug)]
 pub struct PullOptions {
-    /// With which registries to speak without TLS.
+    /// The registries to connect to without TLS.
     pub plain_http: PlainHttp,
-    /// How long to wait for the next byte.
-    pub stall: Duration,
-    /// How long all of it may take.
-    pub patience: Duration,
-    /// How often a layer that broke off is tried.
-    pub tries: u32,
-    /// How long to wait before the second try; before each further one twice as long.
-    pub pause: Duration,
+    /// The timeout of each read from the registry.
+    pub read_timeout: Duration,
+    /// The timeout of the whole pull.
+    pub timeout: Duration,
+    /// The maximum number of attempts to download a blob.
+    pub max_attempts: u32,
+    /// The delay before the second attempt. It doubles with each further one.
+    pub retry_delay: Duration,
 }
 
-/// With which registries to speak without TLS. Whoever is on the way can read what is pulled, and give something
-/// else for a tag.
+/// The registries to connect to without TLS. Without it, an attacker on the network can read what is pulled, and
+/// substitute the image of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlainHttp {
-    /// With those on this machine.
+    /// Those on this host.
     Loopback,
-    /// With all.
+    /// All registries.
     Everywhere,
-    /// With none.
+    /// No registry.
     Never,
 }
 
@@ -52,31 +51,31 @@ impl Default for PullOptions {
     fn default() -> Self {
         Self {
             plain_http: PlainHttp::Loopback,
-            stall: Duration::from_secs(30),
-            patience: Duration::from_hours(2),
-            tries: 5,
-            pause: Duration::from_millis(500),
+            read_timeout: Duration::from_secs(30),
+            timeout: Duration::from_hours(2),
+            max_attempts: 5,
+            retry_delay: Duration::from_millis(500),
         }
     }
 }
 
 impl Store {
-    /// Takes an image from its registry, whole or not at all. One that has the name already is replaced, and stays
-    /// in the store until [`Store::prune`].
+    /// Pulls an image from its registry, completely or not at all. An image that has the name already loses it, and
+    /// stays in the store until [`Store::prune`].
     pub fn pull(
         &self,
         reference: &Reference,
         options: &PullOptions,
         progress: &mut (dyn FnMut(Progress) + Send),
-    ) -> Result<Kept, ImageError> {
+    ) -> Result<ImageInfo, ImageError> {
         let pull = || {
             let mut staging = self.stage()?;
             let mut registry = Registry::new(reference, options)?;
             let digest = fetch(&mut registry, &mut staging, reference, progress)?;
-            staging.prepare(&digest, progress)?;
+            staging.unpack(&digest, progress)?;
             staging.publish(&[(reference.clone(), digest)])
         };
-        // The client has a runtime inside, which may not be used on a thread of the caller's own runtime.
+        // The blocking client contains a runtime, which must not run on a thread of the caller's async runtime.
         let pulled = std::thread::scope(|scope| scope.spawn(pull).join());
         let pulled = pulled.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         pulled.map_err(|error| error.about(reference))?;
@@ -84,7 +83,7 @@ impl Store {
     }
 }
 
-/// Fetches the image for this machine, and says what the digest of its manifest is.
+/// Stages the image for this platform, and returns the digest of its manifest.
 fn fetch(
     registry: &mut Registry<'_>,
     staging: &mut Staging<'_>,
@@ -92,16 +91,17 @@ fn fetch(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Digest, ImageError> {
     let bytes = registry.manifest(reference.version(), staging.limits)?;
-    let (bytes, manifest) = descend(registry, bytes, staging.limits)?;
-    let digest = staging.keep_bytes(&bytes)?;
-    registry.blob(staging, &manifest.config, "its configuration", progress)?;
+    let (bytes, manifest) = resolve_manifest(registry, bytes, staging.limits)?;
+    let digest = staging.add_bytes(&bytes)?;
+    registry.blob(staging, &manifest.config, "the configuration", progress)?;
     for (number, layer) in manifest.layers.iter().enumerate() {
         registry.blob(staging, layer, &format!("layer {}", number + 1), progress)?;
     }
     Ok(digest)
 }
 
-fn descend(
+/// Follows indexes to the manifest for this platform.
+fn resolve_manifest(
     registry: &mut Registry<'_>,
     mut bytes: Vec<u8>,
     limits: &Limits,
@@ -110,8 +110,8 @@ fn descend(
         match Document::parse(&bytes, limits)? {
             Document::Manifest(manifest) => return Ok((bytes, manifest)),
             Document::Index(manifests) => {
-                let chosen = choose(&manifests)?;
-                bytes = registry.manifest(&Version::Digest(chosen.digest.clone()), limits)?;
+                let selected = select_platform(&manifests)?;
+                bytes = registry.manifest(&Version::Digest(selected.digest.clone()), limits)?;
             }
         }
     }

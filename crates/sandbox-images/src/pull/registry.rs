@@ -9,42 +9,41 @@ use sandbox_core::with_causes;
 use super::{PlainHttp, PullOptions, token};
 use crate::{Digest, ImageError, Limits, Reference, Version};
 
-/// One registry, for one image.
+/// A connection to a registry, to pull one image.
 pub(super) struct Registry<'a> {
     pub(super) options: &'a PullOptions,
     reference: &'a Reference,
     scheme: &'static str,
     client: Client,
     token: Option<String>,
-    /// When patience ends.
     deadline: Instant,
 }
 
-/// Why something was not answered as it should be.
+/// Why a request failed.
 #[derive(Debug)]
-pub(super) enum Trouble {
-    /// It may go better another time.
-    Passing(String),
-    /// It will not.
-    Lasting(ImageError),
+pub(super) enum RequestError {
+    /// A retry may succeed.
+    Transient(String),
+    /// A retry would fail too.
+    Permanent(ImageError),
 }
 
-/// Both families of documents.
-const MANIFESTS: &str = "application/vnd.oci.image.index.v1+json, \
+/// The media types of OCI and of Docker.
+const MANIFEST_TYPES: &str = "application/vnd.oci.image.index.v1+json, \
     application/vnd.oci.image.manifest.v1+json, \
     application/vnd.docker.distribution.manifest.list.v2+json, \
     application/vnd.docker.distribution.manifest.v2+json";
-/// From the registry to where it keeps things, and perhaps once more.
-const MOST_REDIRECTS: usize = 5;
-/// Whoever mistyped a registry's name wants to know soon.
-const TRIES_FOR_DOCUMENTS: u32 = 3;
+/// Registries redirect to their blob storage, usually once.
+const MAX_REDIRECTS: usize = 5;
+/// Fewer than for blobs, so that a mistyped registry name is reported soon.
+const MAX_DOCUMENT_ATTEMPTS: u32 = 3;
 
 impl<'a> Registry<'a> {
     pub(super) fn new(
         reference: &'a Reference,
         options: &'a PullOptions,
     ) -> Result<Self, ImageError> {
-        // Somebody else in this process may have done it.
+        // It fails if the process has installed a provider already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let local = reference.is_on_loopback();
         let plain = match options.plain_http {
@@ -54,31 +53,31 @@ impl<'a> Registry<'a> {
         };
         let everywhere = options.plain_http == PlainHttp::Everywhere;
         let mut client = Client::builder()
-            .timeout(options.stall)
+            .timeout(options.read_timeout)
             .redirect(redirect::Policy::custom(move |attempt| {
-                if attempt.previous().len() > MOST_REDIRECTS {
-                    attempt.error("it sends us from one place to the next")
+                if attempt.previous().len() > MAX_REDIRECTS {
+                    attempt.error("too many redirects")
                 } else if is_permitted(attempt.url(), plain, everywhere) {
                     attempt.follow()
                 } else {
-                    attempt.error("it sends us to a place without TLS")
+                    attempt.error("redirect to a URL without TLS")
                 }
             }))
             .user_agent(concat!("sandbox-run/", env!("CARGO_PKG_VERSION")));
         if local {
-            // No proxy is nearer than this machine.
+            // A proxy cannot reach the loopback of this host.
             client = client.no_proxy();
         }
         let client = client.build().map_err(|error| ImageError::Registry {
             registry: reference.registry().to_owned(),
-            reason: format!("cannot be spoken to: {}", with_causes(&error)),
+            reason: format!("cannot be reached: {}", with_causes(&error)),
         })?;
         let scheme = if plain { "http" } else { "https" };
-        let deadline = Instant::now() + options.patience;
+        let deadline = Instant::now() + options.timeout;
         Ok(Self { options, reference, scheme, client, token: None, deadline })
     }
 
-    /// A manifest or an index, which is what it was asked for as.
+    /// Downloads a manifest or an index, and verifies its digest.
     pub(super) fn manifest(
         &mut self,
         version: &Version,
@@ -88,107 +87,112 @@ impl<'a> Registry<'a> {
             Version::Tag(tag) => tag.clone(),
             Version::Digest(digest) => digest.to_string(),
         };
-        let bytes = self.again_and_again(|registry| {
-            let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(MANIFESTS))]);
+        let bytes = self.with_retries(|registry| {
+            let accept = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(MANIFEST_TYPES))]);
             let response = registry.get(&format!("manifests/{name}"), &accept)?;
-            bounded(response, limits.document_bytes, "the size of its manifest in bytes")
+            bounded(response, limits.document_bytes, "the size of the manifest in bytes")
         })?;
         let found = Digest::of(&bytes);
         match version {
-            Version::Digest(wanted) if *wanted != found => Err(ImageError::WrongDigest {
-                what: "its manifest".to_owned(),
-                wanted: wanted.clone(),
+            Version::Digest(expected) if *expected != found => Err(ImageError::DigestMismatch {
+                what: "the manifest".to_owned(),
+                expected: expected.clone(),
                 found,
             }),
             _ => Ok(bytes),
         }
     }
 
-    fn again_and_again<T>(
+    fn with_retries<T>(
         &mut self,
-        mut step: impl FnMut(&mut Self) -> Result<T, Trouble>,
+        mut request: impl FnMut(&mut Self) -> Result<T, RequestError>,
     ) -> Result<T, ImageError> {
-        let mut tries = 0;
+        let mut attempts = 0;
         loop {
-            match step(self) {
-                Ok(done) => return Ok(done),
-                Err(trouble) => {
-                    let most = self.options.tries.min(TRIES_FOR_DOCUMENTS);
-                    self.bear(trouble, &mut tries, most)?;
+            match request(self) {
+                Ok(response) => return Ok(response),
+                Err(error) => {
+                    let max_attempts = self.options.max_attempts.min(MAX_DOCUMENT_ATTEMPTS);
+                    self.wait_for_retry(error, &mut attempts, max_attempts)?;
                 }
             }
         }
     }
 
-    /// Waits before the next try and says what went wrong, or gives up.
-    pub(super) fn bear(
+    /// Waits before the next attempt and returns the reason of the failure. Returns an error if no attempt is left.
+    pub(super) fn wait_for_retry(
         &self,
-        trouble: Trouble,
-        tries: &mut u32,
-        most: u32,
+        error: RequestError,
+        attempts: &mut u32,
+        max_attempts: u32,
     ) -> Result<String, ImageError> {
-        let reason = match trouble {
-            Trouble::Lasting(error) => return Err(error),
-            Trouble::Passing(reason) => reason,
+        let reason = match error {
+            RequestError::Permanent(error) => return Err(error),
+            RequestError::Transient(reason) => reason,
         };
-        *tries += 1;
-        let pause = self.options.pause * 2_u32.saturating_pow(*tries - 1).min(64);
-        if *tries >= most || Instant::now() + pause > self.deadline {
-            return Err(self.complaint(reason));
+        *attempts += 1;
+        let delay = self.options.retry_delay * 2_u32.saturating_pow(*attempts - 1).min(64);
+        if *attempts >= max_attempts || Instant::now() + delay > self.deadline {
+            return Err(self.error(reason));
         }
-        std::thread::sleep(pause);
+        std::thread::sleep(delay);
         Ok(reason)
     }
 
-    pub(super) fn complaint(&self, reason: impl Into<String>) -> ImageError {
+    pub(super) fn error(&self, reason: impl Into<String>) -> ImageError {
         ImageError::Registry {
             registry: self.reference.registry().to_owned(),
             reason: reason.into(),
         }
     }
 
-    pub(super) fn check_patience(&self) -> Result<(), Trouble> {
+    pub(super) fn check_deadline(&self) -> Result<(), RequestError> {
         if Instant::now() < self.deadline {
             return Ok(());
         }
-        let patience = self.options.patience.as_secs();
-        Err(Trouble::Lasting(self.complaint(format!("took longer than {patience} seconds"))))
+        let timeout = self.options.timeout.as_secs();
+        let reason = format!("did not deliver the image within {timeout} seconds");
+        Err(RequestError::Permanent(self.error(reason)))
     }
 
-    /// Asks for something of the image. The token that it takes is got on the way.
-    pub(super) fn get(&mut self, what: &str, headers: &HeaderMap) -> Result<Response, Trouble> {
-        let first = self.ask(what, headers)?;
+    /// Requests a part of the image. Gets a token first if the registry requires one.
+    pub(super) fn get(
+        &mut self,
+        what: &str,
+        headers: &HeaderMap,
+    ) -> Result<Response, RequestError> {
+        let first = self.send(what, headers)?;
         if first.status() != StatusCode::UNAUTHORIZED {
-            return self.judge(first);
+            return self.check_status(first);
         }
         let challenge = first.headers().get(WWW_AUTHENTICATE).and_then(|value| value.to_str().ok());
         let challenge = challenge.and_then(token::Challenge::parse);
-        let challenge = challenge.ok_or_else(|| Trouble::Lasting(self.wants_login()))?;
-        let place = Url::parse(&challenge.realm).ok().filter(|place| {
+        let challenge = challenge.ok_or_else(|| RequestError::Permanent(self.login_required()))?;
+        let url = Url::parse(&challenge.realm).ok().filter(|url| {
             is_permitted(
-                place,
+                url,
                 self.scheme == "http",
                 self.options.plain_http == PlainHttp::Everywhere,
             )
         });
-        let place = place.ok_or_else(|| {
-            Trouble::Lasting(self.complaint("wants us to get a token from a place without TLS"))
+        let url = url.ok_or_else(|| {
+            RequestError::Permanent(self.error("refers to a token server without TLS"))
         })?;
         self.token = None;
         let scope = format!("repository:{}:pull", self.reference.name());
-        let response = self.client.get(challenge.url(place, &scope)).send();
+        let response = self.client.get(challenge.url(url, &scope)).send();
         let response = response.map_err(|error| self.unreachable(error))?;
-        let response = self.judge(response)?;
-        let bytes = bounded(response, token::LONGEST, "the size of its token in bytes")?;
+        let response = self.check_status(response)?;
+        let bytes = bounded(response, token::MAX_BYTES, "the size of the token in bytes")?;
         let token = token::parse(&bytes);
-        let wrong = || Trouble::Lasting(self.complaint("gave us no token"));
-        self.token = Some(token.ok_or_else(wrong)?);
-        let second = self.ask(what, headers)?;
-        self.judge(second)
+        let missing = || RequestError::Permanent(self.error("did not return a token"));
+        self.token = Some(token.ok_or_else(missing)?);
+        let second = self.send(what, headers)?;
+        self.check_status(second)
     }
 
-    fn ask(&self, what: &str, headers: &HeaderMap) -> Result<Response, Trouble> {
-        self.check_patience()?;
+    fn send(&self, what: &str, headers: &HeaderMap) -> Result<Response, RequestError> {
+        self.check_deadline()?;
         let (scheme, address, name) =
             (self.scheme, self.reference.address(), self.reference.name());
         let url = format!("{scheme}://{address}/v2/{name}/{what}");
@@ -199,44 +203,44 @@ impl<'a> Registry<'a> {
         request.send().map_err(|error| self.unreachable(error))
     }
 
-    fn unreachable(&self, error: reqwest::Error) -> Trouble {
-        // Addresses that it sends us to may have keys in them.
+    fn unreachable(&self, error: reqwest::Error) -> RequestError {
+        // URLs of redirects may contain secrets.
         let (is_redirect, error) = (error.is_redirect(), error.without_url());
         let reason = format!("cannot be reached: {}", with_causes(&error));
         if is_redirect {
-            Trouble::Lasting(self.complaint(reason))
+            RequestError::Permanent(self.error(reason))
         } else {
-            Trouble::Passing(reason)
+            RequestError::Transient(reason)
         }
     }
 
-    fn judge(&self, response: Response) -> Result<Response, Trouble> {
+    fn check_status(&self, response: Response) -> Result<Response, RequestError> {
         let status = response.status();
         match status {
             StatusCode::OK | StatusCode::PARTIAL_CONTENT => Ok(response),
-            StatusCode::TOO_MANY_REQUESTS => Err(Trouble::Passing(
-                "gets too many requests from here, and says to wait".to_owned(),
-            )),
+            StatusCode::TOO_MANY_REQUESTS => {
+                Err(RequestError::Transient("rejects requests over its rate limit".to_owned()))
+            }
             _ if status.is_server_error() => {
-                Err(Trouble::Passing(format!("answered with {status}")))
+                Err(RequestError::Transient(format!("responded with {status}")))
             }
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                Err(Trouble::Lasting(self.wants_login()))
+                Err(RequestError::Permanent(self.login_required()))
             }
-            StatusCode::NOT_FOUND => Err(Trouble::Lasting(self.complaint("does not have it"))),
-            _ => Err(Trouble::Lasting(self.complaint(format!("answered with {status}")))),
+            StatusCode::NOT_FOUND => {
+                Err(RequestError::Permanent(self.error("does not have the image")))
+            }
+            _ => Err(RequestError::Permanent(self.error(format!("responded with {status}")))),
         }
     }
 
-    fn wants_login(&self) -> ImageError {
-        self.complaint(
-            "has no such image, or does not give it to everybody: logins are not supported",
-        )
+    fn login_required(&self) -> ImageError {
+        self.error("does not have the image or requires a login: logins are not supported")
     }
 }
 
-/// Where we may be sent. Only who is spoken to without TLS may send us elsewhere without it, and unless that was
-/// permitted for all, no farther than this machine.
+/// Whether to follow a redirect or a reference to a token server. Only a registry without TLS may refer to another URL
+/// without TLS, and unless that is permitted everywhere, only on this host.
 fn is_permitted(url: &Url, plain: bool, everywhere: bool) -> bool {
     let local = || match url.host_str() {
         Some("localhost") => true,
@@ -253,13 +257,16 @@ fn is_permitted(url: &Url, plain: bool, everywhere: bool) -> bool {
     }
 }
 
-/// The body of an answer, if it is no longer than this.
-fn bounded(response: Response, most: u64, what: &str) -> Result<Vec<u8>, Trouble> {
+/// Reads the body of a response, within a size limit.
+fn bounded(response: Response, limit: u64, what: &str) -> Result<Vec<u8>, RequestError> {
     let mut bytes = Vec::new();
-    let read = response.take(most + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Trouble::Passing(format!("broke off: {}", with_causes(&error))))?;
-    if bytes.len() as u64 > most {
-        return Err(Trouble::Lasting(ImageError::TooMuch { what: what.to_owned(), most }));
+    let read = response.take(limit + 1).read_to_end(&mut bytes);
+    read.map_err(|error| {
+        RequestError::Transient(format!("interrupted the transfer: {}", with_causes(&error)))
+    })?;
+    if bytes.len() as u64 > limit {
+        let what = what.to_owned();
+        return Err(RequestError::Permanent(ImageError::LimitExceeded { what, limit }));
     }
     Ok(bytes)
 }
@@ -269,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_is_sent_to_a_place_without_tls_unless_that_was_permitted() {
+    fn urls_without_tls_are_only_permitted_on_request() {
         let permitted = |url: &str, plain, everywhere| {
             is_permitted(&Url::parse(url).unwrap(), plain, everywhere)
         };

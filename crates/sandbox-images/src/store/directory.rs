@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::{Digest, ImageError, Reference};
 
-/// The directory of a store, and what lies where in it.
+/// The directory of a store, and the paths in it.
 #[derive(Clone, Debug)]
 pub(crate) struct Directory {
     path: Arc<Path>,
@@ -22,18 +22,18 @@ const LOCKS: &str = "locks";
 const TEMPORARY: &str = "temporary";
 
 impl Directory {
-    /// Opens the directory, and makes what is not there.
+    /// Opens the directory. Creates it and its subdirectories if they do not exist.
     pub(super) fn open(path: &Path) -> Result<Self, ImageError> {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
-        builder.create(path).map_err(ImageError::io("make the directory", path))?;
-        // The user may have put the store elsewhere by a link. From here on it is not followed again.
-        let path = path.canonicalize().map_err(ImageError::io("find the directory", path))?;
-        check(&path)?;
+        builder.create(path).map_err(ImageError::io("create the directory", path))?;
+        // The path may be a link. It is resolved once, so that a later change of the link has no effect.
+        let path = path.canonicalize().map_err(ImageError::io("resolve the directory", path))?;
+        check_private(&path)?;
         for name in [BLOBS, REFERENCES, ROOTS, LOCKS, TEMPORARY] {
             let path = path.join(name);
-            builder.create(&path).map_err(ImageError::io("make the directory", &path))?;
-            check(&path)?;
+            builder.create(&path).map_err(ImageError::io("create the directory", &path))?;
+            check_private(&path)?;
         }
         Ok(Self { path: path.into() })
     }
@@ -42,7 +42,7 @@ impl Directory {
         &self.path
     }
 
-    /// Where a document or a layer lies, under its digest.
+    /// The path of a document or a layer.
     pub(crate) fn blob(&self, digest: &Digest) -> PathBuf {
         self.blobs().join(digest.digits())
     }
@@ -51,7 +51,7 @@ impl Directory {
         self.path.join(BLOBS)
     }
 
-    /// Where it lies what a name means. A hash of the name is a file's name whatever the name is.
+    /// The path of the record of a name. The file name is a hash of the name.
     pub(super) fn reference(&self, reference: &Reference) -> PathBuf {
         self.references().join(Digest::of(reference.canonical().as_bytes()).digits())
     }
@@ -60,7 +60,7 @@ impl Directory {
         self.path.join(REFERENCES)
     }
 
-    /// Where the unpacked image lies, under the digest of its manifest.
+    /// The path of an unpacked image.
     pub(super) fn root(&self, manifest: &Digest) -> PathBuf {
         self.roots().join(manifest.digits())
     }
@@ -77,23 +77,23 @@ impl Directory {
         self.path.join(LOCKS)
     }
 
-    /// Shared by those who add or look something up; whoever removes has it alone.
-    pub(super) fn lock_of_store(&self) -> PathBuf {
-        self.locks().join(STORE)
+    /// The lock of the store. Adding images and looking them up share it; removal holds it exclusively.
+    pub(super) fn store_lock(&self) -> PathBuf {
+        self.locks().join(STORE_LOCK)
     }
 
-    /// Shared by those who use the unpacked image; whoever makes or removes it has it alone.
-    pub(super) fn lock_of_root(&self, manifest: &Digest) -> PathBuf {
+    /// The lock of an unpacked image. Its users share it; removal holds it exclusively.
+    pub(super) fn root_lock(&self, manifest: &Digest) -> PathBuf {
         self.locks().join(manifest.digits())
     }
 }
 
-/// No digest looks like this.
-pub(super) const STORE: &str = "store";
+/// The file name of the store's lock, which no digest equals.
+pub(super) const STORE_LOCK: &str = "store";
 
-/// What is in it is trusted, so nobody else may be able to put anything there.
-fn check(path: &Path) -> Result<(), ImageError> {
-    let found = path.symlink_metadata().map_err(ImageError::io("look at", path))?;
+/// Checks that only the current user can write to a directory, because its content is trusted.
+fn check_private(path: &Path) -> Result<(), ImageError> {
+    let found = path.symlink_metadata().map_err(ImageError::io("inspect", path))?;
     let user = rustix::process::geteuid().as_raw();
     if !found.is_dir() || found.uid() != user || found.mode() & 0o022 != 0 {
         return Err(ImageError::NotPrivate(path.to_owned()));
@@ -101,7 +101,7 @@ fn check(path: &Path) -> Result<(), ImageError> {
     Ok(())
 }
 
-/// The names in one of our directories, sorted.
+/// Lists the names in a directory, sorted.
 pub(super) fn names(path: &Path) -> Result<Vec<String>, ImageError> {
     let failed = || ImageError::io("list", path);
     let mut names = Vec::new();
@@ -112,7 +112,7 @@ pub(super) fn names(path: &Path) -> Result<Vec<String>, ImageError> {
     Ok(names)
 }
 
-/// Removes a file, or a directory with all that is in it, whether or not it is there.
+/// Removes a file or a directory tree, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), ImageError> {
     let removed = match path.symlink_metadata() {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -127,20 +127,20 @@ pub(super) fn remove(path: &Path) -> Result<(), ImageError> {
     }
 }
 
-/// Reads something that was written here; nothing if it is not there.
+/// Reads a record; none if it does not exist.
 pub(super) fn read_record<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, ImageError> {
     let bytes = match fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         bytes => bytes.map_err(ImageError::io("read", path))?,
     };
-    let damaged = |error: serde_json::Error| ImageError::Damaged {
+    let corrupt = |error: serde_json::Error| ImageError::Corrupt {
         path: path.to_owned(),
         reason: error.to_string(),
     };
-    serde_json::from_slice(&bytes).map(Some).map_err(damaged)
+    serde_json::from_slice(&bytes).map(Some).map_err(corrupt)
 }
 
-/// Writes something that is there whole or not at all. `temporary` is on the same file system.
+/// Writes a record atomically. `temporary` is a directory on the same file system.
 pub(super) fn write_record(
     path: &Path,
     temporary: &Path,

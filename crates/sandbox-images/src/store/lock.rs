@@ -5,19 +5,18 @@ use std::time::{Duration, Instant};
 
 use crate::ImageError;
 
-/// A file that is locked until this is dropped, or the process ends in whatever way. The kernel calls it
-/// `flock`.
+/// A file locked by `flock(2)`, until this is dropped or the process ends in any way.
 #[derive(Debug)]
 pub(crate) struct Lock {
     file: File,
 }
 
-/// Longer than anybody holds a lock who only looks something up.
-const A_MOMENT: Duration = Duration::from_secs(2);
-const BETWEEN_TRIES: Duration = Duration::from_millis(10);
+/// Longer than a lookup holds the lock.
+const EXCLUSIVE_TIMEOUT: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
 impl Lock {
-    /// Waits until nobody has it alone.
+    /// Waits for a shared lock.
     pub(super) fn shared(path: &Path) -> Result<Self, ImageError> {
         let file = open(path)?;
         loop {
@@ -29,8 +28,8 @@ impl Lock {
         }
     }
 
-    /// Takes it if nobody else has it.
-    pub(super) fn alone_if_free(path: &Path) -> Result<Option<Self>, ImageError> {
+    /// Takes an exclusive lock if the file is not locked.
+    pub(super) fn try_exclusive(path: &Path) -> Result<Option<Self>, ImageError> {
         let file = open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self { file })),
@@ -39,22 +38,22 @@ impl Lock {
         }
     }
 
-    /// Takes it unless others have it for longer than a moment.
-    pub(super) fn alone_soon(path: &Path) -> Result<Option<Self>, ImageError> {
-        let deadline = Instant::now() + A_MOMENT;
+    /// Waits a short time for an exclusive lock.
+    pub(super) fn exclusive_with_timeout(path: &Path) -> Result<Option<Self>, ImageError> {
+        let deadline = Instant::now() + EXCLUSIVE_TIMEOUT;
         loop {
-            let lock = Self::alone_if_free(path)?;
+            let lock = Self::try_exclusive(path)?;
             if lock.is_some() || Instant::now() > deadline {
                 return Ok(lock);
             }
-            std::thread::sleep(BETWEEN_TRIES);
+            std::thread::sleep(RETRY_INTERVAL);
         }
     }
 }
 
 impl Drop for Lock {
-    /// In so many words: a process that another thread is just starting has the descriptor too until it is another
-    /// program, and closing ours would leave it locked that long.
+    /// Unlocks explicitly: a child that another thread has just forked shares the open file until it calls exec, so
+    /// closing this descriptor alone would leave the file locked until then.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
@@ -71,14 +70,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn many_share_it_or_one_has_it() {
-        let place = tempfile::tempdir().unwrap();
-        let path = place.path().join("lock");
+    fn a_lock_is_shared_or_exclusive() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
         let (first, second) = (Lock::shared(&path).unwrap(), Lock::shared(&path).unwrap());
-        assert!(Lock::alone_if_free(&path).unwrap().is_none());
+        assert!(Lock::try_exclusive(&path).unwrap().is_none());
         let _elsewhere = first.file.try_clone().unwrap();
         drop((first, second));
-        let _alone = Lock::alone_if_free(&path).unwrap().unwrap();
-        assert!(Lock::alone_if_free(&path).unwrap().is_none());
+        let _exclusive = Lock::try_exclusive(&path).unwrap().unwrap();
+        assert!(Lock::try_exclusive(&path).unwrap().is_none());
     }
 }

@@ -4,46 +4,47 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::directory::{STORE, names, read_record, remove};
+use super::directory::{STORE_LOCK, names, read_record, remove};
 use super::lock::Lock;
-use super::staging::{ABOUT, About, parts, sweep};
+use super::staging::{ROOT_INFO, RootInfo, blobs_of, remove_leftovers};
 use super::{Store, references};
 use crate::{Digest, ImageError};
 
-/// What was removed.
+/// How much [`Store::prune`] removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
-    /// Documents and layers.
+    /// The number of documents and layers.
     pub blobs: usize,
-    /// Unpacked images.
+    /// The number of unpacked images.
     pub roots: usize,
-    /// What processes had left that died.
+    /// The number of incomplete images left by killed processes.
     pub leftovers: usize,
-    /// Bytes of all that, about.
+    /// The approximate size of all that, in bytes.
     pub bytes: u64,
-    /// Unpacked images that no name needs and that are being used. They stay.
+    /// The number of images without a name that were kept because they are in use.
     pub in_use: usize,
 }
 
 impl Store {
-    /// Removes what no name needs. An image that somebody uses stays.
+    /// Removes images without a name, unless they are in use.
     pub fn prune(&self) -> Result<Pruned, ImageError> {
-        let lock = Lock::alone_soon(&self.directory.lock_of_store())?;
+        let lock = Lock::exclusive_with_timeout(&self.directory.store_lock())?;
         let _lock = lock.ok_or(ImageError::Busy)?;
-        let mut pruned = Pruned { leftovers: sweep(&self.directory)?, ..Pruned::default() };
+        let mut pruned =
+            Pruned { leftovers: remove_leftovers(&self.directory)?, ..Pruned::default() };
         let mut needed = BTreeSet::new();
-        for (_, named) in references::all(&self.directory)? {
-            needed.insert(named.manifest);
+        for (_, record) in references::all(&self.directory)? {
+            needed.insert(record.manifest);
         }
         self.prune_roots(&mut needed, &mut pruned)?;
         let mut blobs = needed.clone();
         for manifest in &needed {
-            blobs.extend(parts(&self.manifest(manifest)?).cloned());
+            blobs.extend(blobs_of(&self.manifest(manifest)?).cloned());
         }
-        let place = self.directory.blobs();
-        for name in names(&place)? {
-            if !is_among(&blobs, &name) {
-                let path = place.join(name);
+        let directory = self.directory.blobs();
+        for name in names(&directory)? {
+            if !contains(&blobs, &name) {
+                let path = directory.join(name);
                 pruned.bytes += size(&path);
                 remove(&path)?;
                 pruned.blobs += 1;
@@ -52,7 +53,7 @@ impl Store {
         Ok(pruned)
     }
 
-    /// What is used and has no name becomes needed.
+    /// Removes unpacked images that are not needed. Adds those in use to `needed`.
     fn prune_roots(
         &self,
         needed: &mut BTreeSet<Digest>,
@@ -60,26 +61,26 @@ impl Store {
     ) -> Result<(), ImageError> {
         let locks = self.directory.locks();
         for name in names(&self.directory.roots())? {
-            if is_among(needed, &name) {
+            if contains(needed, &name) {
                 continue;
             }
-            // Nobody can begin to use it: that takes the store's lock, which we have.
-            let Some(_alone) = Lock::alone_if_free(&locks.join(&name))? else {
+            // No process can start to use it now: that requires the store's lock, which is held here.
+            let Some(_exclusive) = Lock::try_exclusive(&locks.join(&name))? else {
                 pruned.in_use += 1;
                 needed.extend(format!("sha256:{name}").parse());
                 continue;
             };
             let path = self.directory.roots().join(&name);
-            let about: Option<About> = read_record(&path.join(ABOUT)).unwrap_or_default();
-            pruned.bytes += about.map_or(0, |about| about.bytes);
-            // Half of it must never be found under this name, if we die now.
+            let info: Option<RootInfo> = read_record(&path.join(ROOT_INFO)).unwrap_or_default();
+            pruned.bytes += info.map_or(0, |info| info.bytes);
+            // Renamed first: a crash during removal must not leave an incomplete image under this name.
             let removed = self.directory.temporary().join(&name);
             fs::rename(&path, &removed).map_err(ImageError::io("remove", &path))?;
             remove(&removed)?;
             pruned.roots += 1;
         }
         for name in names(&locks)? {
-            if name != STORE && !is_among(needed, &name) {
+            if name != STORE_LOCK && !contains(needed, &name) {
                 remove(&locks.join(&name))?;
             }
         }
@@ -87,7 +88,7 @@ impl Store {
     }
 }
 
-fn is_among(digests: &BTreeSet<Digest>, name: &str) -> bool {
+fn contains(digests: &BTreeSet<Digest>, name: &str) -> bool {
     let digest: Option<Digest> = format!("sha256:{name}").parse().ok();
     digest.is_some_and(|digest| digests.contains(&digest))
 }

@@ -3,36 +3,33 @@ use std::path::PathBuf;
 
 use crate::ImageError;
 
-const PLACE: &str = "SANDBOX_RUN_IMAGES";
-/// Where a machine keeps what its services need.
-const OF_THE_MACHINE: &str = "/var/lib/sandbox-run/images";
+const IMAGES_VARIABLE: &str = "SANDBOX_RUN_IMAGES";
+/// The default directory of root.
+const SYSTEM_DIRECTORY: &str = "/var/lib/sandbox-run/images";
 
-/// Where the environment says that images lie.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "this is the configuration code that finds the user's images"
-)]
-pub(super) fn directory() -> Result<PathBuf, ImageError> {
+/// Finds the directory of the default store from the environment.
+#[expect(clippy::disallowed_methods, reason = "this is configuration code")]
+pub(super) fn default_directory() -> Result<PathBuf, ImageError> {
     choose(|name| std::env::var_os(name), rustix::process::geteuid().is_root())
 }
 
 fn choose(value: impl Fn(&str) -> Option<OsString>, root: bool) -> Result<PathBuf, ImageError> {
-    // An empty value is how a shell script says that a variable is not meant.
+    // An empty variable counts as unset, as in shell scripts.
     let value = |name| value(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let absolute = |name| value(name).filter(|path| path.is_absolute());
-    match value(PLACE) {
+    match value(IMAGES_VARIABLE) {
         Some(path) if path.is_absolute() => return Ok(path),
-        Some(path) => return Err(ImageError::RelativePlace(path.display().to_string())),
+        Some(path) => return Err(ImageError::RelativeDirectory(path.display().to_string())),
         None => {}
     }
-    // By the XDG base directory specification, where a relative path does not count.
+    // The XDG base directory specification says to ignore relative paths.
     if let Some(data) = absolute("XDG_DATA_HOME") {
         return Ok(data.join("sandbox-run/images"));
     }
     if root {
-        return Ok(OF_THE_MACHINE.into());
+        return Ok(SYSTEM_DIRECTORY.into());
     }
-    let home = absolute("HOME").ok_or(ImageError::NoPlace)?;
+    let home = absolute("HOME").ok_or(ImageError::NoDirectory)?;
     Ok(home.join(".local/share/sandbox-run/images"))
 }
 
@@ -41,25 +38,28 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn place(variables: &[(&str, &str)], root: bool) -> Result<PathBuf, ImageError> {
+    fn chosen(variables: &[(&str, &str)], root: bool) -> Result<PathBuf, ImageError> {
         let find = |name: &str| variables.iter().find(|(variable, _)| *variable == name);
         choose(|name| find(name).map(|(_, value)| OsString::from(value)), root)
     }
 
     #[test]
-    fn the_first_that_names_a_place_wins() {
+    fn the_first_variable_with_a_directory_wins() {
         let (home, data) = (("HOME", "/home/ada"), ("XDG_DATA_HOME", "/data"));
-        for (variables, root, wanted) in [
+        for (variables, root, expected) in [
             (&[home][..], false, "/home/ada/.local/share/sandbox-run/images"),
-            (&[home], true, OF_THE_MACHINE),
+            (&[home], true, SYSTEM_DIRECTORY),
             (&[home, data], false, "/data/sandbox-run/images"),
             (&[home, data], true, "/data/sandbox-run/images"),
-            (&[home, data, (PLACE, "/i")], true, "/i"),
-            (&[home, (PLACE, "")], true, OF_THE_MACHINE),
+            (&[home, data, (IMAGES_VARIABLE, "/i")], true, "/i"),
+            (&[home, (IMAGES_VARIABLE, "")], true, SYSTEM_DIRECTORY),
         ] {
-            assert_eq!(place(variables, root).unwrap(), Path::new(wanted));
+            assert_eq!(chosen(variables, root).unwrap(), Path::new(expected));
         }
-        assert!(matches!(place(&[], false), Err(ImageError::NoPlace)));
-        assert!(matches!(place(&[(PLACE, "i")], true), Err(ImageError::RelativePlace(_))));
+        assert!(matches!(chosen(&[], false), Err(ImageError::NoDirectory)));
+        assert!(matches!(
+            chosen(&[(IMAGES_VARIABLE, "i")], true),
+            Err(ImageError::RelativeDirectory(_))
+        ));
     }
 }

@@ -9,28 +9,27 @@ use tempfile::{NamedTempFile, TempDir};
 
 use super::directory::{Directory, names, remove, write_record};
 use super::lock::Lock;
-use super::references::{self, Named};
+use super::references::{self, ReferenceRecord};
 use crate::documents::{ConfigFile, Document, Manifest};
-use crate::unpack::{Packed, unpack};
+use crate::unpack::{Layer, unpack};
 use crate::{Digest, ImageError, Limits, Progress, Reference};
 
-/// Images on their way into the store. Nothing of them is there until [`Staging::publish`]; if that is never called,
-/// nothing of them was.
+/// Images being added to the store. They become visible with [`Staging::publish`], and are discarded without it.
 ///
-/// All of it lies in a temporary directory of its own, on the same file system, so that each piece appears by one
-/// rename. The store's lock is shared for as long: nobody removes anything meanwhile.
+/// They are in a temporary directory on the same file system, so that each part appears atomically by a rename. The
+/// store's lock is shared for as long, so that nothing is removed meanwhile.
 #[derive(Debug)]
 pub(crate) struct Staging<'a> {
     pub(crate) limits: &'a Limits,
     directory: &'a Directory,
-    place: TempDir,
+    temporary: TempDir,
     blobs: BTreeMap<Digest, PathBuf>,
     roots: BTreeMap<Digest, PathBuf>,
-    needed: BTreeSet<Digest>,
+    referenced: BTreeSet<Digest>,
     _lock: Lock,
 }
 
-/// A blob that is being written, and hashed on the way.
+/// Writes a blob and hashes it.
 #[derive(Debug)]
 pub(crate) struct BlobWriter {
     file: NamedTempFile,
@@ -38,66 +37,66 @@ pub(crate) struct BlobWriter {
     size: u64,
 }
 
-/// What is known of an unpacked image, beside its tree.
+/// The size of an unpacked image, stored beside its tree.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct About {
-    /// Bytes of its layers.
+pub(super) struct RootInfo {
+    /// The uncompressed size of its layers.
     pub(super) bytes: u64,
-    /// Files, directories and links.
+    /// The number of files, directories and links.
     pub(super) entries: u64,
 }
 
-/// The names of the two in a root's directory.
+/// The file names in the directory of an unpacked image.
 pub(super) const TREE: &str = "tree";
-pub(super) const ABOUT: &str = "about.json";
+pub(super) const ROOT_INFO: &str = "about.json";
 
 impl<'a> Staging<'a> {
     pub(crate) fn begin(directory: &'a Directory, limits: &'a Limits) -> Result<Self, ImageError> {
-        let lock = directory.lock_of_store();
-        if let Some(_alone) = Lock::alone_if_free(&lock)? {
-            // Nobody is adding anything, so what is there was left by somebody who died.
-            sweep(directory)?;
+        let lock = directory.store_lock();
+        if let Some(_exclusive) = Lock::try_exclusive(&lock)? {
+            // No other process is adding images, so everything temporary was left by a killed process.
+            remove_leftovers(directory)?;
         }
         let lock = Lock::shared(&lock)?;
-        let temporary = directory.temporary();
-        let place = TempDir::new_in(&temporary).map_err(ImageError::io("write to", &temporary))?;
+        let parent = directory.temporary();
+        let temporary = TempDir::new_in(&parent).map_err(ImageError::io("write to", &parent))?;
         Ok(Self {
             limits,
             directory,
-            place,
+            temporary,
             blobs: BTreeMap::new(),
             roots: BTreeMap::new(),
-            needed: BTreeSet::new(),
+            referenced: BTreeSet::new(),
             _lock: lock,
         })
     }
 
-    pub(crate) fn writer(&self) -> Result<BlobWriter, ImageError> {
-        let file = NamedTempFile::new_in(self.place.path());
-        let file = file.map_err(ImageError::io("write to", self.place.path()))?;
+    pub(crate) fn blob_writer(&self) -> Result<BlobWriter, ImageError> {
+        let file = NamedTempFile::new_in(self.temporary.path());
+        let file = file.map_err(ImageError::io("write to", self.temporary.path()))?;
         Ok(BlobWriter { file, hash: Sha256::new(), size: 0 })
     }
 
-    /// Keeps what was written under its own digest.
-    pub(crate) fn keep(&mut self, blob: BlobWriter) -> Result<(Digest, u64), ImageError> {
+    /// Adds a written blob under its digest.
+    pub(crate) fn add(&mut self, blob: BlobWriter) -> Result<(Digest, u64), ImageError> {
         let digest = Digest::from_hash(blob.hash);
-        let path = self.place.path().join(digest.digits());
-        let kept = blob.file.as_file().sync_all().and_then(|()| Ok(blob.file.persist(&path)?));
-        kept.map_err(ImageError::io("write", &path))?;
+        let path = self.temporary.path().join(digest.digits());
+        let added = blob.file.as_file().sync_all().and_then(|()| Ok(blob.file.persist(&path)?));
+        added.map_err(ImageError::io("write", &path))?;
         self.blobs.insert(digest.clone(), path);
         Ok((digest, blob.size))
     }
 
-    /// Keeps bytes that are here already.
-    pub(crate) fn keep_bytes(&mut self, bytes: &[u8]) -> Result<Digest, ImageError> {
-        let mut writer = self.writer()?;
-        writer.write_all(bytes).map_err(ImageError::io("write to", self.place.path()))?;
-        Ok(self.keep(writer)?.0)
+    /// Adds a blob with these bytes.
+    pub(crate) fn add_bytes(&mut self, bytes: &[u8]) -> Result<Digest, ImageError> {
+        let mut writer = self.blob_writer()?;
+        writer.write_all(bytes).map_err(ImageError::io("write to", self.temporary.path()))?;
+        Ok(self.add(writer)?.0)
     }
 
-    /// Whether a blob is here or was in the store before.
+    /// Whether a blob is staged or in the store.
     #[cfg(feature = "pull")]
-    pub(crate) fn has(&self, digest: &Digest) -> bool {
+    pub(crate) fn contains(&self, digest: &Digest) -> bool {
         self.blobs.contains_key(digest) || self.directory.blob(digest).exists()
     }
 
@@ -112,72 +111,72 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// A document, if it is no larger than documents are.
+    /// Reads a document, within its size limit.
     pub(crate) fn document(&self, digest: &Digest, what: &str) -> Result<Vec<u8>, ImageError> {
-        let most = self.limits.document_bytes;
+        let limit = self.limits.document_bytes;
         let mut bytes = Vec::new();
-        let read = self.open(digest, what)?.take(most + 1).read_to_end(&mut bytes);
+        let read = self.open(digest, what)?.take(limit + 1).read_to_end(&mut bytes);
         read.map_err(ImageError::io("read", &self.directory.blob(digest)))?;
-        if bytes.len() as u64 > most {
+        if bytes.len() as u64 > limit {
             let what = format!("the size of {what} in bytes");
-            return Err(ImageError::TooMuch { what, most });
+            return Err(ImageError::LimitExceeded { what, limit });
         }
         Ok(bytes)
     }
 
-    /// Unpacks the image of a manifest, all of whose parts are here.
-    pub(crate) fn prepare(
+    /// Unpacks the image of a manifest, whose blobs are all staged or in the store.
+    pub(crate) fn unpack(
         &mut self,
         digest: &Digest,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<(), ImageError> {
-        let bytes = self.document(digest, "its manifest")?;
+        let bytes = self.document(digest, "the manifest")?;
         let Document::Manifest(manifest) = Document::parse(&bytes, self.limits)? else {
             return Err(ImageError::document("manifest", "it is an index"));
         };
-        let config = self.document(&manifest.config.digest, "its configuration")?;
+        let config = self.document(&manifest.config.digest, "the configuration")?;
         let config = ConfigFile::parse(&config)?;
         config.check(manifest.layers.len())?;
-        self.needed.extend(parts(&manifest).chain([digest]).cloned());
+        self.referenced.extend(blobs_of(&manifest).chain([digest]).cloned());
         if self.roots.contains_key(digest) || self.directory.root(digest).exists() {
             return Ok(());
         }
         let mut layers = Vec::new();
-        for (layer, content) in manifest.layers.iter().zip(config.contents()) {
+        for (layer, diff_id) in manifest.layers.iter().zip(config.diff_ids()) {
             let file = self.open(&layer.digest, &format!("layer {}", layers.len() + 1))?;
-            layers.push(Packed { digest: layer.digest.clone(), file, content: content.clone() });
+            layers.push(Layer { digest: layer.digest.clone(), file, diff_id: diff_id.clone() });
         }
-        let root = self.place.path().join(format!("root-{}", digest.digits()));
+        let root = self.temporary.path().join(format!("root-{}", digest.digits()));
         let tree = root.join(TREE);
-        fs::create_dir_all(&tree).map_err(ImageError::io("make", &tree))?;
+        fs::create_dir_all(&tree).map_err(ImageError::io("create", &tree))?;
         let unpacked = unpack(layers, &tree, self.limits, progress)?;
         make_readable(&tree)?;
-        let about = About { bytes: unpacked.bytes, entries: unpacked.entries };
-        write_record(&root.join(ABOUT), self.place.path(), &about)?;
+        let info = RootInfo { bytes: unpacked.bytes, entries: unpacked.entries };
+        write_record(&root.join(ROOT_INFO), self.temporary.path(), &info)?;
         self.roots.insert(digest.clone(), root);
         Ok(())
     }
 
-    /// Puts everything into the store, the names last: what has a name is there whole.
+    /// Moves everything into the store, names last: an image with a name is complete.
     pub(crate) fn publish(self, images: &[(Reference, Digest)]) -> Result<(), ImageError> {
-        sync(self.place.path())?;
+        sync(self.temporary.path())?;
         for (digest, path) in &self.blobs {
-            if self.needed.contains(digest) {
-                let wanted = self.directory.blob(digest);
-                fs::rename(path, &wanted).map_err(ImageError::io("write", &wanted))?;
+            if self.referenced.contains(digest) {
+                let target = self.directory.blob(digest);
+                fs::rename(path, &target).map_err(ImageError::io("write", &target))?;
             }
         }
         for (digest, path) in &self.roots {
-            let wanted = self.directory.root(digest);
-            match fs::rename(path, &wanted) {
-                // Somebody else made the same one meanwhile.
-                Err(_) if wanted.exists() => {}
-                renamed => renamed.map_err(ImageError::io("write", &wanted))?,
+            let target = self.directory.root(digest);
+            match fs::rename(path, &target) {
+                // Another process added the same image meanwhile.
+                Err(_) if target.exists() => {}
+                renamed => renamed.map_err(ImageError::io("write", &target))?,
             }
         }
         for (reference, manifest) in images {
-            let named = Named::now(reference, manifest);
-            references::write(self.directory, self.place.path(), reference, &named)?;
+            let record = ReferenceRecord::now(reference, manifest);
+            references::write(self.directory, self.temporary.path(), reference, &record)?;
         }
         Ok(())
     }
@@ -188,7 +187,7 @@ impl BlobWriter {
         self.size
     }
 
-    /// The digest of all that was written so far.
+    /// The digest of the bytes written so far.
     #[cfg(feature = "pull")]
     pub(crate) fn digest(&self) -> Digest {
         Digest::from_hash(self.hash.clone())
@@ -208,29 +207,29 @@ impl Write for BlobWriter {
     }
 }
 
-/// What a manifest needs beside itself.
-pub(super) fn parts(manifest: &Manifest) -> impl Iterator<Item = &Digest> {
+/// Returns the blobs that a manifest refers to.
+pub(super) fn blobs_of(manifest: &Manifest) -> impl Iterator<Item = &Digest> {
     let layers = manifest.layers.iter().map(|layer| &layer.digest);
     layers.chain([&manifest.config.digest])
 }
 
-/// Removes what was left behind. Only for who has the store's lock alone.
-pub(super) fn sweep(directory: &Directory) -> Result<usize, ImageError> {
+/// Removes incomplete images. The caller holds the store's lock exclusively.
+pub(super) fn remove_leftovers(directory: &Directory) -> Result<usize, ImageError> {
     let temporary = directory.temporary();
-    let left = names(&temporary)?;
-    for name in &left {
+    let leftovers = names(&temporary)?;
+    for name in &leftovers {
         remove(&temporary.join(name))?;
     }
-    Ok(left.len())
+    Ok(leftovers.len())
 }
 
-/// Sandboxes of other users see the image as its root.
+/// Makes the root readable for everyone: sandboxes run as other users.
 fn make_readable(tree: &Path) -> Result<(), ImageError> {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    fs::set_permissions(tree, mode).map_err(ImageError::io("change", tree))
+    fs::set_permissions(tree, mode).map_err(ImageError::io("set the mode of", tree))
 }
 
-/// Files that were renamed before they were written would be empty after a power failure.
+/// Flushes the file system: files that are renamed before they are on disk would be empty after a power failure.
 fn sync(path: &Path) -> Result<(), ImageError> {
     let synced = File::open(path).and_then(|file| Ok(rustix::fs::syncfs(&file)?));
     synced.map_err(ImageError::io("write", path))

@@ -2,43 +2,45 @@ use std::io::{self, Read};
 
 use sha2::{Digest as _, Sha256};
 
-use super::Unpacked;
+use super::UnpackedSize;
 use crate::{Digest, LayerError, Limits};
 
-/// How much of the image there has been, in all layers so far.
+/// The size of all layers unpacked so far, and its limits.
 #[derive(Debug)]
 pub(super) struct Budget {
-    used: Unpacked,
-    most: Unpacked,
+    used: UnpackedSize,
+    limit: UnpackedSize,
 }
 
 impl Budget {
     pub(super) fn new(limits: &Limits) -> Self {
-        let most = Unpacked { bytes: limits.unpacked_bytes, entries: limits.entries };
-        Self { used: Unpacked::default(), most }
+        let limit = UnpackedSize { bytes: limits.unpacked_bytes, entries: limits.entries };
+        Self { used: UnpackedSize::default(), limit }
     }
 
-    pub(super) fn used(&self) -> Unpacked {
+    pub(super) fn used(&self) -> UnpackedSize {
         self.used
     }
 
-    /// One more entry.
-    pub(super) fn entry(&mut self) -> Result<(), LayerError> {
+    /// Counts an entry.
+    pub(super) fn add_entry(&mut self) -> Result<(), LayerError> {
         self.used.entries += 1;
-        if self.used.entries > self.most.entries {
-            return Err(LayerError::TooMuch { what: "files", most: self.most.entries });
+        if self.used.entries > self.limit.entries {
+            return Err(LayerError::LimitExceeded { what: "files", limit: self.limit.entries });
         }
         Ok(())
     }
 
-    /// Whether there have been more bytes than there may be, and reading stopped there.
-    pub(super) fn is_overdrawn(&self) -> Option<LayerError> {
-        let over = self.used.bytes > self.most.bytes;
-        over.then_some(LayerError::TooMuch { what: "bytes", most: self.most.bytes })
+    /// Checks the limit on bytes, at which reading stops.
+    pub(super) fn check_bytes(&self) -> Result<(), LayerError> {
+        if self.used.bytes > self.limit.bytes {
+            return Err(LayerError::LimitExceeded { what: "bytes", limit: self.limit.bytes });
+        }
+        Ok(())
     }
 }
 
-/// The decompressed content of a layer on its way: counted against the budget, and hashed.
+/// Counts and hashes the uncompressed bytes of a layer as they are read.
 pub(super) struct Metered<R> {
     source: R,
     bytes: u64,
@@ -48,12 +50,12 @@ pub(super) struct Metered<R> {
 
 impl<R: Read> Metered<R> {
     pub(super) fn new(source: R, budget: &Budget) -> Self {
-        let left = budget.most.bytes - budget.used.bytes.min(budget.most.bytes);
+        let left = budget.limit.bytes.saturating_sub(budget.used.bytes);
         Self { source, bytes: 0, left, hash: Sha256::new() }
     }
 
-    /// Books what was read.
-    pub(super) fn settle(&self, budget: &mut Budget) {
+    /// Charges the bytes read to the budget.
+    pub(super) fn charge(&self, budget: &mut Budget) {
         budget.used.bytes += self.bytes;
     }
 
@@ -65,7 +67,7 @@ impl<R: Read> Metered<R> {
 impl<R: Read> Read for Metered<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.bytes > self.left {
-            return Err(io::Error::other("it is larger than it may be"));
+            return Err(io::Error::other("size limit exceeded"));
         }
         let count = self.source.read(buffer)?;
         self.bytes += count as u64;

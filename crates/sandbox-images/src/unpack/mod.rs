@@ -1,9 +1,9 @@
-//! Layers become a directory, in their order, each over what the ones before it left.
+//! Unpacks the layers of an image into one directory, in their order, each over the result of those before it.
 //!
-//! Everything is written through a descriptor of the new root. The directory that an entry is in is looked up by
-//! the kernel with that root as the top of all (`RESOLVE_IN_ROOT`), since real images have names that lead
-//! through links of earlier layers, such as `lib/x` where `lib` is a link to `usr/lib`. The last name is made
-//! or removed by itself, beneath that directory, and never followed.
+//! Everything is written through a descriptor of the new root. The kernel looks up the parent directory of an entry
+//! with that root as `/` (`RESOLVE_IN_ROOT`), because real images have paths through links of earlier layers, such as
+//! `lib/x` where `lib` is a link to `usr/lib`. The last component is created or removed relative to that directory
+//! and never followed.
 
 mod budget;
 mod layer;
@@ -18,42 +18,42 @@ use rustix::fs::{Mode, OFlags, open};
 use crate::{Digest, ImageError, LayerError, Limits, Progress};
 
 use budget::Budget;
-use layer::Layer;
+use layer::Unpacker;
 use tree::Tree;
 
-/// A layer and what is to come out of it.
+/// A layer to be unpacked.
 #[derive(Debug)]
-pub(crate) struct Packed {
+pub(crate) struct Layer {
     pub(crate) digest: Digest,
     pub(crate) file: File,
-    /// The digest of what is in it, decompressed.
-    pub(crate) content: Digest,
+    /// The digest of the uncompressed layer.
+    pub(crate) diff_id: Digest,
 }
 
-/// How much came out.
+/// The size of unpacked layers.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Unpacked {
+pub(crate) struct UnpackedSize {
     pub(crate) bytes: u64,
     pub(crate) entries: u64,
 }
 
 /// Unpacks all layers into an empty directory.
 pub(crate) fn unpack(
-    layers: Vec<Packed>,
+    layers: Vec<Layer>,
     into: &Path,
     limits: &Limits,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Unpacked, ImageError> {
+) -> Result<UnpackedSize, ImageError> {
     let mut tree = Tree::new(open_root(into)?, limits.depth)
-        .map_err(|error| ImageError::io("look at", into)(error.into()))?;
+        .map_err(|error| ImageError::io("inspect", into)(error.into()))?;
     let mut budget = Budget::new(limits);
     let of = layers.len();
-    for (number, packed) in layers.into_iter().enumerate() {
+    for (number, layer) in layers.into_iter().enumerate() {
         let number = number + 1;
         progress(Progress::Unpacking { layer: number, of });
-        let digest = packed.digest.clone();
-        let done = Layer { tree: &mut tree, budget: &mut budget, limits }.unpack(packed);
-        done.map_err(|source: LayerError| ImageError::Layer { number, digest, source })?;
+        let digest = layer.digest.clone();
+        let unpacked = Unpacker { tree: &mut tree, budget: &mut budget, limits }.unpack(layer);
+        unpacked.map_err(|source: LayerError| ImageError::Layer { number, digest, source })?;
     }
     Ok(budget.used())
 }

@@ -1,4 +1,4 @@
-//! Images as files: OCI layouts and what `docker save` writes.
+//! Builds image archives: OCI layouts and the formats of `docker save`.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::tar_writer::Tar;
 
-/// The files of an image by their paths, to be changed before they become an archive.
+/// The files of an archive by their paths, which tests modify before they pack them.
 #[derive(Clone, Default)]
 pub(crate) struct Files(pub(crate) BTreeMap<String, Vec<u8>>);
 
@@ -28,7 +28,7 @@ pub(crate) fn gzip(content: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The configuration for layers with these contents, which are not compressed.
+/// The configuration for these uncompressed layers.
 pub(crate) fn config(contents: &[Vec<u8>]) -> Value {
     let ids: Vec<String> = contents.iter().map(|content| Digest::of(content).to_string()).collect();
     json!({
@@ -47,7 +47,7 @@ pub(crate) fn descriptor(kind: &str, content: &[u8]) -> Value {
     json!({ "mediaType": kind, "digest": Digest::of(content).to_string(), "size": content.len() })
 }
 
-/// A manifest for a configuration and layers as they are sent.
+/// A manifest for a configuration and layers, compressed or not.
 pub(crate) fn manifest(config: &[u8], layers: &[Vec<u8>]) -> Value {
     let layers: Vec<Value> = layers.iter().map(|layer| descriptor(LAYER, layer)).collect();
     let config = descriptor("application/vnd.oci.image.config.v1+json", config);
@@ -70,31 +70,36 @@ impl Files {
         self.with(&blob_path(&content), content)
     }
 
-    /// An OCI layout of one image, whose layers are as they are sent.
+    /// An OCI layout of one image with these layers, compressed or not.
     pub(crate) fn layout(name: &str, config: &Value, layers: &[Vec<u8>]) -> Self {
         let config = bytes(config);
-        Self::around(name, &manifest(&config, layers), &config, layers)
+        Self::with_manifest(name, &manifest(&config, layers), &config, layers)
     }
 
     /// An OCI layout with this manifest.
-    pub(crate) fn around(name: &str, manifest: &Value, config: &[u8], layers: &[Vec<u8>]) -> Self {
+    pub(crate) fn with_manifest(
+        name: &str,
+        manifest: &Value,
+        config: &[u8],
+        layers: &[Vec<u8>],
+    ) -> Self {
         let manifest = bytes(manifest);
         let mut files = Self::default().blob(config).blob(manifest.clone());
         for layer in layers {
             files = files.blob(layer.clone());
         }
-        files.indexed(name, descriptor(MANIFEST, &manifest))
+        files.with_index(name, descriptor(MANIFEST, &manifest))
     }
 
-    /// With an index that names this.
-    pub(crate) fn indexed(self, name: &str, mut descriptor: Value) -> Self {
+    /// Adds an index of this descriptor.
+    pub(crate) fn with_index(self, name: &str, mut descriptor: Value) -> Self {
         descriptor["annotations"] = json!({ "io.containerd.image.name": name });
         let index = json!({ "schemaVersion": 2, "mediaType": INDEX, "manifests": [descriptor] });
         self.with("index.json", bytes(&index))
             .with("oci-layout", *b"{\"imageLayoutVersion\":\"1.0.0\"}")
     }
 
-    /// What old versions of `docker save` write.
+    /// An archive in the format of old versions of `docker save`.
     pub(crate) fn docker(name: &str, layers: &[Vec<u8>]) -> Self {
         let config = bytes(&config(layers));
         let config_path = format!("{}.json", Digest::of(&config).digits());
@@ -105,11 +110,11 @@ impl Files {
             files = files.with(&path, layer.clone());
             paths.push(path);
         }
-        files.listed(&config_path, name, &paths)
+        files.with_list(&config_path, name, &paths)
     }
 
-    /// With the list that Docker writes.
-    pub(crate) fn listed(self, config: &str, name: &str, layers: &[String]) -> Self {
+    /// Adds the list of images that Docker writes.
+    pub(crate) fn with_list(self, config: &str, name: &str, layers: &[String]) -> Self {
         let list = json!([{ "Config": config, "RepoTags": [name], "Layers": layers }]);
         self.with("manifest.json", bytes(&list))
     }
@@ -128,7 +133,7 @@ pub(crate) fn blob_path(content: &[u8]) -> String {
     format!("blobs/sha256/{}", Digest::of(content).digits())
 }
 
-/// An archive of an image with these layers, not compressed.
+/// An archive of an image with these uncompressed layers.
 pub(crate) fn image(name: &str, layers: &[Vec<u8>]) -> Vec<u8> {
     Files::layout(name, &config(layers), layers).tar()
 }

@@ -1,23 +1,23 @@
-//! What layers make of one another, as every other tool would have it.
+//! How layers combine, compared with the OCI specification.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::archives::image;
-use crate::arena::{Arena, snapshot};
+use crate::harness::{Harness, snapshot};
 use crate::tar_writer::{DIRECTORY, FILE, Head, Tar};
 
-/// The root of an image with these layers. The arena keeps it.
-fn unpacked(layers: &[Tar]) -> (Arena, PathBuf) {
-    let arena = Arena::new();
+/// The root of an image with these layers, which exists as long as the harness.
+fn unpacked(layers: &[Tar]) -> (Harness, PathBuf) {
+    let harness = Harness::new();
     let layers: Vec<Vec<u8>> = layers.iter().map(|layer| layer.clone().end()).collect();
-    arena.import(&image("x:1", &layers)).unwrap();
-    let root = arena.resolve("x:1").root;
-    (arena, root)
+    harness.import(&image("x:1", &layers)).unwrap();
+    let root = harness.resolve("x:1").root;
+    (harness, root)
 }
 
-/// All paths below, with what is in the files and where the links lead.
+/// All paths below a directory, with the contents of files and the targets of links.
 fn listing(root: &Path) -> Vec<String> {
     let shown = snapshot(root).into_iter().filter(|(path, _)| *path != PathBuf::new());
     let shown = shown.map(|(path, (_, _, _, content))| {
@@ -36,7 +36,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_whiteout_removes_what_an_earlier_layer_made() {
+fn a_whiteout_removes_files_of_earlier_layers() {
     let (_arena, root) = unpacked(&[
         Tar::new().file("a", "1").file("d/x", "1").file("d/y", "1").file("e/f/g", "1"),
         Tar::new().file(".wh.a", "").file("d/.wh.x", "").file(".wh.e", "").file(".wh.never", ""),
@@ -45,7 +45,7 @@ fn a_whiteout_removes_what_an_earlier_layer_made() {
 }
 
 #[test]
-fn a_whiteout_leaves_what_its_own_layer_made_wherever_it_stands() {
+fn a_whiteout_does_not_affect_its_own_layer_in_any_order() {
     for second in [
         Tar::new().file(".wh.a", "").file("a", "2").file("d/new", "2").file(".wh.d", ""),
         Tar::new().file("a", "2").file(".wh.a", "").file(".wh.d", "").file("d/new", "2"),
@@ -57,7 +57,7 @@ fn a_whiteout_leaves_what_its_own_layer_made_wherever_it_stands() {
 }
 
 #[test]
-fn an_opaque_directory_hides_what_earlier_layers_put_into_it() {
+fn an_opaque_directory_hides_files_of_earlier_layers() {
     for second in [
         Tar::new()
             .directory("d")
@@ -87,7 +87,7 @@ fn whiteouts_follow_links_inside_the_image() {
 }
 
 #[test]
-fn a_later_layer_replaces_whatever_has_the_name() {
+fn a_later_layer_replaces_files_of_any_type() {
     let (_arena, root) = unpacked(&[
         Tar::new().file("file", "1").directory("dir").file("dir/x", "1").symlink("link", "file"),
         Tar::new().directory("file").file("dir", "2").file("link", "2"),
@@ -96,7 +96,7 @@ fn a_later_layer_replaces_whatever_has_the_name() {
 }
 
 #[test]
-fn a_directory_that_is_there_keeps_what_is_in_it() {
+fn an_existing_directory_keeps_its_contents() {
     let (_arena, root) = unpacked(&[
         Tar::new().file("d/x", "1"),
         Tar::new().entry(Head::new(DIRECTORY, b"d/", 0).mode(0o750), b"").file("d/y", "2"),
@@ -106,13 +106,13 @@ fn a_directory_that_is_there_keeps_what_is_in_it() {
 }
 
 #[test]
-fn the_last_of_two_files_with_one_name_counts() {
+fn the_last_of_two_files_with_the_same_name_counts() {
     let (_arena, root) = unpacked(&[Tar::new().file("a", "1").file("./a", "2")]);
     assert_eq!(listing(&root), ["a=2"]);
 }
 
 #[test]
-fn names_through_links_of_the_image_stay_in_the_image() {
+fn paths_through_links_stay_in_the_image() {
     let (_arena, root) = unpacked(&[
         Tar::new()
             .directory("usr/lib")
@@ -133,7 +133,7 @@ fn names_through_links_of_the_image_stay_in_the_image() {
 }
 
 #[test]
-fn a_directory_takes_the_place_of_a_link_of_an_earlier_layer() {
+fn a_directory_replaces_a_link_of_an_earlier_layer() {
     let (_arena, root) = unpacked(&[
         Tar::new().file("usr/lib/a", "1").symlink("lib", "usr/lib"),
         Tar::new().directory("lib").file("lib/b", "2"),
@@ -142,7 +142,7 @@ fn a_directory_takes_the_place_of_a_link_of_an_earlier_layer() {
 }
 
 #[test]
-fn hard_links_are_one_file_until_a_layer_replaces_one() {
+fn hard_links_share_a_file_until_a_layer_replaces_one() {
     let (_arena, root) = unpacked(&[
         Tar::new().file("a", "1").hard_link("b", "a"),
         Tar::new().hard_link("c", "./a").file("b", "2"),
@@ -154,7 +154,7 @@ fn hard_links_are_one_file_until_a_layer_replaces_one() {
 }
 
 #[test]
-fn rights_that_a_file_would_give_are_dropped_and_the_rest_is_kept() {
+fn setuid_and_setgid_are_dropped_and_other_modes_kept() {
     let with = |path: &str, mode| Head::new(FILE, path.as_bytes(), 0).mode(mode);
     let directory = |path: &str, mode| Head::new(DIRECTORY, path.as_bytes(), 0).mode(mode);
     let (_arena, root) = unpacked(&[Tar::new()
@@ -168,7 +168,7 @@ fn rights_that_a_file_would_give_are_dropped_and_the_rest_is_kept() {
         .entry(directory("closed", 0o000), b"")
         .file("closed/in", "x")
         .hard_link("hard", "setuid")]);
-    for (name, wanted) in [
+    for (name, expected) in [
         ("setuid", 0o755),
         ("hard", 0o755),
         ("setgid", 0o755),
@@ -176,20 +176,20 @@ fn rights_that_a_file_would_give_are_dropped_and_the_rest_is_kept() {
         ("secret", 0o640),
         ("tmp", 0o1777),
         ("shared", 0o775),
-        // The store's owner can always read and remove.
+        // The owner of the store can always read and remove files.
         ("nothing", 0o400),
         ("closed", 0o700),
         ("", 0o755),
     ] {
-        assert_eq!(mode(&root.join(name)), wanted, "{name}");
+        assert_eq!(mode(&root.join(name)), expected, "{name}");
     }
-    let seen = root.join("setuid").metadata().unwrap();
-    let us = rustix::process::geteuid().as_raw();
-    assert_eq!((seen.uid(), seen.mtime()), (us, 1_600_000_000));
+    let metadata = root.join("setuid").metadata().unwrap();
+    let user = rustix::process::geteuid().as_raw();
+    assert_eq!((metadata.uid(), metadata.mtime()), (user, 1_600_000_000));
 }
 
 #[test]
-fn long_names_and_targets_come_out_whole() {
+fn long_names_and_targets_are_complete() {
     let long = format!("{}/{}", "d".repeat(120), "f".repeat(200));
     let gnu = format!("g/{}", "g".repeat(150));
     let (_arena, root) = unpacked(&[Tar::new()
@@ -206,20 +206,20 @@ fn long_names_and_targets_come_out_whole() {
 }
 
 #[test]
-fn a_strict_umask_changes_nothing() {
-    let place = tempfile::tempdir().unwrap();
-    let archive = place.path().join("archive");
+fn a_strict_umask_has_no_effect() {
+    let directory = tempfile::tempdir().unwrap();
+    let archive = directory.path().join("archive");
     let layer = Tar::new().entry(Head::new(FILE, b"d/a", 0).mode(0o666), b"").end();
     fs::write(&archive, image("x:1", &[layer])).unwrap();
-    // The umask is the whole process's, so this needs one of its own: the tests are run as such by nextest, and
-    // otherwise others would be disturbed for a moment only.
+    // The umask applies to the whole process. nextest runs each test in its own process; under another runner,
+    // concurrent tests would be affected for a moment only.
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
-    let store = sandbox_images::Store::open(&place.path().join("store")).unwrap();
+    let store = sandbox_images::Store::open(&directory.path().join("store")).unwrap();
     let imported = store.import(&archive, None, &mut |_| {});
     rustix::process::umask(before);
     imported.unwrap();
     let root = store.resolve(&"x:1".parse().unwrap()).unwrap().root;
     assert_eq!((mode(&root.join("d/a")), mode(&root.join("d"))), (0o666, 0o755));
-    let closed = fs::metadata(place.path().join("store")).unwrap().permissions().mode();
-    assert_eq!(closed & 0o777, 0o700);
+    let store_mode = fs::metadata(directory.path().join("store")).unwrap().permissions().mode();
+    assert_eq!(store_mode & 0o777, 0o700);
 }

@@ -1,11 +1,11 @@
-//! Images of all kinds, good ones and hostile ones, against a real file system.
+//! Tests with valid and hostile images on a real file system.
 
 mod archives;
-mod arena;
+mod docs;
+mod harness;
 mod hostile;
 mod import;
 mod layers;
-mod page;
 #[cfg(feature = "pull")]
 mod pull;
 mod real_tree;

@@ -1,4 +1,4 @@
-//! A registry on this machine, as small as it can be, that can be told to misbehave.
+//! A minimal registry on loopback that can be configured to misbehave.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,26 +11,26 @@ use sandbox_images::Digest;
 
 use crate::archives::{INDEX, MANIFEST, bytes, config, descriptor, manifest};
 
-/// What it has, and how it gives it away.
+/// The content and behaviour of a registry.
 #[derive(Clone, Default)]
 pub(crate) struct Registry {
-    /// By digest or tag, with their media types.
+    /// Manifests by digest or tag, with their media types.
     pub(crate) manifests: BTreeMap<String, (String, Vec<u8>)>,
-    /// By digest.
+    /// Blobs by digest.
     pub(crate) blobs: BTreeMap<String, Vec<u8>>,
-    /// Gives nothing without this token, and sends clients to get it here.
+    /// Requires a token, which clients get from this server.
     pub(crate) token: Option<Realm>,
-    /// Sends clients elsewhere for blobs.
+    /// Redirects requests for blobs to this URL.
     pub(crate) redirect: Option<String>,
-    /// How many blobs are cut in the middle before one is sent whole.
-    pub(crate) cuts: usize,
-    /// Whether it stops in the middle instead of hanging up.
+    /// The number of blob responses that are interrupted.
+    pub(crate) interruptions: usize,
+    /// Whether an interruption stalls instead of closing the connection.
     pub(crate) stalls: bool,
-    /// Whether it can send the rest of a blob.
-    pub(crate) continues: bool,
-    /// What it answers first, and how often.
-    pub(crate) refuses: Option<(u16, usize)>,
-    /// Whether manifests never end.
+    /// Whether range requests are supported.
+    pub(crate) ranges: bool,
+    /// A status for the first requests, and their number.
+    pub(crate) failures: Option<(u16, usize)>,
+    /// Whether manifests are infinitely long.
     pub(crate) endless: bool,
 }
 
@@ -42,28 +42,28 @@ pub(crate) enum Realm {
 
 pub(crate) const TOKEN: &str = "let-me-in";
 
-/// A registry that answers until this is dropped.
-pub(crate) struct Running {
+/// A registry that serves requests until this is dropped.
+pub(crate) struct RunningRegistry {
     pub(crate) address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    over: Arc<AtomicBool>,
+    requests: Arc<Mutex<Vec<Request>>>,
+    stopped: Arc<AtomicBool>,
 }
 
-/// One request.
+/// A received request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct Request {
     pub(crate) path: String,
     pub(crate) headers: HashMap<String, String>,
 }
 
 impl Registry {
-    /// With one image, under a tag and its digest.
+    /// A registry with one image, under a tag and its digest.
     pub(crate) fn with_image(tag: &str, layers: &[Vec<u8>]) -> (Self, Digest) {
-        Self::with_sent_image(tag, layers, layers)
+        Self::with_compressed_image(tag, layers, layers)
     }
 
-    /// The same with layers that are sent in another form than their content.
-    pub(crate) fn with_sent_image(
+    /// The same with compressed layers.
+    pub(crate) fn with_compressed_image(
         tag: &str,
         layers: &[Vec<u8>],
         sent: &[Vec<u8>],
@@ -71,7 +71,7 @@ impl Registry {
         let config = bytes(&config(layers));
         let manifest = bytes(&manifest(&config, sent));
         let digest = Digest::of(&manifest);
-        let mut registry = Self { continues: true, ..Self::default() };
+        let mut registry = Self { ranges: true, ..Self::default() };
         for blob in sent.iter().chain([&config]) {
             registry.blobs.insert(Digest::of(blob).to_string(), blob.clone());
         }
@@ -86,72 +86,73 @@ impl Registry {
         }
     }
 
-    /// Puts an index in front of what has a tag, with an image for other machines first.
-    pub(crate) fn behind_index(&mut self, tag: &str) {
-        let ours = self.manifests[tag].1.clone();
-        let mut entry = descriptor(MANIFEST, &ours);
-        let here = crate::archives::architecture();
-        entry["platform"] = serde_json::json!({ "os": "linux", "architecture": here });
+    /// Replaces the manifest of a tag by an index, with an image for another platform first.
+    pub(crate) fn add_index(&mut self, tag: &str) {
+        let manifest = self.manifests[tag].1.clone();
+        let mut entry = descriptor(MANIFEST, &manifest);
+        let architecture = crate::archives::architecture();
+        entry["platform"] = serde_json::json!({ "os": "linux", "architecture": architecture });
         let mut other = descriptor(MANIFEST, b"other");
         other["platform"] = serde_json::json!({ "os": "linux", "architecture": "vax" });
         let index = serde_json::json!({ "schemaVersion": 2, "manifests": [other, entry] });
         self.add(tag, INDEX, &bytes(&index));
     }
 
-    pub(crate) fn start(self) -> Running {
+    pub(crate) fn start(self) -> RunningRegistry {
         self.start_with(None)
     }
 
-    pub(crate) fn start_with_tls(self, config: Arc<ServerConfig>) -> Running {
+    pub(crate) fn start_with_tls(self, config: Arc<ServerConfig>) -> RunningRegistry {
         self.start_with(Some(config))
     }
 
-    fn start_with(self, tls: Option<Arc<ServerConfig>>) -> Running {
+    fn start_with(self, tls: Option<Arc<ServerConfig>>) -> RunningRegistry {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (asked, over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
-        let (all, is_over) = (Arc::clone(&asked), Arc::clone(&over));
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let stopped = Arc::new(AtomicBool::new(false));
+        let (received, is_stopped) = (Arc::clone(&requests), Arc::clone(&stopped));
         std::thread::spawn(move || {
             let state = Arc::new(Mutex::new(self));
             for stream in listener.incoming().flatten() {
-                if is_over.load(Ordering::SeqCst) {
+                if is_stopped.load(Ordering::SeqCst) {
                     return;
                 }
-                let (state, all) = (Arc::clone(&state), Arc::clone(&all));
+                let (state, received) = (Arc::clone(&state), Arc::clone(&received));
                 let tls = tls.clone();
-                // Whoever hangs up on us may do so.
+                // Clients may close the connection at any time.
                 std::thread::spawn(move || match tls {
-                    None => serve(stream, "http", &state, &all, address),
+                    None => serve(stream, "http", &state, &received, address),
                     Some(config) => {
                         let stream = StreamOwned::new(ServerConnection::new(config).ok()?, stream);
-                        serve(stream, "https", &state, &all, address)
+                        serve(stream, "https", &state, &received, address)
                     }
                 });
             }
         });
-        Running { address, asked, over }
+        RunningRegistry { address, requests, stopped }
     }
 }
 
-impl Running {
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+impl RunningRegistry {
+    pub(crate) fn requests(&self) -> Vec<Request> {
+        self.requests.lock().unwrap().clone()
     }
 
-    /// How often something was asked for that has this in its path.
-    pub(crate) fn times(&self, part: &str) -> usize {
-        self.asked().iter().filter(|asked| asked.path.contains(part)).count()
+    /// The number of requests with this text in their path.
+    pub(crate) fn count(&self, part: &str) -> usize {
+        self.requests().iter().filter(|request| request.path.contains(part)).count()
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRegistry {
     fn drop(&mut self) {
-        self.over.store(true, Ordering::SeqCst);
+        self.stopped.store(true, Ordering::SeqCst);
         let _ = TcpStream::connect(self.address);
     }
 }
 
-fn read_request(stream: &mut impl Read) -> Option<Asked> {
+fn read_request(stream: &mut impl Read) -> Option<Request> {
     let mut lines = BufReader::new(stream).lines();
     let path = lines.next()?.ok()?.split(' ').nth(1)?.to_owned();
     let mut headers = HashMap::new();
@@ -160,41 +161,41 @@ fn read_request(stream: &mut impl Read) -> Option<Asked> {
         let Some((name, value)) = line.split_once(": ") else { break };
         headers.insert(name.to_ascii_lowercase(), value.to_owned());
     }
-    Some(Asked { path, headers })
+    Some(Request { path, headers })
 }
 
 fn serve(
     mut stream: impl Read + Write,
     scheme: &str,
     state: &Mutex<Registry>,
-    all: &Mutex<Vec<Asked>>,
+    received: &Mutex<Vec<Request>>,
     address: SocketAddr,
 ) -> Option<()> {
-    let asked = read_request(&mut stream)?;
-    all.lock().unwrap().push(asked.clone());
+    let request = read_request(&mut stream)?;
+    received.lock().unwrap().push(request.clone());
     let mut registry = state.lock().unwrap();
-    let authorized =
-        asked.headers.get("authorization").map(String::as_str) == Some(&format!("Bearer {TOKEN}"));
-    if asked.path.starts_with("/token") {
-        return answer(&mut stream, "200 OK", "", format!("{{\"token\":\"{TOKEN}\"}}").as_bytes());
+    let authorized = request.headers.get("authorization").map(String::as_str)
+        == Some(&format!("Bearer {TOKEN}"));
+    if request.path.starts_with("/token") {
+        return respond(&mut stream, "200 OK", "", format!("{{\"token\":\"{TOKEN}\"}}").as_bytes());
     }
-    if let Some((status, left @ 1..)) = &mut registry.refuses {
+    if let Some((status, left @ 1..)) = &mut registry.failures {
         *left -= 1;
         let status = format!("{status} Because");
-        return answer(&mut stream, &status, "", b"no");
+        return respond(&mut stream, &status, "", b"no");
     }
     if let Some(realm) = registry.token.as_ref().filter(|_| !authorized) {
         let realm = match realm {
             Realm::Here => format!("{scheme}://localhost:{}/token", address.port()),
-            Realm::At(place) => place.clone(),
+            Realm::At(url) => url.clone(),
         };
         let challenge = format!("WWW-Authenticate: Bearer realm=\"{realm}\",service=\"test\"\r\n");
-        return answer(&mut stream, "401 Unauthorized", &challenge, b"");
+        return respond(&mut stream, "401 Unauthorized", &challenge, b"");
     }
-    let (_, what) = asked.path.rsplit_once('/')?;
-    if asked.path.contains("/manifests/") {
-        let Some((kind, document)) = registry.manifests.get(what).cloned() else {
-            return answer(&mut stream, "404 Not Found", "", b"");
+    let (_, name) = request.path.rsplit_once('/')?;
+    if request.path.contains("/manifests/") {
+        let Some((kind, document)) = registry.manifests.get(name).cloned() else {
+            return respond(&mut stream, "404 Not Found", "", b"");
         };
         if registry.endless {
             drop(registry);
@@ -202,44 +203,44 @@ fn serve(
             while stream.write_all(&[b' '; 4096]).is_ok() {}
             return None;
         }
-        return answer(&mut stream, "200 OK", &format!("Content-Type: {kind}\r\n"), &document);
+        return respond(&mut stream, "200 OK", &format!("Content-Type: {kind}\r\n"), &document);
     }
-    if let Some(place) = registry.redirect.as_ref().filter(|_| asked.path.starts_with("/v2/")) {
-        let location = format!("Location: {place}/elsewhere/{what}\r\n");
-        return answer(&mut stream, "307 Temporary Redirect", &location, b"");
+    if let Some(url) = registry.redirect.as_ref().filter(|_| request.path.starts_with("/v2/")) {
+        let location = format!("Location: {url}/elsewhere/{name}\r\n");
+        return respond(&mut stream, "307 Temporary Redirect", &location, b"");
     }
-    let Some(blob) = registry.blobs.get(what).cloned() else {
-        return answer(&mut stream, "404 Not Found", "", b"");
+    let Some(blob) = registry.blobs.get(name).cloned() else {
+        return respond(&mut stream, "404 Not Found", "", b"");
     };
-    let begin = asked.headers.get("range").filter(|_| registry.continues);
-    let begin =
-        begin.and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
-    let (status, range, rest) = match begin {
-        Some(begin) => {
+    let start = request.headers.get("range").filter(|_| registry.ranges);
+    let start =
+        start.and_then(|range| range.strip_prefix("bytes=")?.strip_suffix('-')?.parse().ok());
+    let (status, range, rest) = match start {
+        Some(start) => {
             let range =
-                format!("Content-Range: bytes {begin}-{}/{}\r\n", blob.len() - 1, blob.len());
-            ("206 Partial Content", range, &blob[begin..])
+                format!("Content-Range: bytes {start}-{}/{}\r\n", blob.len() - 1, blob.len());
+            ("206 Partial Content", range, &blob[start..])
         }
         None => ("200 OK", String::new(), &blob[..]),
     };
-    if registry.cuts > 0 && rest.len() > 100 {
-        registry.cuts -= 1;
+    if registry.interruptions > 0 && rest.len() > 100 {
+        registry.interruptions -= 1;
         let stalls = registry.stalls;
         drop(registry);
         let head = format!("HTTP/1.1 {status}\r\n{range}Content-Length: {}\r\n\r\n", rest.len());
         stream.write_all(head.as_bytes()).ok()?;
         stream.write_all(&rest[..rest.len() / 2]).ok()?;
         if stalls {
-            // Until the client has had enough.
+            // Waits until the client closes the connection.
             let _ = stream.read(&mut [0; 1]);
         }
         return None;
     }
     drop(registry);
-    answer(&mut stream, status, &range, rest)
+    respond(&mut stream, status, &range, rest)
 }
 
-fn answer(stream: &mut impl Write, status: &str, headers: &str, body: &[u8]) -> Option<()> {
+fn respond(stream: &mut impl Write, status: &str, headers: &str, body: &[u8]) -> Option<()> {
     let length = body.len();
     let head = format!(
         "HTTP/1.1 {status}\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n"

@@ -1,4 +1,4 @@
-//! What stays, what goes, and what happens when several want the store at once.
+//! Removal, and concurrent use of a store.
 
 use std::fs;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use sandbox_images::{ImageError, Pruned, Store};
 
 use crate::archives::image;
-use crate::arena::{Arena, reference};
+use crate::harness::{Harness, reference};
 use crate::tar_writer::Tar;
 
 fn layer(content: &str) -> Vec<u8> {
@@ -14,120 +14,121 @@ fn layer(content: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_no_name_needs_goes_and_the_rest_stays() {
-    let arena = Arena::new();
-    arena.import(&image("a:1", &[layer("shared"), layer("a")])).unwrap();
-    arena.import(&image("b:1", &[layer("shared"), layer("b")])).unwrap();
-    assert_eq!((arena.contents()["roots"], arena.contents()["blobs"]), (2, 7));
-    assert_eq!(arena.store.prune().unwrap(), Pruned::default());
-    arena.store.remove(&reference("a:1")).unwrap();
-    let error = arena.store.resolve(&reference("a:1")).unwrap_err();
+fn prune_removes_only_images_without_a_name() {
+    let harness = Harness::new();
+    harness.import(&image("a:1", &[layer("shared"), layer("a")])).unwrap();
+    harness.import(&image("b:1", &[layer("shared"), layer("b")])).unwrap();
+    assert_eq!((harness.contents()["roots"], harness.contents()["blobs"]), (2, 7));
+    assert_eq!(harness.store.prune().unwrap(), Pruned::default());
+    harness.store.remove(&reference("a:1")).unwrap();
+    let error = harness.store.resolve(&reference("a:1")).unwrap_err();
     assert!(matches!(error, ImageError::NoSuchImage(_)), "{error}");
-    let pruned = arena.store.prune().unwrap();
+    let pruned = harness.store.prune().unwrap();
     assert_eq!((pruned.roots, pruned.blobs, pruned.in_use), (1, 3, 0));
     assert!(pruned.bytes > 1000, "{pruned:?}");
-    let image = arena.resolve("b:1");
+    let image = harness.resolve("b:1");
     assert_eq!(fs::read_to_string(image.root.join("file")).unwrap(), "b");
     drop(image);
-    arena.store.remove(&reference("b:1")).unwrap();
-    assert!(matches!(arena.store.remove(&reference("b:1")), Err(ImageError::NoSuchImage(_))));
-    arena.store.prune().unwrap();
-    assert!(arena.store_is_empty(), "{:?}", arena.contents());
+    harness.store.remove(&reference("b:1")).unwrap();
+    assert!(matches!(harness.store.remove(&reference("b:1")), Err(ImageError::NoSuchImage(_))));
+    harness.store.prune().unwrap();
+    assert!(harness.store_is_empty(), "{:?}", harness.contents());
 }
 
 #[test]
-fn an_image_that_is_used_stays_until_it_is_not() {
-    let arena = Arena::new();
-    arena.import(&image("a:1", &[layer("a")])).unwrap();
-    let image = arena.resolve("a:1");
+fn an_image_in_use_is_not_removed() {
+    let harness = Harness::new();
+    harness.import(&image("a:1", &[layer("a")])).unwrap();
+    let image = harness.resolve("a:1");
     let also = image.clone();
-    arena.store.remove(&reference("a:1")).unwrap();
+    harness.store.remove(&reference("a:1")).unwrap();
     drop(image);
-    let pruned = arena.store.prune().unwrap();
+    let pruned = harness.store.prune().unwrap();
     assert_eq!((pruned.in_use, pruned.roots, pruned.blobs), (1, 0, 0));
     assert!(also.root.join("file").exists());
     drop(also);
-    assert_eq!(arena.store.prune().unwrap().roots, 1);
-    assert!(arena.store_is_empty());
+    assert_eq!(harness.store.prune().unwrap().roots, 1);
+    assert!(harness.store_is_empty());
 }
 
 #[test]
 fn a_name_moves_to_another_image() {
-    let arena = Arena::new();
-    arena.import(&image("a:1", &[layer("old")])).unwrap();
-    arena.import(&image("a:1", &[layer("new")])).unwrap();
-    assert_eq!(fs::read_to_string(arena.resolve("a:1").root.join("file")).unwrap(), "new");
-    assert_eq!(arena.store.list().unwrap().len(), 1);
-    assert_eq!(arena.store.prune().unwrap().roots, 1);
-    assert_eq!(fs::read_to_string(arena.resolve("a:1").root.join("file")).unwrap(), "new");
+    let harness = Harness::new();
+    harness.import(&image("a:1", &[layer("old")])).unwrap();
+    harness.import(&image("a:1", &[layer("new")])).unwrap();
+    assert_eq!(fs::read_to_string(harness.resolve("a:1").root.join("file")).unwrap(), "new");
+    assert_eq!(harness.store.list().unwrap().len(), 1);
+    assert_eq!(harness.store.prune().unwrap().roots, 1);
+    assert_eq!(fs::read_to_string(harness.resolve("a:1").root.join("file")).unwrap(), "new");
 }
 
 #[test]
-fn what_a_dead_process_left_is_swept() {
-    let arena = Arena::new();
-    let left = arena.store.path().join("temporary/dead/root-x/tree");
-    fs::create_dir_all(&left).unwrap();
-    fs::write(left.join("half"), "").unwrap();
-    arena.import(&image("a:1", &[layer("a")])).unwrap();
-    assert_eq!(arena.contents()["temporary"], 0);
-    fs::create_dir_all(&left).unwrap();
-    assert_eq!(arena.store.prune().unwrap().leftovers, 1);
-    assert_eq!(arena.contents()["temporary"], 0);
+fn incomplete_images_of_killed_processes_are_removed() {
+    let harness = Harness::new();
+    let leftover = harness.store.path().join("temporary/dead/root-x/tree");
+    fs::create_dir_all(&leftover).unwrap();
+    fs::write(leftover.join("half"), "").unwrap();
+    harness.import(&image("a:1", &[layer("a")])).unwrap();
+    assert_eq!(harness.contents()["temporary"], 0);
+    fs::create_dir_all(&leftover).unwrap();
+    assert_eq!(harness.store.prune().unwrap().leftovers, 1);
+    assert_eq!(harness.contents()["temporary"], 0);
 }
 
 #[test]
-fn what_somebody_else_is_adding_is_neither_swept_nor_pruned() {
-    let arena = Arena::new();
-    arena.import(&image("b:1", &[layer("b")])).unwrap();
-    let path = arena.path().join("slow");
+fn images_being_added_are_not_removed() {
+    let harness = Harness::new();
+    harness.import(&image("b:1", &[layer("b")])).unwrap();
+    let path = harness.path().join("slow");
     fs::write(&path, image("a:1", &[layer("a")])).unwrap();
-    let (store, other) = (arena.store.clone(), arena.store.clone());
-    let archive = arena.path().join("other");
+    let (store, other) = (harness.store.clone(), harness.store.clone());
+    let archive = harness.path().join("other");
     fs::write(&archive, image("c:1", &[layer("c")])).unwrap();
-    // In the middle of one import there is time for everything else.
-    let mut tried = 0;
+    // Runs other operations in the middle of one import.
+    let mut calls = 0;
     store
         .import(&path, None, &mut |_| {
-            tried += 1;
+            calls += 1;
             other.import(&archive, None, &mut |_| {}).unwrap();
             other.remove(&reference("b:1")).unwrap();
             assert!(matches!(other.prune(), Err(ImageError::Busy)));
         })
         .unwrap();
-    assert_eq!(tried, 1);
-    let names: Vec<String> = store.list().unwrap().into_iter().map(|kept| kept.reference).collect();
+    assert_eq!(calls, 1);
+    let names: Vec<String> =
+        store.list().unwrap().into_iter().map(|image| image.reference).collect();
     assert_eq!(names, ["a:1", "c:1"]);
     assert_eq!(store.prune().unwrap().roots, 1);
 }
 
 #[test]
-fn many_threads_import_the_same_image() {
-    let arena = Arena::new();
-    let path = arena.path().join("archive");
+fn threads_can_import_the_same_image_concurrently() {
+    let harness = Harness::new();
+    let path = harness.path().join("archive");
     fs::write(&path, image("a:1", &[layer("a"), layer("b")])).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..6 {
             scope.spawn(|| {
-                arena.store.import(&path, None, &mut |_| {}).unwrap();
-                assert!(arena.resolve("a:1").root.join("file").exists());
+                harness.store.import(&path, None, &mut |_| {}).unwrap();
+                assert!(harness.resolve("a:1").root.join("file").exists());
             });
         }
     });
-    assert_eq!(arena.contents()["temporary"], 0);
-    assert_eq!((arena.contents()["roots"], arena.contents()["blobs"]), (1, 4));
+    assert_eq!(harness.contents()["temporary"], 0);
+    assert_eq!((harness.contents()["roots"], harness.contents()["blobs"]), (1, 4));
 }
 
-/// Not a test by itself: what the processes of the next one do.
+/// The child process of the next tests.
 #[test]
 #[ignore = "started by another test"]
-#[expect(clippy::disallowed_methods, reason = "this is how it is told what to do")]
-fn import_in_a_process_of_its_own() {
-    let place = std::path::PathBuf::from(std::env::var_os("SANDBOX_IMAGES_TEST").unwrap());
-    let store = Store::open(&place.join("store")).unwrap();
+#[expect(clippy::disallowed_methods, reason = "the parent passes arguments by the environment")]
+fn import_in_a_child_process() {
+    let directory = std::path::PathBuf::from(std::env::var_os("SANDBOX_IMAGES_TEST").unwrap());
+    let store = Store::open(&directory.join("store")).unwrap();
     for _ in 0..5 {
-        store.import(&place.join("archive"), None, &mut |_| {}).unwrap();
+        store.import(&directory.join("archive"), None, &mut |_| {}).unwrap();
         assert!(store.resolve(&reference("a:1")).unwrap().root.join("file").exists());
-        // Others may be adding.
+        // Other processes may be adding images.
         match store.prune() {
             Ok(_) | Err(ImageError::Busy) => {}
             Err(error) => panic!("{error}"),
@@ -136,13 +137,13 @@ fn import_in_a_process_of_its_own() {
 }
 
 #[test]
-fn several_processes_import_resolve_and_prune_at_once() {
-    let arena = Arena::new();
-    fs::write(arena.path().join("archive"), image("a:1", &[layer("a"), layer("b")])).unwrap();
+fn processes_can_import_resolve_and_prune_concurrently() {
+    let harness = Harness::new();
+    fs::write(harness.path().join("archive"), image("a:1", &[layer("a"), layer("b")])).unwrap();
     let start = || {
         Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "store::import_in_a_process_of_its_own", "--ignored"])
-            .env("SANDBOX_IMAGES_TEST", arena.path())
+            .args(["--exact", "store::import_in_a_child_process", "--ignored"])
+            .env("SANDBOX_IMAGES_TEST", harness.path())
             .spawn()
             .unwrap()
     };
@@ -150,52 +151,52 @@ fn several_processes_import_resolve_and_prune_at_once() {
     for mut process in processes {
         assert!(process.wait().unwrap().success());
     }
-    arena.store.prune().unwrap();
-    assert_eq!(arena.contents()["temporary"], 0);
-    assert_eq!((arena.contents()["roots"], arena.contents()["blobs"]), (1, 4));
-    assert!(arena.resolve("a:1").root.join("file").exists());
+    harness.store.prune().unwrap();
+    assert_eq!(harness.contents()["temporary"], 0);
+    assert_eq!((harness.contents()["roots"], harness.contents()["blobs"]), (1, 4));
+    assert!(harness.resolve("a:1").root.join("file").exists());
 }
 
 #[test]
-fn an_import_that_is_killed_leaves_nothing_that_counts() {
-    let arena = Arena::new();
+fn a_killed_import_leaves_no_image() {
+    let harness = Harness::new();
     let big = Tar::new().file("file", vec![b'x'; 3 << 20]).file("d/other", "").end();
-    fs::write(arena.path().join("archive"), image("a:1", &[big])).unwrap();
-    let temporary = arena.store.path().join("temporary");
+    fs::write(harness.path().join("archive"), image("a:1", &[big])).unwrap();
+    let temporary = harness.store.path().join("temporary");
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "store::import_in_a_process_of_its_own", "--ignored"])
-        .env("SANDBOX_IMAGES_TEST", arena.path())
+        .args(["--exact", "store::import_in_a_child_process", "--ignored"])
+        .env("SANDBOX_IMAGES_TEST", harness.path())
         .spawn()
         .unwrap();
     let deadline = std::time::Instant::now() + std::time::Duration::from_mins(1);
     while fs::read_dir(&temporary).unwrap().next().is_none() {
-        assert!(std::time::Instant::now() < deadline, "it never began");
+        assert!(std::time::Instant::now() < deadline, "the import did not start");
         std::thread::yield_now();
     }
     process.kill().unwrap();
     process.wait().unwrap();
-    arena.store.prune().unwrap();
-    assert!(arena.store_is_empty(), "{:?}", arena.contents());
+    harness.store.prune().unwrap();
+    assert!(harness.store_is_empty(), "{:?}", harness.contents());
 }
 
 #[test]
-fn a_store_that_others_can_write_to_is_refused() {
+fn a_store_that_others_can_write_to_is_rejected() {
     for mode in [0o770, 0o702, 0o1777] {
-        let place = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
-        fs::set_permissions(place.path(), mode).unwrap();
-        assert!(matches!(Store::open(place.path()), Err(ImageError::NotPrivate(_))));
-        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+        fs::set_permissions(directory.path(), mode).unwrap();
+        assert!(matches!(Store::open(directory.path()), Err(ImageError::NotPrivate(_))));
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
     }
 }
 
 #[test]
-fn what_was_changed_in_the_store_is_noticed() {
-    let arena = Arena::new();
-    arena.import(&image("a:1", &[layer("a")])).unwrap();
-    let kept = arena.store.find(&reference("a:1")).unwrap();
-    let manifest = arena.store.path().join("blobs").join(kept.digest.digits());
+fn a_modified_blob_is_detected() {
+    let harness = Harness::new();
+    harness.import(&image("a:1", &[layer("a")])).unwrap();
+    let image = harness.store.find(&reference("a:1")).unwrap();
+    let manifest = harness.store.path().join("blobs").join(image.digest.digits());
     fs::write(&manifest, "{}").unwrap();
-    let error = arena.store.resolve(&reference("a:1")).unwrap_err();
-    assert!(matches!(error, ImageError::Damaged { .. }), "{error}");
+    let error = harness.store.resolve(&reference("a:1")).unwrap_err();
+    assert!(matches!(error, ImageError::Corrupt { .. }), "{error}");
 }

@@ -1,6 +1,6 @@
-//! Writes tar archives byte by byte, so that they can be as wrong as a test needs them.
+//! Writes tar archives byte by byte, so that tests can create malformed ones.
 
-/// An archive that is being written.
+/// An unfinished archive.
 #[derive(Clone, Default)]
 pub(crate) struct Tar(Vec<u8>);
 
@@ -16,7 +16,7 @@ pub(crate) const GNU_NAME: u8 = b'L';
 pub(crate) const GNU_LINK: u8 = b'K';
 pub(crate) const SPARSE: u8 = b'S';
 
-/// A header, to be changed before it is added.
+/// A header, which tests can modify before they add it.
 #[derive(Clone)]
 pub(crate) struct Head([u8; 512]);
 
@@ -73,7 +73,7 @@ impl Tar {
         Self::default()
     }
 
-    /// A header and whatever follows it.
+    /// Adds a header and the content behind it.
     pub(crate) fn entry(mut self, head: Head, content: &[u8]) -> Self {
         self.0.extend(head.sealed());
         self.0.extend(content);
@@ -106,12 +106,12 @@ impl Tar {
         long.entry(Head::new(kind, path, 0), b"")
     }
 
-    /// Says something about the next entry, by the extension of POSIX.
+    /// Adds a POSIX (pax) extension header for the next entry.
     pub(crate) fn pax(self, records: &[(&str, &[u8])]) -> Self {
         let mut content = Vec::new();
         for (key, value) in records {
             let rest = key.len() + value.len() + 3;
-            // The length counts its own digits.
+            // The length includes its own digits.
             let length = (1..9)
                 .map(|digits| rest + digits)
                 .find(|length| rest + length.to_string().len() == *length);
@@ -122,12 +122,12 @@ impl Tar {
         self.entry(Head::new(PAX, b"pax", content.len() as u64), &content)
     }
 
-    /// Says something about the next entry, by the extension of GNU.
+    /// Adds a GNU extension header for the next entry.
     pub(crate) fn gnu(self, kind: u8, text: &[u8]) -> Self {
         self.entry(Head::new(kind, b"././@LongLink", text.len() as u64), text)
     }
 
-    /// The archive with its end.
+    /// Finishes the archive.
     pub(crate) fn end(mut self) -> Vec<u8> {
         self.0.extend([0; 1024]);
         self.0

@@ -1,4 +1,4 @@
-//! A registry that must prove who it is.
+//! Registries with TLS certificates.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use rustls::crypto::ring;
 use sandbox_core::with_causes;
 use sandbox_images::{PlainHttp, PullOptions};
 
-use crate::arena::{Arena, reference};
+use crate::harness::{Harness, reference};
 use crate::registry::{Realm, Registry};
 use crate::tar_writer::Tar;
 
-/// Somebody who vouches for registries.
+/// A certificate authority.
 fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.distinguished_name.push(DnType::CommonName, name);
@@ -23,8 +23,8 @@ fn authority(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// What a registry with this name needs to prove it.
-fn proof(name: &str, issuer: &CertifiedIssuer<'static, KeyPair>) -> Arc<ServerConfig> {
+/// A server configuration with a certificate for this name.
+fn server_config(name: &str, issuer: &CertifiedIssuer<'static, KeyPair>) -> Arc<ServerConfig> {
     let key = KeyPair::generate().unwrap();
     let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
     let certificate = params.signed_by(&key, issuer).unwrap();
@@ -37,35 +37,40 @@ fn proof(name: &str, issuer: &CertifiedIssuer<'static, KeyPair>) -> Arc<ServerCo
     Arc::new(config.unwrap())
 }
 
-/// Pulls in a process that trusts this authority and no other, since that is said by the environment.
-fn pull_trusting(arena: &Arena, name: &str, trusted: &CertifiedIssuer<'static, KeyPair>) -> String {
-    let trust = arena.path().join("trust.pem");
+/// Pulls in a child process that trusts only this authority, which is set by environment variables.
+fn pull_trusting(
+    harness: &Harness,
+    name: &str,
+    trusted: &CertifiedIssuer<'static, KeyPair>,
+) -> String {
+    let trust = harness.path().join("trust.pem");
     fs::write(&trust, trusted.pem()).unwrap();
     let status = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "tls::pull_in_a_process_of_its_own", "--ignored"])
-        .env("SANDBOX_IMAGES_TEST", arena.path())
+        .args(["--exact", "tls::pull_in_a_child_process", "--ignored"])
+        .env("SANDBOX_IMAGES_TEST", harness.path())
         .env("SANDBOX_IMAGES_TEST_NAME", name)
         .env("SSL_CERT_FILE", trust)
         .env_remove("SSL_CERT_DIR")
         .status();
     assert!(status.unwrap().success());
-    fs::read_to_string(arena.path().join("answer")).unwrap()
+    fs::read_to_string(harness.path().join("result")).unwrap()
 }
 
-/// Not a test by itself: what the process of the others does.
+/// The child process of the other tests.
 #[test]
 #[ignore = "started by another test"]
-#[expect(clippy::disallowed_methods, reason = "this is how it is told what to do")]
-fn pull_in_a_process_of_its_own() {
-    let place = PathBuf::from(std::env::var_os("SANDBOX_IMAGES_TEST").unwrap());
+#[expect(clippy::disallowed_methods, reason = "the parent passes arguments by the environment")]
+fn pull_in_a_child_process() {
+    let directory = PathBuf::from(std::env::var_os("SANDBOX_IMAGES_TEST").unwrap());
     let name = std::env::var("SANDBOX_IMAGES_TEST_NAME").unwrap();
-    let store = sandbox_images::Store::open(&place.join("store")).unwrap();
-    let options = PullOptions { plain_http: PlainHttp::Never, tries: 1, ..PullOptions::default() };
-    let answer = match store.pull(&reference(&name), &options, &mut |_| {}) {
+    let store = sandbox_images::Store::open(&directory.join("store")).unwrap();
+    let options =
+        PullOptions { plain_http: PlainHttp::Never, max_attempts: 1, ..PullOptions::default() };
+    let result = match store.pull(&reference(&name), &options, &mut |_| {}) {
         Ok(_) => "pulled".to_owned(),
         Err(error) => with_causes(&error),
     };
-    fs::write(place.join("answer"), answer).unwrap();
+    fs::write(directory.join("result"), result).unwrap();
 }
 
 fn registry() -> Registry {
@@ -76,26 +81,26 @@ fn registry() -> Registry {
 }
 
 #[test]
-fn a_registry_that_proves_who_it_is_is_pulled_from() {
-    let (arena, trusted) = (Arena::new(), authority("trusted"));
-    let running = registry().start_with_tls(proof("localhost", &trusted));
+fn a_registry_with_a_trusted_certificate_is_used() {
+    let (harness, trusted) = (Harness::new(), authority("trusted"));
+    let running = registry().start_with_tls(server_config("localhost", &trusted));
     let name = format!("localhost:{}/ada/tool:1.0", running.address.port());
-    assert_eq!(pull_trusting(&arena, &name, &trusted), "pulled");
-    assert!(arena.resolve(&name).root.join("bin/sh").exists());
+    assert_eq!(pull_trusting(&harness, &name, &trusted), "pulled");
+    assert!(harness.resolve(&name).root.join("bin/sh").exists());
 }
 
 #[test]
-fn a_registry_that_does_not_is_not() {
+fn a_registry_without_a_valid_certificate_receives_no_request() {
     let (trusted, other) = (authority("trusted"), authority("other"));
-    for (proof, reason) in [
-        (proof("localhost", &other), "UnknownIssuer"),
-        (proof("example.org", &trusted), "not valid for name"),
+    for (config, reason) in [
+        (server_config("localhost", &other), "UnknownIssuer"),
+        (server_config("example.org", &trusted), "not valid for name"),
     ] {
-        let arena = Arena::new();
-        let running = registry().start_with_tls(proof);
+        let harness = Harness::new();
+        let running = registry().start_with_tls(config);
         let name = format!("localhost:{}/ada/tool:1.0", running.address.port());
-        let answer = pull_trusting(&arena, &name, &trusted);
-        assert!(answer.contains(reason), "not '{reason}' but {answer}");
-        assert!(running.asked().is_empty(), "it was asked: {:?}", running.asked());
+        let result = pull_trusting(&harness, &name, &trusted);
+        assert!(result.contains(reason), "not '{reason}' but {result}");
+        assert!(running.requests().is_empty(), "{:?}", running.requests());
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use sandbox::with_causes;
-use sandbox_store::{AuditRecord, CallbackEnd, DueCallback, ExecutionRecord, Store, StoreError};
+use sandbox_store::{AuditRecord, CallbackUpdate, DueCallback, ExecutionRecord, Store, StoreError};
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -109,7 +109,7 @@ impl Deliveries {
             Err(error) => Tried::Failed(with_causes(&error)),
         };
         let end = self.settle(&callback, tried).await;
-        while let Err(error) = self.store.callback_tried(&callback.execution, end).await {
+        while let Err(error) = self.store.record_callback(&callback.execution, end).await {
             let id = &callback.execution;
             tracing::error!(id, error = with_causes(&error), "a callback's outcome is not stored");
             sleep(STORE_AGAIN).await;
@@ -130,13 +130,13 @@ impl Deliveries {
     }
 
     /// Says what came of a try, and what follows.
-    async fn settle(&self, callback: &DueCallback, tried: Tried) -> CallbackEnd {
+    async fn settle(&self, callback: &DueCallback, tried: Tried) -> CallbackUpdate {
         let DueCallback { execution: id, host, tries, .. } = callback;
         let reason = match tried {
             Tried::Arrived => {
                 self.metrics.callback(CallbackOutcome::Delivered);
                 tracing::info!(id, host, tries, "callback delivered");
-                return CallbackEnd::Over;
+                return CallbackUpdate::Done;
             }
             Tried::Hopeless(reason) => reason,
             Tried::Failed(reason) => match self.schedule.after(*tries) {
@@ -144,7 +144,7 @@ impl Deliveries {
                     self.metrics.callback(CallbackOutcome::Failed);
                     let seconds = delay.as_secs();
                     tracing::warn!(id, host, tries, reason, again_in = seconds, "callback failed");
-                    return CallbackEnd::Again(Utc::now() + delta(delay));
+                    return CallbackUpdate::RetryAt(Utc::now() + delta(delay));
                 }
                 None => reason,
             },
@@ -152,7 +152,7 @@ impl Deliveries {
         self.metrics.callback(CallbackOutcome::GivenUp);
         tracing::warn!(id, host, tries, reason, "callback given up");
         self.audit(callback, &reason).await;
-        CallbackEnd::Over
+        CallbackUpdate::Done
     }
 
     async fn audit(&self, callback: &DueCallback, reason: &str) {

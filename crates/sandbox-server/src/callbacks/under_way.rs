@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sandbox_store::{Busy, DueCallback};
+use sandbox_store::{CallbackExclusions, DueCallback};
 
 /// How many callbacks go out at once.
 #[derive(Clone, Copy, Debug)]
@@ -54,9 +54,9 @@ impl UnderWay {
     }
 
     /// Who has as much under way as may be.
-    pub(super) fn busy(&self) -> Busy {
+    pub(super) fn busy(&self) -> CallbackExclusions {
         let now = self.lock();
-        Busy {
+        CallbackExclusions {
             hosts: at_bound(&now.to_host, self.bounds.to_one_host),
             owners: at_bound(&now.of_owner, self.bounds.of_one_owner),
         }
@@ -141,7 +141,10 @@ mod tests {
         assert!(take("1", "a", "x").is_none(), "it is under way");
         let _second = take("2", "a", "x").expect("two may go to a host");
         assert!(take("3", "b", "x").is_none(), "three may not");
-        assert_eq!(under_way.busy(), Busy { hosts: vec!["x".to_owned()], owners: vec![] });
+        assert_eq!(
+            under_way.busy(),
+            CallbackExclusions { hosts: vec!["x".to_owned()], owners: vec![] }
+        );
         let _third = take("3", "a", "y").expect("an owner may have three");
         assert!(take("4", "a", "z").is_none(), "four it may not");
         assert_eq!(under_way.busy().owners, [Some("a".to_owned())]);
@@ -151,7 +154,7 @@ mod tests {
         drop(fourth);
         assert!(under_way.has_room());
         drop(first);
-        assert_eq!(under_way.busy(), Busy::default());
+        assert_eq!(under_way.busy(), CallbackExclusions::default());
         assert!(take("1", "a", "x").is_some(), "its place is free again");
     }
 

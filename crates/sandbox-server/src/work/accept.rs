@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::Utc;
 use sandbox::{ByteSize, Isolation, Request, Requirements, Sandbox};
 use sandbox_api::{Code, ExecuteRequest, Problem};
-use sandbox_store::{Idempotency, Inserted, Job, NewCallback, NewExecution};
+use sandbox_store::{Idempotency, InsertOutcome, Job, NewCallback, NewExecution};
 
 use super::convert::{code_size, convert, invalid, refusal};
 use super::live::Live;
@@ -90,7 +90,7 @@ pub(super) async fn accept(
         labels,
         priority: PRIORITY,
         created_at,
-        begun_at: None,
+        started_at: None,
         idempotency,
         callback,
     };
@@ -213,15 +213,15 @@ async fn admit(shared: &Shared, live: Arc<Live>, new: NewExecution) -> Result<Ti
         return same_again(shared, &live).unwrap_or(Err(problem));
     }
     match shared.store.insert(new).await {
-        Ok(Inserted::New) => {
+        Ok(InsertOutcome::New) => {
             live.set_stored();
             Ok(enqueue(shared, &live).await)
         }
-        Ok(Inserted::Before(id)) => {
+        Ok(InsertOutcome::Duplicate(id)) => {
             shared.hub.remove(&live.id);
             Ok(Ticket { id, is_new: false, report: None, live: None })
         }
-        Ok(Inserted::Conflict) => {
+        Ok(InsertOutcome::Conflict) => {
             shared.hub.remove(&live.id);
             Err(conflict())
         }

@@ -125,7 +125,7 @@ impl Live {
     /// What is still to be stored. Whoever takes it stores it, and says so.
     pub(super) fn take_unstored(&self) -> Option<NewExecution> {
         let new = lock(&self.unstored).take()?;
-        Some(NewExecution { begun_at: *lock(&self.started_at), ..new })
+        Some(NewExecution { started_at: *lock(&self.started_at), ..new })
     }
 
     /// The store has it.

@@ -114,10 +114,10 @@ impl Work {
     pub(crate) async fn promise(&self, id: &str) -> Result<(), Problem> {
         let Some(live) = self.shared.hub.get(id) else {
             // What is not here any more is there, unless it could not be stored.
-            if !self.shared.store.is_in_doubt() {
+            if !self.shared.store.is_degraded() {
                 return Ok(());
             }
-            let found = self.shared.store.glance(id).await;
+            let found = self.shared.store.summary(id).await;
             let found = found.map_err(|error| store_failed(&error))?;
             return found.map(drop).ok_or_else(not_stored);
         };
@@ -212,7 +212,9 @@ impl Work {
     /// A part of the history.
     pub(crate) async fn list(&self, filter: ExecutionFilter) -> Result<Page, Problem> {
         self.shared.store.list(filter).await.map_err(|error| match error {
-            StoreError::Cursor => Problem::new(Code::InvalidField, format!("cursor: {error}")),
+            StoreError::InvalidCursor => {
+                Problem::new(Code::InvalidField, format!("cursor: {error}"))
+            }
             error => store_failed(&error),
         })
     }
@@ -239,7 +241,7 @@ impl Work {
     /// Measures what waits and runs.
     pub(crate) async fn measure(&self) {
         let Shared { queue, metrics, budget, hub, .. } = &*self.shared;
-        metrics.queue(queue.depth().await, queue.oldest().await.unwrap_or_default());
+        metrics.queue(queue.depth().await, queue.oldest_age().await.unwrap_or_default());
         metrics.queue_bytes(hub.waiting_bytes());
         metrics.running(budget.running());
     }

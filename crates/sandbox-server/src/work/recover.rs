@@ -10,7 +10,7 @@ use std::time::Duration;
 use chrono::Utc;
 use sandbox::{Acceptance, ExecutionId, Status};
 use sandbox_api::ExecuteRequest;
-use sandbox_store::{Ending, ExecutionRecord, StoreError};
+use sandbox_store::{ExecutionRecord, FinishedExecution, StoreError};
 
 use super::accept::job;
 use super::convert::{convert, refusal};
@@ -25,7 +25,7 @@ const MOST_ATTEMPTS: u32 = 2;
 pub(super) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     for record in shared.store.unfinished().await? {
         let Ok(id) = record.id.parse::<ExecutionId>() else {
-            return Err(StoreError::Damaged(format!("'{}' is not an id", record.id)));
+            return Err(StoreError::Corrupt(format!("'{}' is not an id", record.id)));
         };
         let was_running = record.status == Status::Running;
         if was_running && record.attempts >= MOST_ATTEMPTS {
@@ -36,7 +36,7 @@ pub(super) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
         match again(shared, id, &record).await {
             Ok(live) => {
                 if was_running {
-                    shared.store.put_back(&record.id).await?;
+                    shared.store.requeue(&record.id).await?;
                 }
                 let live = Arc::new(live);
                 shared.hub.add_again(&live);
@@ -96,7 +96,7 @@ async fn give_up(
     let acceptance = Acceptance { at: record.created_at, waited: Duration::ZERO };
     let ended =
         report::not_carried_out(id, &record.language, "", acceptance, Status::Error, reason);
-    let ending = Ending {
+    let ending = FinishedExecution {
         status: Status::Error,
         report: Told::of(&ended).json,
         events: report::only_event(record.attempts),

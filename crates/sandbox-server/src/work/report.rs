@@ -77,7 +77,7 @@ pub(super) fn of_live(live: &Live) -> Told {
 /// of storing the end, and a failure is told: otherwise nobody need wait for the disk.
 pub(super) async fn of_live_when_stored(shared: &Shared, live: &Live) -> Told {
     let told = of_live(live);
-    if told.is_final() && shared.store.is_in_doubt() && !live.end_stored().await {
+    if told.is_final() && shared.store.is_degraded() && !live.end_stored().await {
         return told.unstored();
     }
     told

@@ -151,7 +151,7 @@ impl Shared {
 
     /// How far an execution is that is not in our hands.
     pub(super) async fn glance(&self, id: &str, owner: &Identity) -> Result<Status, Problem> {
-        match self.store.glance(id).await {
+        match self.store.summary(id).await {
             Ok(Some(glance)) if may_see(owner, glance.owner.as_deref()) => Ok(glance.status),
             Ok(_) => Err(no_such(id)),
             Err(error) => Err(store_failed(&error)),

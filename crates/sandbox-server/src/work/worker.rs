@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sandbox::{Event, EventKind, ExecutionId, Report, Request, Status, with_causes};
-use sandbox_store::{Answer, Ending, Job, NewExecution, StoreError};
+use sandbox_store::{FinishedExecution, Job, NewExecution, StoreError, StoreFuture};
 use tokio::runtime::Handle;
 use tokio::time::MissedTickBehavior;
 
@@ -61,7 +61,7 @@ struct End {
     told: Told,
     /// What is stored together with the end, if the execution was not stored before.
     new: Option<Arc<NewExecution>>,
-    stored: Answer<'static, bool>,
+    stored: StoreFuture<'static, bool>,
 }
 
 /// Begins executions as they fit, until the queue is closed.
@@ -74,7 +74,7 @@ pub(super) async fn dispatch(shared: Arc<Shared>) {
         *lock(&taken) = place;
         fits
     };
-    while let Some(job) = shared.queue.take(&fits).await {
+    while let Some(job) = shared.queue.claim(&fits).await {
         let Some(place) = lock(&taken).take() else {
             continue;
         };
@@ -174,7 +174,7 @@ fn store_begin(shared: &Arc<Shared>, live: &Arc<Live>, started_at: DateTime<Utc>
     let said = SaysStored { live: Arc::clone(live), is_begun: true };
     tokio::spawn(async move {
         let id = &said.live.id;
-        if let Err(error) = shared.store.begin(id, started_at).await {
+        if let Err(error) = shared.store.mark_running(id, started_at).await {
             tracing::error!(id, error = with_causes(&error), "not stored as begun");
         }
     });
@@ -207,7 +207,7 @@ pub(super) async fn store_unstored(shared: &Shared, live: &Live) -> Result<(), S
     let Some(new) = live.take_unstored() else {
         return Ok(());
     };
-    let _said = SaysStored { live, is_begun: new.begun_at.is_some() };
+    let _said = SaysStored { live, is_begun: new.started_at.is_some() };
     let stored = shared.store.insert(new.clone()).await;
     if stored.is_err() {
         live.store_later(new);
@@ -267,8 +267,8 @@ fn store_end(
     live: &Live,
     told: &Told,
     new: Option<Arc<NewExecution>>,
-) -> Answer<'static, bool> {
-    let ending = Ending {
+) -> StoreFuture<'static, bool> {
+    let ending = FinishedExecution {
         id: live.id.clone(),
         status: told.status,
         report: Arc::clone(&told.json),
@@ -292,7 +292,7 @@ async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>, place: O
         live.set_stored();
         shared.hub.remove(&live.id);
     }
-    shared.queue.done(&live.id).await;
+    shared.queue.release(&live.id).await;
 }
 
 /// Stores an end, again and again if need be. An execution that the store has is kept until its end is
@@ -307,7 +307,7 @@ async fn store_until_stored(shared: &Shared, live: &Live, end: End, place: Optio
         drop(place.take());
         let error = match outcome {
             Ok(true) => break,
-            Ok(false) => match shared.store.glance(&live.id).await {
+            Ok(false) => match shared.store.summary(&live.id).await {
                 Ok(Some(_)) => break,
                 Ok(None) => "the store does not have the execution".to_owned(),
                 Err(error) => with_causes(&error),
@@ -368,7 +368,7 @@ pub(super) async fn end_without_running(
 fn put_back(shared: &Shared, live: &Live, runtime: &Handle) {
     let back = async {
         store_unstored(shared, live).await?;
-        shared.store.put_back(&live.id).await
+        shared.store.requeue(&live.id).await
     };
     let put_back = tokio::task::block_in_place(|| runtime.block_on(back));
     if let Err(error) = put_back {

@@ -1,8 +1,8 @@
 //! The embedded queue, in memory.
 //!
-//! A job may not fit yet, when it wants more memory than is free: others go before it, but only so
-//! often. Then the queue waits until it fits, or a large job would never find enough room between the
-//! small ones.
+//! A job does not fit while it needs more memory than is free. Smaller jobs then overtake it, but only
+//! [`MAX_OVERTAKEN`] times. After that the queue waits until the job fits; otherwise a large job would never find
+//! enough memory among small ones.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -15,34 +15,34 @@ use tokio::sync::Notify;
 
 use super::{Job, Queue, QueueError};
 
-/// A job that did not fit is passed over so often before others wait for it.
-const PATIENCE: u32 = 16;
+/// How often other jobs may overtake a job that does not fit.
+const MAX_OVERTAKEN: u32 = 16;
 
 /// A bounded queue in memory, fair between owners.
 #[derive(Debug)]
 pub struct LocalQueue {
-    bound: usize,
-    waiting: Mutex<Waiting>,
-    /// Told of whatever may let a job go: one that came, one that was removed, room that became free.
+    capacity: usize,
+    state: Mutex<State>,
+    /// Notified when a job may have become claimable: one was added or removed, or memory became free.
     changed: Notify,
 }
 
 impl LocalQueue {
-    /// An empty queue in which at most so many jobs wait.
-    pub fn new(bound: usize) -> Self {
-        Self { bound, waiting: Mutex::default(), changed: Notify::new() }
+    /// Creates an empty queue for at most `capacity` jobs.
+    pub fn new(capacity: usize) -> Self {
+        Self { capacity, state: Mutex::default(), changed: Notify::new() }
     }
 
-    fn push_below(&self, bound: usize, job: Job) -> Result<(), QueueError> {
+    fn push_bounded(&self, capacity: usize, job: Job) -> Result<(), QueueError> {
         {
-            let mut waiting = self.lock();
-            if waiting.closed {
+            let mut state = self.lock();
+            if state.closed {
                 return Err(QueueError::Closed);
             }
-            if waiting.depth >= bound {
+            if state.depth >= capacity {
                 return Err(QueueError::Full);
             }
-            waiting.add(job);
+            state.add(job);
         }
         self.changed.notify_waiters();
         Ok(())
@@ -50,14 +50,14 @@ impl LocalQueue {
 
     async fn next(&self, fits: &(dyn Fn(&Job) -> bool + Send + Sync)) -> Option<Job> {
         loop {
-            // Made before looking: a change between looking and waiting is not missed.
+            // Created before the check, so that a change between the check and the wait is not missed.
             let changed = self.changed.notified();
             {
-                let mut waiting = self.lock();
-                if waiting.closed {
+                let mut state = self.lock();
+                if state.closed {
                     return None;
                 }
-                if let Some(job) = waiting.take(fits) {
+                if let Some(job) = state.claim(fits) {
                     return Some(job);
                 }
             }
@@ -65,30 +65,30 @@ impl LocalQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        // Only the question whether a job fits can panic, and it is asked before anything changes.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Only `fits` can panic, and it is called before anything is modified.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Queue for LocalQueue {
     fn push(&self, job: Job) -> BoxFuture<'_, Result<(), QueueError>> {
-        ready(self.push_below(self.bound, job)).boxed()
+        ready(self.push_bounded(self.capacity, job)).boxed()
     }
 
     fn restore(&self, job: Job) -> BoxFuture<'_, Result<(), QueueError>> {
-        ready(self.push_below(usize::MAX, job)).boxed()
+        ready(self.push_bounded(usize::MAX, job)).boxed()
     }
 
-    fn take<'a>(
+    fn claim<'a>(
         &'a self,
         fits: &'a (dyn Fn(&Job) -> bool + Send + Sync),
     ) -> BoxFuture<'a, Option<Job>> {
         self.next(fits).boxed()
     }
 
-    fn done<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, ()> {
-        // Nobody else could take it.
+    fn release<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, ()> {
+        // A claimed job is not kept: there is no other server to hand it to.
         ready(()).boxed()
     }
 
@@ -104,7 +104,7 @@ impl Queue for LocalQueue {
         ready(self.lock().depth).boxed()
     }
 
-    fn oldest(&self) -> BoxFuture<'_, Option<Duration>> {
+    fn oldest_age(&self) -> BoxFuture<'_, Option<Duration>> {
         ready(self.lock().oldest().map(|since| since.elapsed())).boxed()
     }
 
@@ -114,7 +114,7 @@ impl Queue for LocalQueue {
     }
 
     fn wake(&self) {
-        // To wake somebody who finds nothing costs whoever does it more than a look.
+        // The check is cheaper for the caller than waking a task that finds the queue empty.
         if self.lock().depth > 0 {
             self.changed.notify_waiters();
         }
@@ -122,67 +122,67 @@ impl Queue for LocalQueue {
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    /// The most urgent first. None of them is empty.
-    classes: BTreeMap<Reverse<i32>, Class>,
+struct State {
+    /// Most urgent first. None is empty.
+    classes: BTreeMap<Reverse<i32>, PriorityClass>,
     depth: usize,
     closed: bool,
 }
 
-/// Jobs of one priority.
+/// The jobs of one priority.
 #[derive(Debug, Default)]
-struct Class {
-    /// Owners with jobs here, the one whose turn it is first.
+struct PriorityClass {
+    /// The owners with jobs in this class, in the order of their turns.
     turns: VecDeque<Option<String>>,
-    /// What each of them has here, in the order in which it came. None of the lines is empty.
-    lines: HashMap<Option<String>, VecDeque<Entry>>,
+    /// The jobs of each owner in the order of their arrival. None is empty.
+    by_owner: HashMap<Option<String>, VecDeque<Entry>>,
 }
 
 #[derive(Debug)]
 struct Entry {
     job: Job,
     since: Instant,
-    /// How often another was taken that stood behind it.
-    passed: u32,
+    /// How often a job behind it was claimed first.
+    overtaken: u32,
 }
 
-impl Waiting {
+impl State {
     fn add(&mut self, job: Job) {
         let class = self.classes.entry(Reverse(job.priority)).or_default();
-        if !class.lines.contains_key(&job.owner) {
+        if !class.by_owner.contains_key(&job.owner) {
             class.turns.push_back(job.owner.clone());
         }
-        let line = class.lines.entry(job.owner.clone()).or_default();
-        line.push_back(Entry { job, since: Instant::now(), passed: 0 });
+        let jobs = class.by_owner.entry(job.owner.clone()).or_default();
+        jobs.push_back(Entry { job, since: Instant::now(), overtaken: 0 });
         self.depth += 1;
     }
 
-    fn take(&mut self, fits: impl Fn(&Job) -> bool) -> Option<Job> {
+    fn claim(&mut self, fits: impl Fn(&Job) -> bool) -> Option<Job> {
         let (priority, turn) = self.next(fits)?;
-        self.count_passed(priority, turn);
+        self.count_overtaken(priority, turn);
         let class = self.classes.get_mut(&priority)?;
         let owner = class.turns.remove(turn)?;
-        let line = class.lines.get_mut(&owner)?;
-        let entry = line.pop_front()?;
-        if line.is_empty() {
-            class.lines.remove(&owner);
+        let jobs = class.by_owner.get_mut(&owner)?;
+        let entry = jobs.pop_front()?;
+        if jobs.is_empty() {
+            class.by_owner.remove(&owner);
         } else {
             class.turns.push_back(owner);
         }
-        self.taken_from(priority);
+        self.job_removed(priority);
         Some(entry.job)
     }
 
-    /// The first in order that fits, as its class and the place of its owner's turn there; none if
-    /// one before it has been passed over often enough.
+    /// Finds the first job in order that fits, as its class and its owner's position in the turns. Returns none
+    /// if a job before it must not be overtaken again.
     fn next(&self, fits: impl Fn(&Job) -> bool) -> Option<(Reverse<i32>, usize)> {
         for (&priority, class) in &self.classes {
             for (turn, owner) in class.turns.iter().enumerate() {
-                let first = class.lines.get(owner)?.front()?;
+                let first = class.by_owner.get(owner)?.front()?;
                 if fits(&first.job) {
                     return Some((priority, turn));
                 }
-                if first.passed >= PATIENCE {
+                if first.overtaken >= MAX_OVERTAKEN {
                     return None;
                 }
             }
@@ -190,13 +190,13 @@ impl Waiting {
         None
     }
 
-    /// Remembers that those before this place are passed over.
-    fn count_passed(&mut self, priority: Reverse<i32>, turn: usize) {
+    /// Counts that the jobs before this position are overtaken.
+    fn count_overtaken(&mut self, priority: Reverse<i32>, turn: usize) {
         for (&class_priority, class) in self.classes.range_mut(..=priority) {
-            let passed = if class_priority == priority { turn } else { class.turns.len() };
-            for owner in class.turns.iter().take(passed) {
-                if let Some(first) = class.lines.get_mut(owner).and_then(VecDeque::front_mut) {
-                    first.passed += 1;
+            let overtaken = if class_priority == priority { turn } else { class.turns.len() };
+            for owner in class.turns.iter().take(overtaken) {
+                if let Some(first) = class.by_owner.get_mut(owner).and_then(VecDeque::front_mut) {
+                    first.overtaken += 1;
                 }
             }
         }
@@ -208,12 +208,12 @@ impl Waiting {
             .iter_mut()
             .find_map(|(&priority, class)| class.remove(id).then_some(priority));
         if let Some(priority) = found {
-            self.taken_from(priority);
+            self.job_removed(priority);
         }
         found.is_some()
     }
 
-    fn taken_from(&mut self, priority: Reverse<i32>) {
+    fn job_removed(&mut self, priority: Reverse<i32>) {
         self.depth -= 1;
         if self.classes.get(&priority).is_some_and(|class| class.turns.is_empty()) {
             self.classes.remove(&priority);
@@ -223,24 +223,24 @@ impl Waiting {
     fn oldest(&self) -> Option<Instant> {
         self.classes
             .values()
-            .flat_map(|class| class.lines.values())
-            .filter_map(|line| line.front())
+            .flat_map(|class| class.by_owner.values())
+            .filter_map(|jobs| jobs.front())
             .map(|entry| entry.since)
             .min()
     }
 }
 
-impl Class {
+impl PriorityClass {
     fn remove(&mut self, id: &str) -> bool {
-        let found = self.lines.iter().find_map(|(owner, line)| {
-            let place = line.iter().position(|entry| entry.job.id == id)?;
-            Some((owner.clone(), place))
+        let found = self.by_owner.iter().find_map(|(owner, jobs)| {
+            let position = jobs.iter().position(|entry| entry.job.id == id)?;
+            Some((owner.clone(), position))
         });
-        let Some((owner, place)) = found else { return false };
-        if let Some(line) = self.lines.get_mut(&owner) {
-            line.remove(place);
-            if line.is_empty() {
-                self.lines.remove(&owner);
+        let Some((owner, position)) = found else { return false };
+        if let Some(jobs) = self.by_owner.get_mut(&owner) {
+            jobs.remove(position);
+            if jobs.is_empty() {
+                self.by_owner.remove(&owner);
                 self.turns.retain(|turn| *turn != owner);
             }
         }

@@ -1,11 +1,11 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, params, params_from_iter};
 
+use super::columns::micros;
 use super::query::Query;
-use super::value::micros;
-use crate::{Busy, CallbackEnd, DueCallback, NewExecution, StoreError};
+use crate::{CallbackExclusions, CallbackUpdate, DueCallback, NewExecution, StoreError};
 
-/// Writes down what was promised with an execution, in the transaction that accepts it.
+/// Inserts the callback of an execution, in the transaction that inserts the execution.
 pub(super) fn insert(connection: &Connection, new: &NewExecution) -> Result<(), StoreError> {
     if let Some(callback) = &new.callback {
         connection
@@ -20,30 +20,34 @@ pub(super) fn insert(connection: &Connection, new: &NewExecution) -> Result<(), 
 pub(super) fn due(
     connection: &Connection,
     now: DateTime<Utc>,
-    busy: Busy,
-    most: u32,
+    excluded: CallbackExclusions,
+    limit: u32,
 ) -> Result<Vec<DueCallback>, StoreError> {
     let mut query = Query::new(
         "SELECT execution, owner, url, host, tries FROM callbacks \
          JOIN executions ON id = execution WHERE finished_at IS NOT NULL",
     );
     query.and("due_at <= ?", [micros(now).into()]);
-    query.and_not_in("host", busy.hosts);
-    // The empty text stands for nobody, whom NULL would leave out of every comparison.
-    let owners = busy.owners.into_iter().map(Option::unwrap_or_default).collect();
+    query.and_not_in("host", excluded.hosts);
+    // The empty text stands for no owner: NULL NOT IN (...) is never true.
+    let owners = excluded.owners.into_iter().map(Option::unwrap_or_default).collect();
     query.and_not_in("coalesce(owner, '')", owners);
-    query.then(" ORDER BY due_at, execution LIMIT ?", [most.into()]);
+    query.append(" ORDER BY due_at, execution LIMIT ?", [limit.into()]);
     let mut statement = connection.prepare(&query.text)?;
     statement.query_and_then(params_from_iter(query.values), record)?.collect()
 }
 
-pub(super) fn tried(connection: &Connection, id: &str, end: CallbackEnd) -> Result<(), StoreError> {
-    // A sweep may have taken it meanwhile, which is no failure.
-    match end {
-        CallbackEnd::Over => {
+pub(super) fn update(
+    connection: &Connection,
+    id: &str,
+    update: CallbackUpdate,
+) -> Result<(), StoreError> {
+    // A sweep may have removed the row meanwhile, which is not an error.
+    match update {
+        CallbackUpdate::Done => {
             connection.execute("DELETE FROM callbacks WHERE execution = ?", [id])?;
         }
-        CallbackEnd::Again(at) => {
+        CallbackUpdate::RetryAt(at) => {
             connection.execute(
                 "UPDATE callbacks SET tries = tries + 1, due_at = ? WHERE execution = ?",
                 params![micros(at), id],

@@ -1,16 +1,16 @@
 use rusqlite::{Connection, params};
 
-use super::value::integer;
+use super::columns::integer;
 use crate::{StoreError, StoredEvent};
 
-/// A row is not longer than this, or than its one event: readers read whole rows.
-const CHUNK: usize = 64 * 1024;
+/// The maximum size of a row, unless a single event is larger: readers load whole rows.
+const MAX_CHUNK_BYTES: usize = 64 * 1024;
 
-/// Events of a row.
+/// The events of one row.
 struct Chunk {
     first: u64,
     last: u64,
-    /// One a line, which JSON has no line breaks in.
+    /// One event per line: JSON text contains no line breaks.
     lines: String,
 }
 
@@ -35,9 +35,9 @@ fn chunks(events: &[StoredEvent]) -> Result<Vec<Chunk>, StoreError> {
         match chunks.last_mut() {
             Some(chunk) if chunk.last + 1 != event.seq => {
                 let reason = format!("event {} follows event {}", event.seq, chunk.last);
-                return Err(StoreError::Damaged(reason));
+                return Err(StoreError::Corrupt(reason));
             }
-            Some(chunk) if chunk.lines.len() + event.json.len() < CHUNK => {
+            Some(chunk) if chunk.lines.len() + event.json.len() < MAX_CHUNK_BYTES => {
                 chunk.last = event.seq;
                 chunk.lines.push('\n');
                 chunk.lines.push_str(&event.json);
@@ -55,7 +55,7 @@ pub(super) fn read(
     connection: &Connection,
     execution: &str,
     after: u64,
-    most: u32,
+    limit: u32,
 ) -> Result<Vec<StoredEvent>, StoreError> {
     let mut query = connection.prepare_cached(
         "SELECT first, events FROM event_chunks WHERE execution = ? AND last > ? ORDER BY first",
@@ -64,11 +64,12 @@ pub(super) fn read(
     let mut events = Vec::new();
     while let Some(row) = rows.next()? {
         let first: i64 = row.get(0)?;
-        let first = u64::try_from(first)
-            .map_err(|_| StoreError::Damaged(format!("{execution} has an event {first}")))?;
+        let first = u64::try_from(first).map_err(|_| {
+            StoreError::Corrupt(format!("{execution} has an event with number {first}"))
+        })?;
         let lines: String = row.get(1)?;
         for (seq, json) in (first..).zip(lines.split('\n')) {
-            if events.len() == most as usize {
+            if events.len() == limit as usize {
                 return Ok(events);
             }
             if seq > after {

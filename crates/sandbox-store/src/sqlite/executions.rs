@@ -2,11 +2,14 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use sandbox_core::Status;
 
-use super::value::{json_if_any, json_in, micros, size, time_if_any, time_in};
+use super::columns::{byte_len, get_json, get_optional_json, get_optional_time, get_time, micros};
 use super::{audit, callbacks, events};
-use crate::{Ending, ExecutionRecord, Glance, Idempotency, Inserted, NewExecution, StoreError};
+use crate::{
+    ExecutionRecord, ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, NewExecution,
+    StoreError,
+};
 
-/// A query for whole executions, which ends in these words.
+/// A query for whole executions, ending in this clause.
 macro_rules! select {
     ($rest:literal) => {
         concat!(
@@ -18,11 +21,14 @@ macro_rules! select {
 }
 pub(super) use select;
 
-pub(super) fn insert(connection: &Connection, new: &NewExecution) -> Result<Inserted, StoreError> {
+pub(super) fn insert(
+    connection: &Connection,
+    new: &NewExecution,
+) -> Result<InsertOutcome, StoreError> {
     if let Some(idempotency) = &new.idempotency
-        && let Some(before) = asked_before(connection, new, idempotency)?
+        && let Some(outcome) = find_duplicate(connection, new, idempotency)?
     {
-        return Ok(before);
+        return Ok(outcome);
     }
     insert_row(connection, new)?;
     insert_labels(connection, new)?;
@@ -40,33 +46,33 @@ pub(super) fn insert(connection: &Connection, new: &NewExecution) -> Result<Inse
             micros(new.created_at)
         ])?;
     }
-    Ok(Inserted::New)
+    Ok(InsertOutcome::New)
 }
 
-fn asked_before(
+fn find_duplicate(
     connection: &Connection,
     new: &NewExecution,
     idempotency: &Idempotency,
-) -> Result<Option<Inserted>, StoreError> {
+) -> Result<Option<InsertOutcome>, StoreError> {
     let mut query = connection.prepare_cached(
         "SELECT body_hash, execution FROM idempotency WHERE owner = ? AND key = ?",
     )?;
-    let before = query
+    let found = query
         .query_row(params![new.owner.as_deref().unwrap_or_default(), idempotency.key], |row| {
             Ok((row.get::<_, String>(0)?, row.get(1)?))
         });
-    Ok(before.optional()?.map(|(body_hash, execution)| {
+    Ok(found.optional()?.map(|(body_hash, execution)| {
         if body_hash == idempotency.body_hash {
-            Inserted::Before(execution)
+            InsertOutcome::Duplicate(execution)
         } else {
-            Inserted::Conflict
+            InsertOutcome::Conflict
         }
     }))
 }
 
 fn insert_row(connection: &Connection, new: &NewExecution) -> Result<(), StoreError> {
     let labels = serde_json::json!(new.labels).to_string();
-    let status = if new.begun_at.is_some() { Status::Running } else { Status::Queued };
+    let status = if new.started_at.is_some() { Status::Running } else { Status::Queued };
     let mut statement = connection.prepare_cached(
         "INSERT INTO executions (id, owner, language, status, priority, attempts, created_at, \
          started_at, bytes, labels, request) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -77,10 +83,10 @@ fn insert_row(connection: &Connection, new: &NewExecution) -> Result<(), StoreEr
         new.language,
         status.name(),
         new.priority,
-        u32::from(new.begun_at.is_some()),
+        u32::from(new.started_at.is_some()),
         micros(new.created_at),
-        new.begun_at.map(micros),
-        size(&new.request) + size(&labels),
+        new.started_at.map(micros),
+        byte_len(&new.request) + byte_len(&labels),
         labels,
         new.request
     ])?;
@@ -104,13 +110,19 @@ pub(super) fn get(
     query.query_and_then([id], record)?.next().transpose()
 }
 
-pub(super) fn glance(connection: &Connection, id: &str) -> Result<Option<Glance>, StoreError> {
+pub(super) fn summary(
+    connection: &Connection,
+    id: &str,
+) -> Result<Option<ExecutionSummary>, StoreError> {
     let mut query =
         connection.prepare_cached("SELECT owner, status FROM executions WHERE id = ?")?;
-    let glance = |row: &Row<'_>| {
-        Ok(Glance { owner: row.get("owner")?, status: status(&row.get::<_, String>("status")?)? })
+    let summary = |row: &Row<'_>| {
+        Ok(ExecutionSummary {
+            owner: row.get("owner")?,
+            status: status(&row.get::<_, String>("status")?)?,
+        })
     };
-    query.query_and_then([id], glance)?.next().transpose()
+    query.query_and_then([id], summary)?.next().transpose()
 }
 
 pub(super) fn unfinished(connection: &Connection) -> Result<Vec<ExecutionRecord>, StoreError> {
@@ -119,7 +131,7 @@ pub(super) fn unfinished(connection: &Connection) -> Result<Vec<ExecutionRecord>
     query.query_and_then((), record)?.collect()
 }
 
-pub(super) fn begin(
+pub(super) fn mark_running(
     connection: &Connection,
     id: &str,
     at: DateTime<Utc>,
@@ -132,7 +144,7 @@ pub(super) fn begin(
     Ok(())
 }
 
-pub(super) fn put_back(connection: &Connection, id: &str) -> Result<(), StoreError> {
+pub(super) fn requeue(connection: &Connection, id: &str) -> Result<(), StoreError> {
     let mut statement = connection.prepare_cached(
         "UPDATE executions SET status = 'queued', started_at = NULL \
          WHERE id = ? AND finished_at IS NULL",
@@ -141,25 +153,28 @@ pub(super) fn put_back(connection: &Connection, id: &str) -> Result<(), StoreErr
     Ok(())
 }
 
-pub(super) fn finish(connection: &Connection, ending: &Ending) -> Result<bool, StoreError> {
-    let bytes =
-        size(&ending.report) + ending.events.iter().map(|event| size(&event.json)).sum::<i64>();
+pub(super) fn finish(
+    connection: &Connection,
+    finished: &FinishedExecution,
+) -> Result<bool, StoreError> {
+    let events = finished.events.iter().map(|event| byte_len(&event.json)).sum::<i64>();
+    let bytes = byte_len(&finished.report) + events;
     let mut statement = connection.prepare_cached(
         "UPDATE executions SET status = ?, report = ?, finished_at = ?, bytes = bytes + ? \
          WHERE id = ? AND finished_at IS NULL",
     )?;
     let updated = statement.execute(params![
-        ending.status.name(),
-        &*ending.report,
-        micros(ending.at),
+        finished.status.name(),
+        &*finished.report,
+        micros(finished.at),
         bytes,
-        ending.id
+        finished.id
     ])?;
     if updated == 0 {
         return Ok(false);
     }
-    events::write(connection, &ending.id, &ending.events)?;
-    audit::write(connection, &ending.audit)?;
+    events::write(connection, &finished.id, &finished.events)?;
+    audit::write(connection, &finished.audit)?;
     Ok(true)
 }
 
@@ -168,19 +183,19 @@ pub(super) fn record(row: &Row<'_>) -> Result<ExecutionRecord, StoreError> {
         id: row.get("id")?,
         owner: row.get("owner")?,
         language: row.get("language")?,
-        request: json_in(row, "request")?,
+        request: get_json(row, "request")?,
         status: status(&row.get::<_, String>("status")?)?,
-        labels: json_in(row, "labels")?,
+        labels: get_json(row, "labels")?,
         priority: row.get("priority")?,
         attempts: row.get("attempts")?,
-        created_at: time_in(row, "created_at")?,
-        started_at: time_if_any(row, "started_at")?,
-        finished_at: time_if_any(row, "finished_at")?,
-        report: json_if_any(row, "report")?,
+        created_at: get_time(row, "created_at")?,
+        started_at: get_optional_time(row, "started_at")?,
+        finished_at: get_optional_time(row, "finished_at")?,
+        report: get_optional_json(row, "report")?,
     })
 }
 
 fn status(name: &str) -> Result<Status, StoreError> {
     serde_json::from_value(name.into())
-        .map_err(|error| StoreError::Damaged(format!("status: {error}")))
+        .map_err(|error| StoreError::Corrupt(format!("status: {error}")))
 }

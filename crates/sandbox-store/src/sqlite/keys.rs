@@ -1,7 +1,7 @@
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, params};
 
-use super::value::{micros, time_if_any, time_in};
+use super::columns::{get_optional_time, get_time, micros};
 use crate::{KeyRecord, NewKey, Permission, Permissions, Scope, StoreError};
 
 pub(super) fn add(connection: &Connection, key: &NewKey) -> Result<(), StoreError> {
@@ -62,20 +62,20 @@ fn record(row: &Row<'_>) -> Result<KeyRecord, StoreError> {
         hash: row.get("hash")?,
         scopes: scopes
             .split_terminator(',')
-            // A scope that we do not know is not left out: the key would quietly mean another thing.
+            // An unknown scope is an error: a key must not silently lose a part of its meaning.
             .map(|name| {
                 Scope::from_name(name)
-                    .ok_or_else(|| StoreError::Damaged(format!("there is no scope {name}")))
+                    .ok_or_else(|| StoreError::Corrupt(format!("unknown scope {name}")))
             })
             .collect::<Result<_, _>>()?,
         permissions: permissions
             .split_terminator(',')
             .map(|name| {
                 Permission::from_name(name)
-                    .ok_or_else(|| StoreError::Damaged(format!("there is no permission {name}")))
+                    .ok_or_else(|| StoreError::Corrupt(format!("unknown permission {name}")))
             })
             .collect::<Result<_, _>>()?,
-        created_at: time_in(row, "created_at")?,
-        revoked_at: time_if_any(row, "revoked_at")?,
+        created_at: get_time(row, "created_at")?,
+        revoked_at: get_optional_time(row, "revoked_at")?,
     })
 }

@@ -1,31 +1,30 @@
 //! The embedded store: one SQLite file.
 //!
-//! One thread writes ([`writer`]); readers have connections of their own ([`readers`]) and, by the
-//! write-ahead log, neither wait for it nor hold it up.
+//! One thread writes ([`writer`]). Readers have connections of their own ([`reader_pool`]); thanks to the write-ahead
+//! log they neither wait for the writer nor block it.
 //!
-//! A commit is in the log before it is answered: it survives the death of this process at any
-//! moment. With `synchronous = NORMAL` the log is flushed to the disk at checkpoints only, so that a
-//! power failure may take the last moments with it, but never damages the file.
+//! A write is in the log before its future completes, so it survives a crash of the process. With
+//! `synchronous = NORMAL` the log is flushed to disk at checkpoints only ([`checkpointer`]): a power failure may
+//! lose the last writes, but never corrupts the file.
 
 mod audit;
 mod callbacks;
-mod checkpoints;
+mod checkpointer;
+mod columns;
 mod events;
 mod executions;
+mod health;
 mod keys;
 mod listing;
 mod migrations;
 mod open;
-mod probe;
 mod query;
-mod readers;
-mod size;
+mod reader_pool;
 mod sweep;
-mod value;
 mod writer;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use chrono::{DateTime, Utc};
@@ -33,75 +32,75 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 
-use self::checkpoints::Checkpoints;
-use self::readers::Readers;
+use self::checkpointer::Checkpointer;
+use self::reader_pool::ReaderPool;
 use self::writer::Writer;
 use crate::{
-    Answer, AuditRecord, Busy, CallbackEnd, DueCallback, Ending, ExecutionFilter, ExecutionRecord,
-    Glance, Inserted, KeyRecord, NewExecution, NewKey, Page, Permissions, Retention, Store,
-    StoreError, StoredEvent, Swept,
+    AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
+    ExecutionSummary, FinishedExecution, InsertOutcome, KeyRecord, NewExecution, NewKey, Page,
+    Permissions, Retention, Store, StoreError, StoreFuture, StoredEvent, Swept,
 };
 
 /// A store in one SQLite file. Several processes may have it open at once.
 #[derive(Debug)]
 pub struct SqliteStore {
-    /// `None` once it was closed.
-    open: Mutex<Option<Open>>,
-    readers: Readers,
+    /// None after the store was closed.
+    write_half: Mutex<Option<WriteHalf>>,
+    readers: ReaderPool,
     path: PathBuf,
 }
 
-/// What writes.
+/// The threads that write to the database.
 #[derive(Debug)]
-struct Open {
+struct WriteHalf {
     writer: Arc<Writer>,
     thread: JoinHandle<()>,
-    checkpoints: Checkpoints,
+    checkpointer: Checkpointer,
 }
 
 impl SqliteStore {
-    /// Opens the database in this file, making it, and directories on the way to it, if they are not
-    /// there. Only the user we run as can read what we make.
+    /// Opens the database in this file. Creates the file and its parent directories if they do not exist, readable
+    /// by the current user only.
     pub async fn open(path: &Path) -> Result<Self, StoreError> {
         open::open(path).await
     }
 
-    fn new(open: Open, path: PathBuf) -> Self {
-        Self { open: Mutex::new(Some(open)), readers: Readers::new(path.clone()), path }
+    fn new(write_half: WriteHalf, path: PathBuf) -> Self {
+        let readers = ReaderPool::new(path.clone());
+        Self { write_half: Mutex::new(Some(write_half)), readers, path }
     }
 
-    /// Does what is under way and closes the file. Nothing is lost without it; the log is worked into
-    /// the file, and the next start has less to do.
+    /// Completes the issued writes, checkpoints the log and closes the file. Without it nothing is lost, but the
+    /// next start has more to do.
     pub async fn close(&self) {
         self.readers.close();
-        let open = self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        let Some(Open { writer, thread, checkpoints }) = open else {
+        let Some(WriteHalf { writer, thread, checkpointer }) = self.write_half().take() else {
             return;
         };
-        // The writer last: whoever closes the file last works the log into it.
+        // The writer last: SQLite checkpoints the log when the last connection is closed.
         let closing = tokio::task::spawn_blocking(move || {
-            checkpoints.end();
+            checkpointer.stop();
             drop(writer);
             thread.join()
         });
-        // It only ends badly by a panic, which was printed when it happened.
+        // An error means a panic, which was printed when it happened.
         let _ = closing.await;
     }
 
-    /// Has this written, in the order of the calls.
+    /// Issues a write.
     fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> StoreFuture<'static, T> {
         self.write_sized(0, work)
     }
 
-    /// The same of something so long.
+    /// Issues a write of this size in bytes.
     fn write_sized<T: Send + 'static>(
         &self,
         size: usize,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> StoreFuture<'static, T> {
         match self.writer() {
             Some(writer) => writer.write_sized(size, work),
             None => Box::pin(async { Err(StoreError::Closed) }),
@@ -109,19 +108,23 @@ impl SqliteStore {
     }
 
     fn writer(&self) -> Option<Arc<Writer>> {
-        let open = self.open.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        open.as_ref().map(|open| Arc::clone(&open.writer))
+        self.write_half().as_ref().map(|write_half| Arc::clone(&write_half.writer))
     }
 
+    fn write_half(&self) -> MutexGuard<'_, Option<WriteHalf>> {
+        self.write_half.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a read that sees all writes issued so far.
     fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<'static, T> {
-        let settled = self.writer().and_then(|writer| writer.settle());
+    ) -> StoreFuture<'static, T> {
+        let flushed = self.writer().and_then(|writer| writer.flush());
         let reading = self.readers.read(work);
         Box::pin(async {
-            if let Some(settled) = settled {
-                settled.await?;
+            if let Some(flushed) = flushed {
+                flushed.await?;
             }
             reading.await
         })
@@ -129,80 +132,89 @@ impl SqliteStore {
 }
 
 impl Store for SqliteStore {
-    fn insert(&self, new: NewExecution) -> Answer<'static, Inserted> {
+    fn insert(&self, new: NewExecution) -> StoreFuture<'static, InsertOutcome> {
         let size = new.request.len();
         self.write_sized(size, move |connection| executions::insert(connection, &new))
     }
 
-    fn execution<'a>(&'a self, id: &'a str) -> Answer<'a, Option<ExecutionRecord>> {
+    fn execution<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<ExecutionRecord>> {
         let id = id.to_owned();
         self.read(move |connection| executions::get(connection, &id))
     }
 
-    fn glance<'a>(&'a self, id: &'a str) -> Answer<'a, Option<Glance>> {
+    fn summary<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<ExecutionSummary>> {
         let id = id.to_owned();
-        self.read(move |connection| executions::glance(connection, &id))
+        self.read(move |connection| executions::summary(connection, &id))
     }
 
-    fn list(&self, filter: ExecutionFilter) -> Answer<'_, Page> {
+    fn list(&self, filter: ExecutionFilter) -> StoreFuture<'_, Page> {
         self.read(move |connection| listing::list(connection, &filter))
     }
 
-    fn begin<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, ()> {
+    fn mark_running<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> StoreFuture<'a, ()> {
         let id = id.to_owned();
-        self.write(move |connection| executions::begin(connection, &id, at))
+        self.write(move |connection| executions::mark_running(connection, &id, at))
     }
 
-    fn put_back<'a>(&'a self, id: &'a str) -> Answer<'a, ()> {
+    fn requeue<'a>(&'a self, id: &'a str) -> StoreFuture<'a, ()> {
         let id = id.to_owned();
-        self.write(move |connection| executions::put_back(connection, &id))
+        self.write(move |connection| executions::requeue(connection, &id))
     }
 
-    fn finish(&self, ending: Ending) -> Answer<'static, bool> {
-        let size = ending.size();
-        self.write_sized(size, move |connection| executions::finish(connection, &ending))
+    fn finish(&self, finished: FinishedExecution) -> StoreFuture<'static, bool> {
+        let size = finished.size();
+        self.write_sized(size, move |connection| executions::finish(connection, &finished))
     }
 
-    fn insert_finished(&self, new: Arc<NewExecution>, ending: Ending) -> Answer<'static, bool> {
-        let size = new.request.len() + ending.size();
+    fn insert_finished(
+        &self,
+        new: Arc<NewExecution>,
+        finished: FinishedExecution,
+    ) -> StoreFuture<'static, bool> {
+        let size = new.request.len() + finished.size();
         self.write_sized(size, move |connection| {
             executions::insert(connection, &new)?;
-            executions::finish(connection, &ending)
+            executions::finish(connection, &finished)
         })
     }
 
-    fn events<'a>(&'a self, id: &'a str, after: u64, most: u32) -> Answer<'a, Vec<StoredEvent>> {
+    fn events<'a>(
+        &'a self,
+        id: &'a str,
+        after: u64,
+        limit: u32,
+    ) -> StoreFuture<'a, Vec<StoredEvent>> {
         let id = id.to_owned();
-        self.read(move |connection| events::read(connection, &id, after, most))
+        self.read(move |connection| events::read(connection, &id, after, limit))
     }
 
-    fn unfinished(&self) -> Answer<'_, Vec<ExecutionRecord>> {
+    fn unfinished(&self) -> StoreFuture<'_, Vec<ExecutionRecord>> {
         self.read(executions::unfinished)
     }
 
     fn due_callbacks(
         &self,
         now: DateTime<Utc>,
-        busy: Busy,
-        most: u32,
-    ) -> Answer<'_, Vec<DueCallback>> {
-        self.read(move |connection| callbacks::due(connection, now, busy, most))
+        excluded: CallbackExclusions,
+        limit: u32,
+    ) -> StoreFuture<'_, Vec<DueCallback>> {
+        self.read(move |connection| callbacks::due(connection, now, excluded, limit))
     }
 
-    fn callback_tried<'a>(&'a self, id: &'a str, end: CallbackEnd) -> Answer<'a, ()> {
+    fn record_callback<'a>(&'a self, id: &'a str, update: CallbackUpdate) -> StoreFuture<'a, ()> {
         let id = id.to_owned();
-        self.write(move |connection| callbacks::tried(connection, &id, end))
+        self.write(move |connection| callbacks::update(connection, &id, update))
     }
 
-    fn add_key(&self, key: NewKey) -> Answer<'_, ()> {
+    fn add_key(&self, key: NewKey) -> StoreFuture<'_, ()> {
         self.write(move |connection| keys::add(connection, &key))
     }
 
-    fn keys(&self) -> Answer<'_, Vec<KeyRecord>> {
+    fn keys(&self) -> StoreFuture<'_, Vec<KeyRecord>> {
         self.read(keys::all)
     }
 
-    fn revoke_key<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> Answer<'a, bool> {
+    fn revoke_key<'a>(&'a self, id: &'a str, at: DateTime<Utc>) -> StoreFuture<'a, bool> {
         let id = id.to_owned();
         self.write(move |connection| keys::revoke(connection, &id, at))
     }
@@ -211,38 +223,34 @@ impl Store for SqliteStore {
         &'a self,
         id: &'a str,
         permissions: Permissions,
-    ) -> Answer<'a, bool> {
+    ) -> StoreFuture<'a, bool> {
         let id = id.to_owned();
         self.write(move |connection| keys::set_permissions(connection, &id, &permissions))
     }
 
-    fn audit(&self, record: AuditRecord) -> Answer<'_, ()> {
+    fn audit(&self, record: AuditRecord) -> StoreFuture<'_, ()> {
         self.write(move |connection| audit::write(connection, &record))
     }
 
-    fn audit_log(&self, most: u32) -> Answer<'_, Vec<AuditRecord>> {
-        self.read(move |connection| audit::newest(connection, most))
+    fn audit_log(&self, limit: u32) -> StoreFuture<'_, Vec<AuditRecord>> {
+        self.read(move |connection| audit::newest(connection, limit))
     }
 
-    fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> Answer<'_, Swept> {
+    fn sweep(&self, retention: Retention, now: DateTime<Utc>) -> StoreFuture<'_, Swept> {
         Box::pin(sweep::sweep(self, retention, now))
     }
 
-    fn size(&self) -> Answer<'_, u64> {
-        self.read(size::of)
+    fn size(&self) -> StoreFuture<'_, u64> {
+        self.read(health::size)
     }
 
-    fn ping(&self) -> Answer<'_, ()> {
-        // A query on a table, not a constant: it reads the file.
-        self.read(|connection| {
-            connection.prepare_cached("SELECT 1 FROM executions LIMIT 1")?.exists(())?;
-            Ok(())
-        })
+    fn ping(&self) -> StoreFuture<'_, ()> {
+        self.read(health::ping)
     }
 
-    fn probe(&self) -> Answer<'_, ()> {
+    fn probe(&self) -> StoreFuture<'_, ()> {
         let path = self.path.clone();
-        self.write(move |connection| probe::write(connection, &path))
+        self.write(move |connection| health::probe(connection, &path))
     }
 
     fn is_failing(&self) -> bool {
@@ -253,8 +261,8 @@ impl Store for SqliteStore {
         self.writer().is_some_and(|writer| writer.is_backlogged())
     }
 
-    fn is_in_doubt(&self) -> bool {
-        self.is_failing() || self.is_backlogged() || probe::is_nearly_full(&self.path)
+    fn is_degraded(&self) -> bool {
+        self.is_failing() || self.is_backlogged() || health::is_nearly_full(&self.path)
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -7,80 +7,80 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::checkpoints::Checkpoints;
+use super::checkpointer::Checkpointer;
 use super::writer::Writer;
-use super::{Open, SqliteStore, migrations};
+use super::{SqliteStore, WriteHalf, migrations};
 use crate::StoreError;
 
-/// How long to wait for another process that writes, such as one that makes a key.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// How long to wait while another process writes, such as one that adds a key.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A log that grew beyond this under load is worked into the file by the writer itself, in pages.
-const LONG_LOG: u32 = 16 * 1024;
+/// The length of the write-ahead log, in pages, at which the writer itself checkpoints it.
+const WAL_AUTOCHECKPOINT_PAGES: u32 = 16 * 1024;
 
-/// A log that grew beyond this is cut back then, in bytes.
-const LONGEST_LOG: u32 = 64 * 1024 * 1024;
+/// The size, in bytes, to which a checkpoint truncates a larger write-ahead log.
+const WAL_SIZE_LIMIT: u32 = 64 * 1024 * 1024;
 
-/// Statements that are kept prepared, on each connection: more than we have.
-const STATEMENTS: usize = 64;
+/// The number of statements kept prepared on each connection: more than there are.
+const STATEMENT_CACHE_SIZE: usize = 64;
 
 pub(super) async fn open(path: &Path) -> Result<SqliteStore, StoreError> {
-    let wanted = path.to_owned();
-    let opening = tokio::task::spawn_blocking(move || open_here(&wanted));
+    let database = path.to_owned();
+    let opening = tokio::task::spawn_blocking(move || open_blocking(&database));
     let opened = opening.await.map_err(|cause| cannot_open(path, cause))?;
     opened.map_err(|cause| cannot_open(path, cause))
 }
 
-fn open_here(path: &Path) -> Result<SqliteStore, Box<dyn std::error::Error + Send + Sync>> {
-    let _alone = alone(path)?;
+fn open_blocking(path: &Path) -> Result<SqliteStore, Box<dyn std::error::Error + Send + Sync>> {
+    let _lock = lock(path)?;
     let mut connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    // So that a sweep can give room back to the system. It must be said before the first table.
+    // Allows a sweep to return free pages to the file system. Must be set before the first table is created.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update(None, "journal_mode", "WAL")?;
-    connection.pragma_update(None, "journal_size_limit", LONGEST_LOG)?;
-    connection.pragma_update(None, "wal_autocheckpoint", LONG_LOG)?;
+    connection.pragma_update(None, "journal_size_limit", WAL_SIZE_LIMIT)?;
+    connection.pragma_update(None, "wal_autocheckpoint", WAL_AUTOCHECKPOINT_PAGES)?;
     migrations::run(&mut connection)?;
     let (writer, thread) = Writer::start(connection)?;
-    let checkpoints = Checkpoints::start(path.to_owned())?;
-    let open = Open { writer: Arc::new(writer), thread, checkpoints };
-    Ok(SqliteStore::new(open, path.to_owned()))
+    let checkpointer = Checkpointer::start(path.to_owned())?;
+    let write_half = WriteHalf { writer: Arc::new(writer), thread, checkpointer };
+    Ok(SqliteStore::new(write_half, path.to_owned()))
 }
 
-/// A connection that cannot write.
+/// Opens a read-only connection.
 pub(super) fn reader(path: &Path) -> Result<Connection, StoreError> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)
 }
 
-/// A connection that works the log into the file.
+/// Opens a connection for checkpoints.
 pub(super) fn checkpointer(path: &Path) -> Result<Connection, StoreError> {
     connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)
 }
 
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    // Each connection is used by one thread at a time, which Rust sees to.
+    // `NO_MUTEX` is safe because Rust's ownership rules let only one thread use a connection at a time.
     let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
-    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE_SIZE);
     Ok(connection)
 }
 
-/// Makes the file if there is none, and waits until nobody else is opening it; others may have it
-/// open. SQLite does not wait for its own locks while a new file is given its write-ahead log: of
-/// two processes that open it at once, one would fail.
-fn alone(path: &Path) -> io::Result<File> {
-    make_directory(path)?;
-    // A file of its own, never removed: a lock on a removed file keeps nobody out.
+/// Creates the file if it does not exist, and waits until no other process is opening it; others may have it
+/// open. SQLite does not wait for its own locks while it switches a new file to write-ahead logging: of two
+/// processes that open it at the same time, one would fail.
+fn lock(path: &Path) -> io::Result<File> {
+    create_directory(path)?;
+    // The lock file is never removed: a lock on a removed file excludes nobody.
     let mut name = path.to_owned().into_os_string();
     name.push("-lock");
     let lock = OpenOptions::new().append(true).create(true).mode(0o600).open(name)?;
     lock.lock()?;
-    make_file(path)?;
+    create_file(path)?;
     Ok(lock)
 }
 
-fn make_directory(path: &Path) -> io::Result<()> {
+fn create_directory(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(directory) if !directory.as_os_str().is_empty() => {
             DirBuilder::new().recursive(true).mode(0o700).create(directory)
@@ -89,13 +89,13 @@ fn make_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Makes the file before SQLite does, which would let everybody read it; SQLite gives the files that
-/// it puts beside it the same mode.
-fn make_file(path: &Path) -> io::Result<()> {
+/// Creates the file before SQLite does, because SQLite would make it readable by everyone. SQLite gives the files
+/// beside it the same mode.
+fn create_file(path: &Path) -> io::Result<()> {
     match OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),
-        // By its path, never by opening it: closing any descriptor of the file would drop the locks
-        // that SQLite holds on it elsewhere in this process.
+        // Set by path, without opening the file: closing any descriptor of it would release the POSIX locks that
+        // SQLite holds on it elsewhere in this process.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             std::fs::set_permissions(path, Permissions::from_mode(0o600))
         }

@@ -1,8 +1,8 @@
-//! The one connection that writes.
+//! The connection that writes.
 //!
-//! SQLite has one writer at a time whatever one does. Orders are put into a line, and a thread writes all
-//! that stand there in one transaction: the more there is to do, the less each write costs. They are
-//! carried out in the order in which they were given.
+//! SQLite allows one writer at a time. Writes go into a queue, and one thread commits all queued writes in one
+//! transaction: the more writes are queued, the less each of them costs. They are applied in the order in which
+//! they were issued.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,65 +12,64 @@ use futures_util::FutureExt;
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use tokio::sync::oneshot;
 
-use crate::{Answer, StoreError};
+use crate::{StoreError, StoreFuture};
 
-/// No transaction is longer, so that the first one in it does not wait for ever more.
-const TOGETHER: usize = 256;
+/// The maximum number of writes in a transaction, which bounds the latency of the first one.
+const MAX_BATCH: usize = 256;
 
-/// With more bytes than this in the line, whoever makes more should wait.
+/// With a larger backlog, in bytes, callers should wait before they issue more writes.
 const MAX_BACKLOG: usize = 32 << 20;
 
-/// The way to the connection. When it is dropped, the thread does what is left and ends.
+/// Issues writes to the thread. When it is dropped, the thread completes the queued writes and ends.
 #[derive(Debug)]
 pub(super) struct Writer {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    line: Mutex<Line>,
-    /// Told when the thread has something to do.
-    called: Condvar,
-    /// Whether the last write failed, and not because of what was to be written.
+    queue: Mutex<WriteQueue>,
+    /// Notified when the thread has something to do.
+    wakeup: Condvar,
+    /// Whether the last write failed, for a reason other than its own content.
     is_failing: AtomicBool,
-    /// Bytes that wait to be written.
+    /// The size of the writes that are not committed yet, in bytes.
     backlog: AtomicUsize,
 }
 
-/// What is to be written.
 #[derive(Default)]
-struct Line {
-    orders: Vec<Box<dyn Order>>,
-    /// Whether some were taken out and are not yet written.
+struct WriteQueue {
+    pending: Vec<Box<dyn Write>>,
+    /// Whether a batch was taken out and is not committed yet.
     is_writing: bool,
     is_closed: bool,
 }
 
-/// A write that somebody waits for.
-trait Order: Send {
-    /// Does it, within a transaction that may still fail: it may have to be done again.
-    fn carry_out(&mut self, connection: &Connection) -> Result<(), StoreError>;
+/// A queued write.
+trait Write: Send {
+    /// Runs the write in a transaction. It may run a second time if the transaction is rolled back.
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError>;
 
-    /// How many bytes it writes, about.
+    /// The approximate size in bytes.
     fn size(&self) -> usize;
 
-    /// Tells what came of it.
-    fn answer(self: Box<Self>, outcome: Result<(), StoreError>);
+    /// Sends the outcome to the caller.
+    fn complete(self: Box<Self>, outcome: Result<(), StoreError>);
 }
 
-struct Write<F, T> {
+struct PendingWrite<F, T> {
     work: F,
-    made: Option<T>,
-    answer: oneshot::Sender<Result<T, StoreError>>,
+    output: Option<T>,
+    sender: oneshot::Sender<Result<T, StoreError>>,
     size: usize,
 }
 
-impl<F, T> Order for Write<F, T>
+impl<F, T> Write for PendingWrite<F, T>
 where
     F: FnMut(&Connection) -> Result<T, StoreError> + Send,
     T: Send,
 {
-    fn carry_out(&mut self, connection: &Connection) -> Result<(), StoreError> {
-        self.made = Some((self.work)(connection)?);
+    fn run(&mut self, connection: &Connection) -> Result<(), StoreError> {
+        self.output = Some((self.work)(connection)?);
         Ok(())
     }
 
@@ -78,11 +77,11 @@ where
         self.size
     }
 
-    fn answer(self: Box<Self>, outcome: Result<(), StoreError>) {
-        let Self { made, answer, .. } = *self;
-        let made = outcome.and_then(|()| made.ok_or(StoreError::Closed));
-        // Whoever asked may have gone away; it is written all the same.
-        let _ = answer.send(made);
+    fn complete(self: Box<Self>, outcome: Result<(), StoreError>) {
+        let Self { output, sender, .. } = *self;
+        let result = outcome.and_then(|()| output.ok_or(StoreError::Closed));
+        // The caller may have dropped the future; the write is committed all the same.
+        let _ = sender.send(result);
     }
 }
 
@@ -90,8 +89,8 @@ impl Writer {
     /// Starts the thread.
     pub(super) fn start(mut connection: Connection) -> std::io::Result<(Self, JoinHandle<()>)> {
         let shared = Arc::new(Shared {
-            line: Mutex::default(),
-            called: Condvar::new(),
+            queue: Mutex::default(),
+            wakeup: Condvar::new(),
             is_failing: AtomicBool::new(false),
             backlog: AtomicUsize::new(0),
         });
@@ -102,40 +101,40 @@ impl Writer {
         Ok((Self { shared }, thread))
     }
 
-    /// Has this done, whether or not the answer is waited for. It may be done a second time if the
-    /// first time was undone.
+    /// Issues a write, whether or not its future is awaited. `work` may run twice, if its first transaction is
+    /// rolled back.
     ///
-    /// It stands in the line at once. The thread is called when the answer is waited for or let go of:
-    /// whoever keeps it for a moment has the processor to himself until then.
+    /// The write is queued at once. The thread is woken when the future is first polled or dropped, so that it
+    /// does not compete for the CPU with a caller that does other work first.
     pub(super) fn write<T: Send + 'static>(
         &self,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<'static, T> {
+    ) -> StoreFuture<'static, T> {
         self.write_sized(0, work)
     }
 
-    /// The same of something so long.
+    /// Like [`Self::write`], with the size of the write in bytes.
     pub(super) fn write_sized<T: Send + 'static>(
         &self,
         size: usize,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Answer<'static, T> {
-        let answered = self.give(size, work);
-        let call = Call(Arc::clone(&self.shared));
+    ) -> StoreFuture<'static, T> {
+        let receiver = self.enqueue(size, work);
+        let wake = WakeOnDrop(Arc::clone(&self.shared));
         async move {
-            drop(call);
-            answered.await.unwrap_or(Err(StoreError::Closed))
+            drop(wake);
+            receiver.await.unwrap_or(Err(StoreError::Closed))
         }
         .boxed()
     }
 
-    /// Waits until everything is written that was given so far; nothing to wait for if it is already.
-    pub(super) fn settle(&self) -> Option<Answer<'static, ()>> {
-        let is_settled = {
-            let line = lock(&self.shared.line);
-            line.orders.is_empty() && !line.is_writing
+    /// Waits until all writes issued so far are committed. Returns none if they are already.
+    pub(super) fn flush(&self) -> Option<StoreFuture<'static, ()>> {
+        let is_idle = {
+            let queue = lock(&self.shared.queue);
+            queue.pending.is_empty() && !queue.is_writing
         };
-        (!is_settled).then(|| self.write(|_| Ok(())))
+        (!is_idle).then(|| self.write(|_| Ok(())))
     }
 
     /// Whether the last write failed for a reason that may make the next one fail too.
@@ -143,81 +142,81 @@ impl Writer {
         self.shared.is_failing.load(Ordering::SeqCst)
     }
 
-    /// Whether more waits to be written than should.
+    /// Whether the backlog exceeds [`MAX_BACKLOG`].
     pub(super) fn is_backlogged(&self) -> bool {
         self.shared.backlog.load(Ordering::SeqCst) > MAX_BACKLOG
     }
 
-    fn give<T: Send + 'static>(
+    fn enqueue<T: Send + 'static>(
         &self,
         size: usize,
         work: impl FnMut(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> oneshot::Receiver<Result<T, StoreError>> {
-        let (answer, answered) = oneshot::channel();
+        let (sender, receiver) = oneshot::channel();
         self.shared.backlog.fetch_add(size, Ordering::SeqCst);
-        lock(&self.shared.line).orders.push(Box::new(Write { work, made: None, answer, size }));
-        answered
+        let write = PendingWrite { work, output: None, sender, size };
+        lock(&self.shared.queue).pending.push(Box::new(write));
+        receiver
     }
 }
 
-/// Calls the thread when it is dropped.
-struct Call(Arc<Shared>);
+struct WakeOnDrop(Arc<Shared>);
 
-impl Drop for Call {
+impl Drop for WakeOnDrop {
     fn drop(&mut self) {
-        self.0.called.notify_one();
+        self.0.wakeup.notify_one();
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        lock(&self.shared.line).is_closed = true;
-        self.shared.called.notify_one();
+        lock(&self.shared.queue).is_closed = true;
+        self.shared.wakeup.notify_one();
     }
 }
 
 impl Shared {
     fn write_until_closed(&self, connection: &mut Connection) {
-        let mut line = lock(&self.line);
+        let mut queue = lock(&self.queue);
         loop {
-            line.is_writing = false;
-            let is_idle = |line: &mut Line| line.orders.is_empty() && !line.is_closed;
-            line = self.called.wait_while(line, is_idle).unwrap_or_else(PoisonError::into_inner);
-            if line.orders.is_empty() {
+            queue.is_writing = false;
+            let is_idle = |queue: &mut WriteQueue| queue.pending.is_empty() && !queue.is_closed;
+            queue = self.wakeup.wait_while(queue, is_idle).unwrap_or_else(PoisonError::into_inner);
+            if queue.pending.is_empty() {
                 return;
             }
-            line.is_writing = true;
-            let together = line.orders.len().min(TOGETHER);
-            let orders = line.orders.drain(..together).collect();
-            drop(line);
-            self.write_some(connection, orders);
-            line = lock(&self.line);
+            queue.is_writing = true;
+            let count = queue.pending.len().min(MAX_BATCH);
+            let batch = queue.pending.drain(..count).collect();
+            drop(queue);
+            self.write_batch(connection, batch);
+            queue = lock(&self.queue);
         }
     }
 
-    fn write_some(&self, connection: &mut Connection, mut orders: Vec<Box<dyn Order>>) {
-        if orders.len() > 1 && together(connection, &mut orders).is_ok() {
+    fn write_batch(&self, connection: &mut Connection, mut batch: Vec<Box<dyn Write>>) {
+        if batch.len() > 1 && commit(connection, &mut batch).is_ok() {
             self.is_failing.store(false, Ordering::SeqCst);
-            for order in orders {
-                self.backlog.fetch_sub(order.size(), Ordering::SeqCst);
-                order.answer(Ok(()));
+            for write in batch {
+                self.backlog.fetch_sub(write.size(), Ordering::SeqCst);
+                write.complete(Ok(()));
             }
             return;
         }
-        // One of them failed and took the others with it. On its own each fails or not for itself.
-        for mut order in orders {
-            let outcome = together(connection, std::slice::from_mut(&mut order));
-            // Before the answer: whoever has it must not find the store in order.
-            let is_failing = outcome.as_ref().is_err_and(is_of_the_store);
+        // A failed write has rolled back the others too: retry each in a transaction of its own.
+        for mut write in batch {
+            let outcome = commit(connection, std::slice::from_mut(&mut write));
+            // Set before the caller has the outcome: it must not see a failed write and a healthy store.
+            let is_failing = outcome.as_ref().is_err_and(is_store_failure);
             self.is_failing.store(is_failing, Ordering::SeqCst);
-            self.backlog.fetch_sub(order.size(), Ordering::SeqCst);
-            order.answer(outcome);
+            self.backlog.fetch_sub(write.size(), Ordering::SeqCst);
+            write.complete(outcome);
         }
     }
 }
 
-/// Whether it lies with the store, such as a full disk, and not with what was to be written.
-fn is_of_the_store(error: &StoreError) -> bool {
+/// Whether the cause is the store, for instance a full disk, and not the content of the write.
+fn is_store_failure(error: &StoreError) -> bool {
     match error {
         StoreError::Database(error) => {
             error.sqlite_error_code() != Some(ErrorCode::ConstraintViolation)
@@ -226,7 +225,7 @@ fn is_of_the_store(error: &StoreError) -> bool {
     }
 }
 
-/// A panic in somebody's order rolls its transaction back and leaves nothing half done.
+/// Ignores poisoning: a panic in a write rolls its transaction back and leaves nothing half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -237,13 +236,13 @@ impl std::fmt::Debug for Shared {
     }
 }
 
-/// All of them in one transaction, or none.
-fn together(connection: &mut Connection, orders: &mut [Box<dyn Order>]) -> Result<(), StoreError> {
-    // It takes the lock at once: one that read first could not take it later if another process wrote
-    // meanwhile.
+/// Commits all writes in one transaction, or none.
+fn commit(connection: &mut Connection, writes: &mut [Box<dyn Write>]) -> Result<(), StoreError> {
+    // Takes the write lock at once: a transaction that began as a reader fails to upgrade if another process
+    // wrote in between.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for order in orders {
-        order.carry_out(&transaction)?;
+    for write in writes {
+        write.run(&transaction)?;
     }
     Ok(transaction.commit()?)
 }
@@ -262,20 +261,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_fails_does_not_harm_the_others() {
+    async fn a_failed_write_does_not_affect_the_others_of_its_batch() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)").unwrap();
         let (writer, thread) = Writer::start(connection).unwrap();
-        // Holds the thread until all the others wait, so that they go into one transaction.
-        let (go, wait) = std::sync::mpsc::channel::<()>();
-        let held = writer.write(move |_| Ok(wait.recv().ok()));
-        let answers: Vec<_> = [1, 2, 1, 3].map(|n| writer.write(insert(n))).into_iter().collect();
+        // Blocks the thread until all other writes are queued, so that they go into one transaction.
+        let (unblock, blocked) = std::sync::mpsc::channel::<()>();
+        let blocker = writer.write(move |_| Ok(blocked.recv().ok()));
+        let writes: Vec<_> = [1, 2, 1, 3].map(|n| writer.write(insert(n))).into_iter().collect();
         let read = writer.write(|connection| Ok(numbers(connection)));
-        drop(go);
-        held.await.unwrap();
+        drop(unblock);
+        blocker.await.unwrap();
         let mut outcomes = Vec::new();
-        for answer in answers {
-            outcomes.push(answer.await.is_ok());
+        for write in writes {
+            outcomes.push(write.await.is_ok());
         }
         assert_eq!(outcomes, [true, true, false, true]);
         assert_eq!(read.await.unwrap(), [1, 2, 3]);
@@ -284,7 +283,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_waits_for_is_written_too() {
+    async fn a_write_whose_future_is_dropped_is_committed() {
         let connection = Connection::open_in_memory().unwrap();
         connection.execute_batch("CREATE TABLE t (n INTEGER PRIMARY KEY)").unwrap();
         let (writer, thread) = Writer::start(connection).unwrap();

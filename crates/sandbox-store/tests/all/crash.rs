@@ -1,4 +1,4 @@
-//! A process that is killed in the middle of writing has lost nothing that it acknowledged.
+//! A process killed while it writes loses nothing that it acknowledged.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -9,9 +9,9 @@ use futures_util::future::join_all;
 use sandbox_core::Status;
 use sandbox_store::{SqliteStore, Store};
 
-use crate::conformance::{ending, event, insert, moment, new};
+use crate::conformance::{event, finished, insert, moment, new};
 
-/// Tells the test below that it is the child, and where the database is.
+/// Set in the child process of the test below, to the path of the database.
 const DATABASE: &str = "SANDBOX_STORE_CRASH_TEST_DATABASE";
 
 const ROUNDS: usize = 5;
@@ -19,7 +19,7 @@ const EVENTS: u64 = 3;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kill_loses_nothing_that_was_acknowledged() {
-    #[expect(clippy::disallowed_methods, reason = "it is how the test starts itself as a child")]
+    #[expect(clippy::disallowed_methods, reason = "the test runs itself as a child process")]
     if let Some(database) = std::env::var_os(DATABASE) {
         return write_until_killed(Path::new(&database)).await;
     }
@@ -27,18 +27,18 @@ async fn kill_loses_nothing_that_was_acknowledged() {
     let database = directory.path().join("state.db");
     let mut acknowledged = BTreeSet::new();
     for round in 0..ROUNDS {
-        // Not the same number each time, so that it is killed in different places.
+        // A different number in each round, so that the child is killed at different points.
         acknowledged.extend(run_and_kill(&database, 60 + 17 * round));
         let store = SqliteStore::open(&database).await.unwrap();
         for line in &acknowledged {
             check(&store, line).await;
         }
-        every_end_is_whole(&store).await;
+        check_finished_are_complete(&store).await;
     }
     assert!(acknowledged.len() > ROUNDS * 60);
 }
 
-/// What a child acknowledged until it was killed, after it acknowledged so much.
+/// Kills a child after it has acknowledged `enough` writes, and returns all that it acknowledged.
 fn run_and_kill(database: &Path, enough: usize) -> Vec<String> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::kill_loses_nothing_that_was_acknowledged", "--nocapture"])
@@ -47,14 +47,14 @@ fn run_and_kill(database: &Path, enough: usize) -> Vec<String> {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
-    let mut told: Vec<String> = lines.by_ref().take(enough).collect();
+    let mut acknowledged: Vec<String> = lines.by_ref().take(enough).collect();
     child.kill().unwrap();
     child.wait().unwrap();
-    // What it said between our decision and its death counts as well.
-    told.extend(lines);
-    // The test harness has its own words, and the last line may be cut off.
-    told.retain(|line| line.ends_with(';'));
-    told
+    // What it acknowledged before the signal arrived counts as well.
+    acknowledged.extend(lines);
+    // Drops the output of the test harness, and a last line that is cut off.
+    acknowledged.retain(|line| line.ends_with(';'));
+    acknowledged
 }
 
 async fn check(store: &SqliteStore, line: &str) {
@@ -66,8 +66,8 @@ async fn check(store: &SqliteStore, line: &str) {
     }
 }
 
-/// Also of those whose end was written and not yet acknowledged.
-async fn every_end_is_whole(store: &SqliteStore) {
+/// Checks the executions whose result was written but not acknowledged, too.
+async fn check_finished_are_complete(store: &SqliteStore) {
     let unfinished: BTreeSet<_> =
         store.unfinished().await.unwrap().into_iter().map(|execution| execution.id).collect();
     for id in crate::conformance::ids(store, crate::conformance::all()).await {
@@ -77,7 +77,7 @@ async fn every_end_is_whole(store: &SqliteStore) {
     }
 }
 
-/// Several at once, so that it is killed with writes of all kinds under way.
+/// Runs several tasks at once, so that writes of all kinds are in flight when it is killed.
 async fn write_until_killed(database: &Path) {
     let store = &SqliteStore::open(database).await.unwrap();
     let process = std::process::id();
@@ -85,17 +85,17 @@ async fn write_until_killed(database: &Path) {
         for number in 0_u64.. {
             let id = &format!("exec_{process}_{task}_{number}");
             insert(store, new(id, 0)).await;
-            say(&format!("inserted {id};"));
-            store.begin(id, moment(1)).await.unwrap();
+            acknowledge(&format!("inserted {id};"));
+            store.mark_running(id, moment(1)).await.unwrap();
             let events = (1..=EVENTS).map(event).collect();
-            store.finish(ending(id, Status::Completed, events, 2)).await.unwrap();
-            say(&format!("finished {id};"));
+            store.finish(finished(id, Status::Completed, events, 2)).await.unwrap();
+            acknowledge(&format!("finished {id};"));
         }
     }))
     .await;
 }
 
-fn say(line: &str) {
+fn acknowledge(line: &str) {
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{line}").unwrap();
     stdout.flush().unwrap();

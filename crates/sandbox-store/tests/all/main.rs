@@ -1,4 +1,4 @@
-//! What every store and the queue promise, held against the real thing.
+//! Tests of the store and the queue through their public API.
 
 mod conformance;
 mod crash;

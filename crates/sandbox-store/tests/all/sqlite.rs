@@ -1,4 +1,4 @@
-//! The embedded store keeps what every store promises, and a few promises of its own.
+//! The embedded store passes the conformance tests, and tests of its own.
 
 use std::fs::{DirBuilder, metadata};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -9,7 +9,7 @@ use sandbox_store::{NewExecution, Retention, SqliteStore, Store, StoreError};
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::conformance::{all, conformance, end, ids, insert, moment, new};
+use crate::conformance::{all, conformance, finish, ids, insert, moment, new};
 
 async fn fresh() -> (SqliteStore, TempDir) {
     let directory = tempfile::tempdir().unwrap();
@@ -24,9 +24,9 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn only_its_user_can_read_what_it_makes() {
+async fn only_the_current_user_can_read_created_files() {
     let directory = tempfile::tempdir().unwrap();
-    let data = directory.path().join("made/for us");
+    let data = directory.path().join("new/nested directory");
     let path = data.join("state.db");
     let store = SqliteStore::open(&path).await.unwrap();
     insert(&store, new("exec_1", 0)).await;
@@ -37,9 +37,9 @@ async fn only_its_user_can_read_what_it_makes() {
 }
 
 #[tokio::test]
-async fn a_file_that_others_could_read_is_closed_to_them() {
+async fn an_existing_file_is_made_unreadable_for_others() {
     let directory = tempfile::tempdir().unwrap();
-    let data = directory.path().join("of somebody");
+    let data = directory.path().join("existing");
     DirBuilder::new().mode(0o755).create(&data).unwrap();
     let path = data.join("state.db");
     std::fs::write(&path, "").unwrap();
@@ -47,23 +47,23 @@ async fn a_file_that_others_could_read_is_closed_to_them() {
     let store = SqliteStore::open(&path).await.unwrap();
     store.ping().await.unwrap();
     assert_eq!(mode(&path), 0o600);
-    assert_eq!(mode(&data), 0o755, "a directory that was there is its owner's business");
+    assert_eq!(mode(&data), 0o755, "the mode of an existing directory is not changed");
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_when_opened_again() {
+async fn writes_survive_reopening() {
     let (store, directory) = fresh().await;
     insert(&store, new("exec_1", 0)).await;
-    end(&store, "exec_1", 1).await;
+    finish(&store, "exec_1", 1).await;
     let before = store.execution("exec_1").await.unwrap();
-    // Dropped without a word.
+    // Dropped without being closed.
     drop(store);
     let store = SqliteStore::open(&directory.path().join("state.db")).await.unwrap();
     assert_eq!(store.execution("exec_1").await.unwrap(), before);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_may_open_a_new_file_at_once_and_share_it() {
+async fn a_new_file_can_be_opened_concurrently_and_shared() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("state.db");
     let openings: Vec<_> = (0..8)
@@ -85,34 +85,33 @@ async fn several_may_open_a_new_file_at_once_and_share_it() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_database_is_refused_by_its_name() {
+async fn a_file_that_is_not_a_database_is_rejected_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notes.txt");
     std::fs::write(&path, "This is not a database, but long enough to have a header. ".repeat(20))
         .unwrap();
     match SqliteStore::open(&path).await {
-        Err(StoreError::Open { path: told, .. }) => assert_eq!(told, path.display().to_string()),
+        Err(StoreError::Open { path: shown, .. }) => assert_eq!(shown, path.display().to_string()),
         other => panic!("{other:?}"),
     }
 }
 
 #[tokio::test]
-async fn a_sweep_gives_room_back_to_the_system() {
+async fn a_sweep_returns_disk_space() {
     let (store, directory) = fresh().await;
     for number in 0..100 {
         let id = format!("exec_{number}");
         let request = json!({ "code": "x".repeat(100_000) }).to_string();
         insert(&store, NewExecution { request, ..new(&id, 0) }).await;
-        end(&store, &id, 1).await;
+        finish(&store, &id, 1).await;
     }
     let path = directory.path().join("state.db");
     store.sweep(Retention { bytes: 0, ..Retention::UNLIMITED }, moment(2)).await.unwrap();
     drop(store);
-    // The file is cut when the log is worked into it, at the latest by whoever opens it next and is
-    // the last to close it.
+    // The file shrinks at a checkpoint, at the latest when the last connection is closed.
     let store = SqliteStore::open(&path).await.unwrap();
     assert!(ids(&store, all()).await.is_empty());
     store.close().await;
-    let left = metadata(&path).unwrap().len();
-    assert!(left < 1_000_000, "{left} bytes are left of ten million");
+    let size = metadata(&path).unwrap().len();
+    assert!(size < 1_000_000, "{size} bytes are left of ten million");
 }

@@ -1,6 +1,6 @@
-//! The root that is being made, and who made what in it.
+//! The root directory under construction, and which of its files the current layer created.
 
-mod put;
+mod create;
 mod remove;
 
 use std::borrow::Cow;
@@ -11,99 +11,98 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, mkdirat, openat2};
 use rustix::io::Errno;
 
-/// A root that only this process writes to. Names come from strangers; none is followed out of it.
+/// A root that only this process writes to. Its names are untrusted; none is followed out of it.
 #[derive(Debug)]
 pub(super) struct Tree {
     root: OwnedFd,
-    /// How many directories there are from the root to each. It is kept for what was really made, because
-    /// through links a short path can go deeper than it looks.
+    /// The depth of each directory below the root. It is stored because a short path can lead deep through links.
     depths: HashMap<Inode, usize>,
-    deepest: usize,
-    /// What this layer made, by the directory it is in. Whiteouts are about earlier layers only, wherever in the
-    /// archive they stand.
-    made: HashMap<(Inode, Vec<u8>), Made>,
+    max_depth: usize,
+    /// What the current layer created, by directory and name. Whiteouts apply to earlier layers only, wherever in the
+    /// archive they are.
+    created: HashMap<(Inode, Vec<u8>), Created>,
 }
 
-/// Number of a directory. None is reused while something of this layer is in it.
+/// The inode number of a directory. It is not reused while the directory contains a file of the current layer.
 type Inode = u64;
 
-/// What stands behind a name.
+/// The type of a created file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
+enum Created {
     File,
     Directory,
-    Link,
+    Symlink,
 }
 
-/// A name in a directory that is there.
+/// A name in an existing directory.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct Location<'a> {
     directory: OwnedFd,
     inode: Inode,
     name: &'a [u8],
 }
 
-/// Why an entry was not made.
+/// Why an entry was not created.
 #[derive(Debug)]
-pub(super) enum Problem {
-    /// It is not taken, for this reason.
-    Refused(Cow<'static, str>),
-    /// Its content could not be read.
+pub(super) enum EntryError {
+    /// The entry is not allowed, for this reason.
+    Rejected(Cow<'static, str>),
+    /// The content cannot be read.
     Unreadable(io::Error),
-    /// The kernel said no.
+    /// A system call failed.
     Failed(Errno),
 }
 
-impl Problem {
-    pub(super) fn too_deep(deepest: usize) -> Self {
-        Self::Refused(format!("lies deeper than {deepest} directories").into())
+impl EntryError {
+    pub(super) fn too_deep(max_depth: usize) -> Self {
+        Self::Rejected(format!("is nested deeper than {max_depth} directories").into())
     }
 }
 
-/// For directories that no entry says anything about.
-const USUAL_MODE: u32 = 0o755;
+/// The mode of directories that have no entry of their own.
+const DEFAULT_DIRECTORY_MODE: u32 = 0o755;
 
 impl Tree {
-    pub(super) fn new(root: OwnedFd, deepest: usize) -> Result<Self, Errno> {
+    pub(super) fn new(root: OwnedFd, max_depth: usize) -> Result<Self, Errno> {
         let depths = HashMap::from([(fstat(&root)?.st_ino, 0)]);
-        Ok(Self { root, depths, deepest, made: HashMap::new() })
+        Ok(Self { root, depths, max_depth, created: HashMap::new() })
     }
 
-    /// From here on, what is there was made by earlier layers.
+    /// Starts the next layer.
     pub(super) fn begin_layer(&mut self) {
-        self.made.clear();
+        self.created.clear();
     }
 
-    /// Finds the directory for a name, and makes it if nobody did.
-    pub(super) fn place<'a>(
+    /// Opens the parent directory of a name. Creates it if it does not exist.
+    pub(super) fn locate<'a>(
         &mut self,
-        above: &[&[u8]],
+        parent: &[&[u8]],
         name: &'a [u8],
-    ) -> Result<Place<'a>, Problem> {
-        let directory = self.directory(above)?;
+    ) -> Result<Location<'a>, EntryError> {
+        let directory = self.directory(parent)?;
         let inode = fstat(&directory)?.st_ino;
-        Ok(Place { directory, inode, name })
+        Ok(Location { directory, inode, name })
     }
 
-    fn directory(&mut self, path: &[&[u8]]) -> Result<OwnedFd, Problem> {
+    fn directory(&mut self, path: &[&[u8]]) -> Result<OwnedFd, EntryError> {
         if let Some(found) = self.find(path)? {
             return Ok(found);
         }
-        let Some((name, above)) = path.split_last() else {
-            return Err(Problem::Failed(Errno::NOENT));
+        let Some((name, parent)) = path.split_last() else {
+            return Err(EntryError::Failed(Errno::NOENT));
         };
-        let place = self.place(above, name)?;
-        self.make_directory(&place, USUAL_MODE).map_err(|problem| match problem {
-            // The kernel found nothing behind it a moment ago.
-            Problem::Failed(Errno::EXIST) => {
-                "lies below a link that leads nowhere in the image".into()
+        let location = self.locate(parent, name)?;
+        self.mkdir(&location, DEFAULT_DIRECTORY_MODE).map_err(|error| match error {
+            // The name exists, but the lookup found nothing: it is a dangling link.
+            EntryError::Failed(Errno::EXIST) => {
+                "is below a link whose target is not in the image".into()
             }
-            problem => problem,
+            error => error,
         })
     }
 
-    /// The directory that a path leads to, links on the way resolved as if the image were the whole world.
-    fn find(&self, path: &[&[u8]]) -> Result<Option<OwnedFd>, Problem> {
+    /// Opens a directory. Links are resolved with the image as `/`.
+    fn find(&self, path: &[&[u8]]) -> Result<Option<OwnedFd>, EntryError> {
         let path = if path.is_empty() { b".".to_vec() } else { path.join(&b'/') };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_XDEV;
@@ -111,46 +110,48 @@ impl Tree {
             match openat2(&self.root, path.as_slice(), flags, Mode::empty(), resolve) {
                 Ok(found) => return Ok(Some(found)),
                 Err(Errno::NOENT) => return Ok(None),
-                // Something on this machine was renamed while the kernel looked.
+                // Something on this host was renamed during the lookup.
                 Err(Errno::AGAIN | Errno::INTR) => {}
                 Err(Errno::NOTDIR) => {
-                    return Err("lies below something that is no directory".into());
+                    return Err("is below a file that is not a directory".into());
                 }
-                Err(Errno::LOOP) => return Err("lies below links that lead in a circle".into()),
-                Err(Errno::NAMETOOLONG) => return Err("lies below a link that is too long".into()),
+                Err(Errno::LOOP) => return Err("is below a loop of links".into()),
+                Err(Errno::NAMETOOLONG) => {
+                    return Err("is below a link whose target is too long".into());
+                }
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    fn make_directory(&mut self, place: &Place<'_>, mode: u32) -> Result<OwnedFd, Problem> {
-        let depth = self.depths.get(&place.inode).map_or(self.deepest, |depth| depth + 1);
-        if depth > self.deepest {
-            return Err(Problem::too_deep(self.deepest));
+    fn mkdir(&mut self, location: &Location<'_>, mode: u32) -> Result<OwnedFd, EntryError> {
+        let depth = self.depths.get(&location.inode).map_or(self.max_depth, |depth| depth + 1);
+        if depth > self.max_depth {
+            return Err(EntryError::too_deep(self.max_depth));
         }
-        mkdirat(&place.directory, place.name, Mode::from_raw_mode(0o700))?;
-        let directory = open_directory(place)?;
+        mkdirat(&location.directory, location.name, Mode::from_raw_mode(0o700))?;
+        let directory = open_directory(location)?;
         set_mode(&directory, mode)?;
         self.depths.insert(fstat(&directory)?.st_ino, depth);
-        self.remember(place, Made::Directory);
+        self.record(location, Created::Directory);
         Ok(directory)
     }
 
-    fn remember(&mut self, place: &Place<'_>, what: Made) {
-        self.made.insert(place.key(), what);
+    fn record(&mut self, location: &Location<'_>, what: Created) {
+        self.created.insert(location.key(), what);
     }
 }
 
-impl Place<'_> {
+impl Location<'_> {
     fn key(&self) -> (Inode, Vec<u8>) {
         (self.inode, self.name.to_vec())
     }
 }
 
-/// Opens the directory that has this very name, and no link.
-fn open_directory(place: &Place<'_>) -> Result<OwnedFd, Errno> {
+/// Opens a directory, but not through a link.
+fn open_directory(location: &Location<'_>) -> Result<OwnedFd, Errno> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-    open_beneath(&place.directory, place.name, flags, Mode::empty())
+    open_beneath(&location.directory, location.name, flags, Mode::empty())
 }
 
 fn open_beneath(
@@ -166,7 +167,7 @@ fn open_beneath(
     openat2(directory, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, mode, resolve)
 }
 
-/// Whoever owns the store can always list and remove its directories.
+/// Sets the mode of a directory, but always lets the owner of the store list and remove it.
 fn set_mode(directory: &OwnedFd, mode: u32) -> Result<(), Errno> {
     rustix::fs::fchmod(directory, Mode::from_raw_mode(mode | 0o700))
 }

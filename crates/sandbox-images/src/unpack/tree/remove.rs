@@ -1,50 +1,54 @@
 use rustix::fs::{AtFlags, Dir, FileType, statat, unlinkat};
 use rustix::io::Errno;
 
-use super::{Place, Problem, Tree, open_directory};
+use super::{EntryError, Location, Tree, open_directory};
 
 impl Tree {
-    /// Removes what earlier layers put behind a name. What this layer made stays, and what was never there is no
-    /// mistake: layers that were made one have such names.
-    pub(in crate::unpack) fn remove(&self, above: &[&[u8]], name: &[u8]) -> Result<(), Problem> {
-        let Some(directory) = self.find(above)? else { return Ok(()) };
+    /// Removes a file of earlier layers. A missing one is not an error: squashed layers contain whiteouts of files
+    /// that never existed.
+    pub(in crate::unpack) fn remove(
+        &self,
+        parent: &[&[u8]],
+        name: &[u8],
+    ) -> Result<(), EntryError> {
+        let Some(directory) = self.find(parent)? else { return Ok(()) };
         let inode = rustix::fs::fstat(&directory)?.st_ino;
-        self.clear(&Place { directory, inode, name }).map(drop)
+        self.remove_lower(&Location { directory, inode, name }).map(drop)
     }
 
-    /// Removes what earlier layers put into a directory.
-    pub(in crate::unpack) fn empty(&self, path: &[&[u8]]) -> Result<(), Problem> {
+    /// Removes the files of earlier layers in a directory.
+    pub(in crate::unpack) fn remove_contents(&self, path: &[&[u8]]) -> Result<(), EntryError> {
         let Some(found) = self.find(path)? else { return Ok(()) };
         let inode = rustix::fs::fstat(&found)?.st_ino;
-        // What was found is open for names only; this opens the same directory for its list.
-        let itself = Place { directory: found, inode, name: b"." };
-        self.clear_inside(&itself).map(drop)
+        // The descriptor is `O_PATH`; the name `.` lets the directory be opened for reading.
+        let itself = Location { directory: found, inode, name: b"." };
+        self.remove_lower_contents(&itself).map(drop)
     }
 
-    /// Removes what has a name, but for what this layer made. True if nothing is left.
-    pub(super) fn clear(&self, place: &Place<'_>) -> Result<bool, Problem> {
-        let kind = match statat(&place.directory, place.name, AtFlags::SYMLINK_NOFOLLOW) {
+    /// Removes a file and all below it, except what the current layer created. Returns true if nothing is left.
+    pub(super) fn remove_lower(&self, location: &Location<'_>) -> Result<bool, EntryError> {
+        let kind = match statat(&location.directory, location.name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => return Ok(true),
             found => FileType::from_raw_mode(found?.st_mode),
         };
-        let is_ours = self.made.contains_key(&place.key());
+        let is_current = self.created.contains_key(&location.key());
         let flags = if kind == FileType::Directory {
-            if !self.clear_inside(place)? {
+            if !self.remove_lower_contents(location)? {
                 return Ok(false);
             }
             AtFlags::REMOVEDIR
         } else {
             AtFlags::empty()
         };
-        if !is_ours {
-            unlinkat(&place.directory, place.name, flags)?;
+        if !is_current {
+            unlinkat(&location.directory, location.name, flags)?;
         }
-        Ok(!is_ours)
+        Ok(!is_current)
     }
 
-    /// True if nothing is left in the directory. It is as deep as the tree at most, and so are the calls.
-    fn clear_inside(&self, place: &Place<'_>) -> Result<bool, Problem> {
-        let directory = open_directory(place)?;
+    /// Does the same for the contents of a directory. The depth of the recursion is bounded by that of the tree.
+    fn remove_lower_contents(&self, location: &Location<'_>) -> Result<bool, EntryError> {
+        let directory = open_directory(location)?;
         let inode = rustix::fs::fstat(&directory)?.st_ino;
         let mut names = Vec::new();
         for entry in Dir::read_from(&directory)? {
@@ -53,11 +57,11 @@ impl Tree {
                 names.push(name);
             }
         }
-        let mut nothing_left = true;
+        let mut is_empty = true;
         for name in names {
-            let directory = directory.try_clone().map_err(Problem::Unreadable)?;
-            nothing_left &= self.clear(&Place { directory, inode, name: &name })?;
+            let directory = directory.try_clone().map_err(EntryError::Unreadable)?;
+            is_empty &= self.remove_lower(&Location { directory, inode, name: &name })?;
         }
-        Ok(nothing_left)
+        Ok(is_empty)
     }
 }

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{refused, try_all};
+use super::{check_all, rejected};
 use crate::archives::{
     Files, INDEX, LAYER, MANIFEST, architecture, blob_path, bytes, config, descriptor, image,
     manifest,
@@ -15,12 +15,12 @@ fn layout() -> Files {
     Files::layout("x:1", &config(&[good()]), &[good()])
 }
 
-/// A layout whose manifest was changed.
+/// A layout with a modified manifest.
 fn with_manifest(change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let config = bytes(&config(&[good()]));
     let mut manifest = manifest(&config, &[good()]);
     change(&mut manifest);
-    Files::around("x:1", &manifest, &config, &[good()]).tar()
+    Files::with_manifest("x:1", &manifest, &config, &[good()]).tar()
 }
 
 fn with_config(change: impl FnOnce(&mut Value)) -> Vec<u8> {
@@ -32,10 +32,10 @@ fn with_config(change: impl FnOnce(&mut Value)) -> Vec<u8> {
 fn listed(layer: &str) -> Vec<u8> {
     let files = Files::docker("x:1", &[good()]);
     let config = files.0.keys().find(|path| path.len() == 64 + ".json".len()).unwrap().clone();
-    files.listed(&config, "x:1", &[layer.to_owned()]).tar()
+    files.with_list(&config, "x:1", &[layer.to_owned()]).tar()
 }
 
-/// Indexes that lead to one another, so many of them.
+/// A layout with nested indexes.
 fn nested(depth: usize) -> Vec<u8> {
     let mut files = layout();
     let config = bytes(&config(&[good()]));
@@ -45,77 +45,81 @@ fn nested(depth: usize) -> Vec<u8> {
         inner = descriptor(INDEX, &index);
         files = files.blob(index);
     }
-    files.indexed("x:1", inner).tar()
+    files.with_index("x:1", inner).tar()
 }
 
 #[test]
-#[expect(clippy::too_many_lines, reason = "a flat table, each row by itself")]
-fn documents_that_lie_are_refused() {
+#[expect(clippy::too_many_lines, reason = "a flat table of independent rows")]
+fn inconsistent_documents_are_rejected() {
     let manifest_path = blob_path(&bytes(&manifest(&bytes(&config(&[good()])), &[good()])));
     let config_path = blob_path(&bytes(&config(&[good()])));
     let other = Tar::new().file("a", "y").end();
     let itself = json!({ "schemaVersion": 2, "manifests": [descriptor(INDEX, b"self")] });
-    try_all(|_| {
+    check_all(|_| {
         vec![
-            refused(
+            rejected(
                 "layer with other content",
                 layout().with(&blob_path(&good()), other.clone()).tar(),
-                "layer 1 is not what it should be",
+                "digest mismatch of layer 1",
             ),
-            refused(
+            rejected(
                 "manifest with other content",
                 layout().with(&manifest_path, *b"{}").tar(),
-                "its manifest is not what it should be",
+                "digest mismatch of the manifest",
             ),
-            refused(
+            rejected(
                 "configuration with other content",
                 layout().with(&config_path, *b"{}").tar(),
-                "its configuration is not what it should be",
+                "digest mismatch of the configuration",
             ),
-            refused(
+            rejected(
                 "configuration that was written for another layer",
                 Files::layout("x:1", &config(std::slice::from_ref(&other)), &[good()]).tar(),
-                "and the configuration says",
+                "digest mismatch of the uncompressed layer",
             ),
-            refused(
+            rejected(
                 "configuration of Docker under another digest",
                 {
                     let files = Files::docker("x:1", &[good()]);
                     let wrong = format!("{}.json", "a".repeat(64));
                     let files = files.with(&wrong, bytes(&config(&[good()])));
-                    files.listed(&wrong, "x:1", &["layer-0/layer.tar".to_owned()]).tar()
+                    files.with_list(&wrong, "x:1", &["layer-0/layer.tar".to_owned()]).tar()
                 },
-                "its configuration is not what it should be",
+                "digest mismatch of the configuration",
             ),
-            refused(
+            rejected(
                 "layer of Docker with other content",
                 Files::docker("x:1", &[good()]).with("layer-0/layer.tar", other.clone()).tar(),
-                "and the configuration says",
+                "digest mismatch of the uncompressed layer",
             ),
-            refused(
+            rejected(
                 "no configuration",
                 layout().without(&config_path).tar(),
                 "configuration (sha256:",
             ),
-            refused("no layer", layout().without(&blob_path(&good())).tar(), "layer 1 (sha256:"),
-            refused("no manifest", layout().without(&manifest_path).tar(), "its manifest (sha256:"),
-            refused(
+            rejected("no layer", layout().without(&blob_path(&good())).tar(), "layer 1 (sha256:"),
+            rejected(
+                "no manifest",
+                layout().without(&manifest_path).tar(),
+                "the manifest (sha256:",
+            ),
+            rejected(
                 "no layer of Docker",
                 listed("layer-7/layer.tar"),
                 "layer 1 ('layer-7/layer.tar')",
             ),
-            refused("layer of Docker outside", listed("../../etc/passwd"), "has '..' in its path"),
-            refused("layer of Docker at the top", listed("/etc/passwd"), "has an absolute path"),
-            refused(
+            rejected("layer of Docker outside", listed("../../etc/passwd"), "has '..' in its path"),
+            rejected("layer of Docker at the top", listed("/etc/passwd"), "has an absolute path"),
+            rejected(
                 "layer of Docker that is a link to outside",
                 Files::docker("x:1", &[good()])
                     .without("layer-0/layer.tar")
                     .tar_unfinished()
                     .symlink("layer-0/layer.tar", "../../etc/passwd")
                     .end(),
-                "is a link that leads out of it",
+                "is a link that leads out of the archive",
             ),
-            refused(
+            rejected(
                 "layer of Docker that is a link to itself",
                 Files::docker("x:1", &[good()])
                     .without("layer-0/layer.tar")
@@ -124,112 +128,104 @@ fn documents_that_lie_are_refused() {
                     .end(),
                 "layer 1 ('layer-0/layer.tar') is missing",
             ),
-            refused(
+            rejected(
                 "digest that is a path",
                 with_manifest(|manifest| manifest["layers"][0]["digest"] = "sha256:../../x".into()),
-                "'sha256:../../x' is no digest",
+                "invalid digest 'sha256:../../x'",
             ),
-            refused(
+            rejected(
                 "digest of another algorithm",
                 with_manifest(|manifest| manifest["config"]["digest"] = "md5:abc".into()),
-                "'md5:abc' is no digest",
+                "invalid digest 'md5:abc'",
             ),
-            refused(
+            rejected(
                 "another size",
                 with_manifest(|manifest| manifest["layers"][0]["size"] = 7.into()),
-                "is said to have 7",
+                "not 7 as declared",
             ),
-            refused(
+            rejected(
                 "size that is negative",
                 with_manifest(|manifest| manifest["layers"][0]["size"] = (-7).into()),
-                "its manifest cannot be used",
+                "invalid manifest",
             ),
-            refused(
+            rejected(
                 "manifest and index at once",
                 with_manifest(|manifest| manifest["manifests"] = json!([])),
-                "it is an index and a manifest at once",
+                "it is both an index and a manifest",
             ),
-            refused(
-                "layer that is no files",
+            rejected(
+                "layer without files",
                 with_manifest(|manifest| manifest["layers"][0]["mediaType"] = "text/html".into()),
                 "no files to unpack",
             ),
-            refused(
+            rejected(
                 "image for another machine",
                 with_config(|config| config["architecture"] = "vax".into()),
                 "only for linux/vax",
             ),
-            refused(
+            rejected(
                 "image for another system",
                 with_config(|config| config["os"] = "windows".into()),
                 "only for windows/",
             ),
-            refused(
+            rejected(
                 "configuration for another number of layers",
                 with_config(|config| config["rootfs"]["diff_ids"] = json!([])),
-                "it is about 0 layers",
+                "it describes 0 layers",
             ),
-            refused(
+            rejected(
                 "index for other machines",
                 {
                     let mut entry = descriptor(MANIFEST, b"");
                     entry["platform"] = json!({ "os": "linux", "architecture": "vax" });
-                    layout().indexed("x:1", entry).tar()
+                    layout().with_index("x:1", entry).tar()
                 },
                 "only for linux/vax",
             ),
-            refused(
-                "indexes in indexes in indexes",
-                nested(3),
-                "the number of indexes in one another",
-            ),
-            refused(
+            rejected("indexes in indexes in indexes", nested(3), "the nesting depth of indexes"),
+            rejected(
                 "index that names itself",
                 layout()
                     .with(&blob_path(b"self"), bytes(&itself))
-                    .indexed("x:1", {
+                    .with_index("x:1", {
                         let mut entry = descriptor(INDEX, b"self");
                         entry["size"] = bytes(&itself).len().into();
                         entry
                     })
                     .tar(),
-                "its manifest is not what it should be",
+                "digest mismatch of the manifest",
             ),
-            refused(
+            rejected(
                 "name with ..",
                 Files::docker("../../etc/passwd:1", &[good()]).tar(),
-                "is no name of an image",
+                "invalid image name",
             ),
-            refused(
-                "no name at all",
-                image("latest", &[good()]),
-                "it does not say what it is called",
-            ),
-            refused(
+            rejected("no name at all", image("latest", &[good()]), "does not name the image"),
+            rejected(
                 "file of the archive outside of it",
                 layout().tar_unfinished().file("../x", "").end(),
                 "'../x' has '..' in its path",
             ),
-            refused(
-                "file that is there twice",
+            rejected(
+                "file that occurs twice",
                 layout().tar_unfinished().file("index.json", "{}").end(),
-                "'index.json' is there twice",
+                "'index.json' occurs twice",
             ),
-            refused(
+            rejected(
                 "pipe in the archive",
                 layout().tar_unfinished().entry(Head::new(FIFO, b"p", 0), b"").end(),
                 "'p' is a pipe",
             ),
-            refused(
+            rejected(
                 "index that is a link to outside",
                 Tar::new()
                     .entry(Head::new(SYMLINK, b"index.json", 0).target(b"/etc/passwd"), b"")
                     .end(),
-                "is a link that leads out of it",
+                "is a link that leads out of the archive",
             ),
-            refused("index that is no JSON", layout().with("index.json", *b"{").tar(), "EOF"),
-            refused(
-                "list that is no JSON",
+            rejected("index that is not JSON", layout().with("index.json", *b"{").tar(), "EOF"),
+            rejected(
+                "list that is not JSON",
                 Files::default().with("manifest.json", *b"[{}]").tar(),
                 "Config",
             ),
@@ -238,7 +234,7 @@ fn documents_that_lie_are_refused() {
 }
 
 #[test]
-fn the_same_documents_without_the_lie_are_taken() {
+fn the_same_documents_without_the_inconsistency_are_accepted() {
     for archive in [
         layout().tar(),
         nested(2),
@@ -246,6 +242,6 @@ fn the_same_documents_without_the_lie_are_taken() {
         with_manifest(|manifest| manifest["layers"][0]["mediaType"] = LAYER.into()),
         with_config(|config| config["architecture"] = architecture().into()),
     ] {
-        crate::arena::Arena::new().import(&archive).unwrap();
+        crate::harness::Harness::new().import(&archive).unwrap();
     }
 }

@@ -1,11 +1,11 @@
-use super::{Attack, contained, refused, try_all};
+use super::{Attack, check_all, contained, rejected};
 use crate::archives::image;
-use crate::arena::Arena;
+use crate::harness::Harness;
 use crate::tar_writer::{
     BLOCK_DEVICE, CHARACTER_DEVICE, FIFO, FILE, GNU_LINK, GNU_NAME, HARD_LINK, Head, Tar,
 };
 
-/// Enough to get from the root of an image to the top of the machine, from wherever.
+/// Leads from the root of an image to the root of the host, at any depth.
 const UP: &str = "../../../../../../../../../../../../../../../..";
 
 fn one(layer: Tar) -> Vec<u8> {
@@ -16,25 +16,25 @@ fn two(first: Tar, second: Tar) -> Vec<u8> {
     image("x:1", &[first.end(), second.end()])
 }
 
-/// Those that would reach the canary, if names were followed.
-#[expect(clippy::too_many_lines, reason = "a flat table, each row by itself")]
-pub(super) fn at_the_canary(arena: &Arena) -> Vec<Attack> {
-    let canary = arena.canary().to_str().unwrap().to_owned();
-    // From where the image is unpacked, and by whichever way.
+/// Images that modify the canary if the unpacker follows their names.
+#[expect(clippy::too_many_lines, reason = "a flat table of independent rows")]
+pub(super) fn escapes(harness: &Harness) -> Vec<Attack> {
+    let canary = harness.canary().to_str().unwrap().to_owned();
+    // The path of the canary relative to the unpacked image.
     let up = format!("{UP}{canary}");
-    let nowhere = "lies below a link that leads nowhere in the image";
+    let dangling = "is below a link whose target is not in the image";
     vec![
-        refused(
+        rejected(
             "absolute path",
             one(Tar::new().pax(&[("path", format!("{canary}/file").as_bytes())]).file("x", "dead")),
             "has an absolute path",
         ),
-        refused(
+        rejected(
             "path with ..",
             one(Tar::new().pax(&[("path", format!("{up}/file").as_bytes())]).file("x", "dead")),
             "has '..' in its path",
         ),
-        refused(
+        rejected(
             "path with .. behind a directory",
             one(Tar::new()
                 .directory("a/")
@@ -42,77 +42,77 @@ pub(super) fn at_the_canary(arena: &Arena) -> Vec<Attack> {
                 .file("x", "dead")),
             "has '..' in its path",
         ),
-        refused(
+        rejected(
             "long name of GNU with ..",
             one(Tar::new().gnu(GNU_NAME, format!("{up}/file\0").as_bytes()).file("x", "dead")),
             "has '..' in its path",
         ),
-        refused(
+        rejected(
             "symlink out, then a file through it",
             one(Tar::new().symlink("out", &canary).file("out/file", "dead")),
-            nowhere,
+            dangling,
         ),
-        refused(
+        rejected(
             "relative symlink out, then a file through it",
             one(Tar::new().symlink("out", &up).file("out/file", "dead")),
-            nowhere,
+            dangling,
         ),
-        refused(
+        rejected(
             "symlink out, then a directory through it",
             one(Tar::new().symlink("out", &canary).directory("out/new/")),
-            nowhere,
+            dangling,
         ),
-        refused(
+        rejected(
             "symlink out in one layer, a file through it in the next",
             two(Tar::new().symlink("out", &canary), Tar::new().file("out/file", "dead")),
-            nowhere,
+            dangling,
         ),
-        refused(
+        rejected(
             "symlink to a symlink out",
             one(Tar::new().symlink("a", &canary).symlink("b", "a").file("b/file", "dead")),
-            nowhere,
+            dangling,
         ),
-        refused(
+        rejected(
             "directory replaced by a symlink out in the next layer, then written through",
             two(
                 Tar::new().directory("d/").file("d/file", "x"),
                 Tar::new().symlink("d", &canary).file("d/file", "dead"),
             ),
-            nowhere,
+            dangling,
         ),
-        refused(
+        rejected(
             "hard link to outside by an absolute path",
             one(Tar::new().hard_link("x", format!("{canary}/file"))),
             "is a hard link whose target has an absolute path",
         ),
-        refused(
+        rejected(
             "hard link to outside by ..",
             one(Tar::new().hard_link("x", format!("{up}/file"))),
             "is a hard link whose target has '..' in its path",
         ),
-        refused(
+        rejected(
             "long link of GNU to outside",
             one(Tar::new()
                 .gnu(GNU_LINK, format!("{up}/file\0").as_bytes())
                 .entry(Head::new(HARD_LINK, b"x", 0), b"")),
             "is a hard link whose target has '..' in its path",
         ),
-        refused(
+        rejected(
             "hard link through a symlink out",
             one(Tar::new().symlink("out", &canary).hard_link("x", "out/file")),
-            "is a hard link to what is not in the image",
+            "is a hard link to a file that is not in the image",
         ),
-        refused(
+        rejected(
             "hard link to a symlink out",
             one(Tar::new().symlink("out", format!("{canary}/file")).hard_link("x", "out")),
-            "is a hard link to something that is no file",
+            "is a hard link to something other than a file",
         ),
-        refused(
+        rejected(
             "hard link made through a symlink out",
             one(Tar::new().file("a", "x").symlink("out", &canary).hard_link("out/new", "a")),
-            nowhere,
+            dangling,
         ),
-        refused(
+        rejected(
             "whiteout of ..",
             two(Tar::new().directory("a/"), Tar::new().file("a/.wh...", "")),
             "is a whiteout of '.' or '..'",
@@ -151,51 +151,55 @@ pub(super) fn at_the_canary(arena: &Arena) -> Vec<Attack> {
 }
 
 #[test]
-fn nothing_gets_out_through_names_and_links() {
-    try_all(at_the_canary);
+fn names_and_links_do_not_escape() {
+    check_all(escapes);
 }
 
 #[test]
-fn names_that_mean_something_else_are_refused() {
-    try_all(|_| {
+fn invalid_names_and_types_are_rejected() {
+    check_all(|_| {
         vec![
-            refused(
-                "symlinks in a circle",
+            rejected(
+                "loop of symlinks",
                 one(Tar::new().symlink("a", "b").symlink("b", "a").file("a/x", "")),
-                "lies below links that lead in a circle",
+                "is below a loop of links",
             ),
-            refused(
+            rejected(
                 "symlink to itself",
                 one(Tar::new().symlink("a", "a").file("a/x", "")),
-                "lies below links that lead in a circle",
+                "is below a loop of links",
             ),
-            refused(
+            rejected(
                 "file below a file",
                 one(Tar::new().file("a", "").file("a/x", "")),
-                "lies below something that is no directory",
+                "is below a file that is not a directory",
             ),
-            refused(
+            rejected(
                 "whiteout of .",
                 one(Tar::new().file("a/.wh..", "")),
                 "is a whiteout of '.' or '..'",
             ),
-            refused("whiteout of nothing", one(Tar::new().file(".wh.", "")), "whiteout of nothing"),
-            refused(
+            rejected(
+                "whiteout without a name",
+                one(Tar::new().file(".wh.", "")),
+                "whiteout without a name",
+            ),
+            rejected(
                 "whiteout of an unknown kind",
                 one(Tar::new().file(".wh..wh.plnk", "")),
-                "is a whiteout of an unknown kind",
+                "is an unknown kind of whiteout",
             ),
-            refused(
+            rejected(
                 "file below a whiteout",
                 one(Tar::new().directory(".wh.a/b/")),
-                "lies below a name that is kept for whiteouts",
+                "is below a name reserved for whiteouts",
             ),
-            refused(
+            rejected(
                 "block device",
                 one(Tar::new().entry(Head::new(BLOCK_DEVICE, b"sda", 0).device(8, 0), b"")),
                 "'sda' is a device",
             ),
-            refused(
+            rejected(
                 "character device",
                 one(Tar::new().entry(Head::new(CHARACTER_DEVICE, b"mem", 0).device(1, 1), b"")),
                 "'mem' is a device",
@@ -204,51 +208,51 @@ fn names_that_mean_something_else_are_refused() {
                 "whiteout of overlay file systems",
                 one(Tar::new().entry(Head::new(CHARACTER_DEVICE, b"gone", 0), b"")),
             ),
-            refused(
+            rejected(
                 "block device 0, 0",
                 one(Tar::new().entry(Head::new(BLOCK_DEVICE, b"sda", 0), b"")),
                 "'sda' is a device",
             ),
-            refused("pipe", one(Tar::new().entry(Head::new(FIFO, b"p", 0), b"")), "'p' is a pipe"),
-            refused(
+            rejected("pipe", one(Tar::new().entry(Head::new(FIFO, b"p", 0), b"")), "'p' is a pipe"),
+            rejected(
                 "file, then a directory of that name",
                 one(Tar::new().file("a", "").directory("a/")),
-                "is there twice, as different things",
+                "occurs twice with different types",
             ),
-            refused(
+            rejected(
                 "directory, then a symlink of that name, then a file through it",
                 one(Tar::new().directory("a/").symlink("a", "/").file("a/x", "")),
-                "is there twice, as different things",
+                "occurs twice with different types",
             ),
-            refused(
+            rejected(
                 "file in place of a directory that the layer uses",
                 two(Tar::new().directory("a/"), Tar::new().file("a/x", "").file("a", "")),
-                "takes the place of a directory that the same layer put something in",
+                "replaces a directory to which the same layer added files",
             ),
-            refused(
+            rejected(
                 "hard link to itself",
                 one(Tar::new().hard_link("a", "a")),
-                "is a hard link to what is not in the image",
+                "is a hard link to a file that is not in the image",
             ),
-            refused(
+            rejected(
                 "hard link to a directory",
                 one(Tar::new().directory("a/").hard_link("b", "a")),
-                "is a hard link to something that is no file",
+                "is a hard link to something other than a file",
             ),
-            refused(
+            rejected(
                 "hard link to the root",
                 one(Tar::new().hard_link("b", ".")),
-                "is a hard link to what is not in the image",
+                "is a hard link to a file that is not in the image",
             ),
-            refused(
+            rejected(
                 "the root as a symlink",
                 one(Tar::new().symlink("./", "/etc")),
-                "stands for the root and is no directory",
+                "is the root, but not a directory",
             ),
-            refused(
+            rejected(
                 "symlink without a target",
                 one(Tar::new().symlink("a", "")),
-                "is a link that leads nowhere",
+                "is a link without a target",
             ),
         ]
     });

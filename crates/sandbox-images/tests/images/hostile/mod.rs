@@ -1,4 +1,4 @@
-//! Images that try to get out, to fill the machine, or to be two things at once.
+//! Hostile images: they try to escape, to exhaust resources, or to look different to different tools.
 
 mod documents;
 mod escapes;
@@ -8,32 +8,31 @@ mod naive;
 
 use sandbox_images::Limits;
 
-use crate::arena::Arena;
+use crate::harness::Harness;
 
 /// One hostile image.
 struct Attack {
     name: &'static str,
     archive: Vec<u8>,
-    ends: Ends,
+    expected: Expected,
 }
 
-/// What comes of it.
-enum Ends {
-    /// It is refused, and this is in the message.
-    Refused(&'static str),
-    /// It does what it does inside its own root, as it would for any other tool.
+enum Expected {
+    /// The import fails with this text in the message.
+    Rejected(&'static str),
+    /// The import succeeds, with effects inside the image's root only.
     Contained,
 }
 
-fn refused(name: &'static str, archive: Vec<u8>, reason: &'static str) -> Attack {
-    Attack { name, archive, ends: Ends::Refused(reason) }
+fn rejected(name: &'static str, archive: Vec<u8>, reason: &'static str) -> Attack {
+    Attack { name, archive, expected: Expected::Rejected(reason) }
 }
 
 fn contained(name: &'static str, archive: Vec<u8>) -> Attack {
-    Attack { name, archive, ends: Ends::Contained }
+    Attack { name, archive, expected: Expected::Contained }
 }
 
-/// Small, so that what goes over them is written quickly.
+/// Small limits, so that they are exceeded quickly.
 fn limits() -> Limits {
     Limits {
         layers: 8,
@@ -50,39 +49,45 @@ fn limits() -> Limits {
     }
 }
 
-/// Tries each with a store of its own, and says everything that went wrong.
-fn try_all(attacks: impl Fn(&Arena) -> Vec<Attack>) {
-    let mut arena = Arena::with_limits(limits());
-    let attacks = attacks(&arena);
-    let mut wrong = Vec::new();
+/// Imports each image into an empty store, and reports all failures.
+fn check_all(attacks: impl Fn(&Harness) -> Vec<Attack>) {
+    let mut harness = Harness::with_limits(limits());
+    let attacks = attacks(&harness);
+    let mut failures = Vec::new();
     for attack in &attacks {
-        arena.begin_anew();
-        let came = arena.import(&attack.archive);
+        harness.reset_store();
+        let result = harness.import(&attack.archive);
         let name = attack.name;
-        if !arena.canary_is_unharmed() {
-            wrong.push(format!("{name}: it got out"));
+        if !harness.canary_is_unharmed() {
+            failures.push(format!("{name}: it modified the canary"));
         }
-        match (&attack.ends, &came) {
-            (Ends::Refused(reason), Err(error)) if error.contains(reason) => {
-                if !arena.store_is_empty() {
-                    wrong.push(format!("{name}: it left {:?}", arena.contents()));
+        match (&attack.expected, &result) {
+            (Expected::Rejected(reason), Err(error)) if error.contains(reason) => {
+                if !harness.store_is_empty() {
+                    failures.push(format!("{name}: it left {:?}", harness.contents()));
                 }
-                let is_named = error.contains("the image '") && error.contains("archive'");
-                if !is_named || !arena.store.list().unwrap().is_empty() {
-                    wrong.push(format!("{name}: the message does not say which image: {error}"));
+                let is_named = error.contains("cannot use image '") && error.contains("archive'");
+                if !is_named || !harness.store.list().unwrap().is_empty() {
+                    failures.push(format!("{name}: the message does not name the image: {error}"));
                 }
             }
-            (Ends::Contained, Ok(())) => {
-                let contents = arena.contents();
+            (Expected::Contained, Ok(())) => {
+                let contents = harness.contents();
                 if (contents["roots"], contents["temporary"]) != (1, 0) {
-                    wrong.push(format!("{name}: it left {contents:?}"));
+                    failures.push(format!("{name}: it left {contents:?}"));
                 }
             }
-            (Ends::Refused(reason), _) => {
-                wrong.push(format!("{name}: not '{reason}' but {came:?}"));
+            (Expected::Rejected(reason), _) => {
+                failures.push(format!("{name}: not '{reason}' but {result:?}"));
             }
-            (Ends::Contained, _) => wrong.push(format!("{name}: {came:?}")),
+            (Expected::Contained, _) => failures.push(format!("{name}: {result:?}")),
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), attacks.len(), wrong.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} of {}:\n{}",
+        failures.len(),
+        attacks.len(),
+        failures.join("\n")
+    );
 }

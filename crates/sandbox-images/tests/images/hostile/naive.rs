@@ -1,18 +1,18 @@
-//! The other half of the proof: whoever unpacks the same images without care harms the canary.
+//! The counterpart of the attacks: a naive unpacker modifies the canary with the same images.
 
 use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use super::escapes::at_the_canary;
-use crate::arena::Arena;
+use super::escapes::escapes;
+use crate::harness::Harness;
 
-/// Unpacks as if every name could be trusted.
+/// Unpacks a layer without any checks.
 fn unpack(layer: &[u8], root: &Path) {
     let mut archive = tar::Archive::new(layer);
     for entry in archive.entries().unwrap() {
         let mut entry = entry.unwrap();
-        // Joining an absolute path gives that path, and `..` goes up.
+        // Joining an absolute path gives that path, and `..` leads up.
         let path = root.join(entry.path().unwrap());
         let target = entry.link_name().unwrap().map(|target| root.join(target));
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -40,7 +40,7 @@ fn unpack(layer: &[u8], root: &Path) {
     }
 }
 
-/// The layers of an archive, in their order.
+/// The layers of an archive, in order.
 fn layers(archive: &[u8]) -> Vec<Vec<u8>> {
     let mut files = std::collections::BTreeMap::new();
     for entry in tar::Archive::new(archive).entries().unwrap() {
@@ -59,22 +59,22 @@ fn layers(archive: &[u8]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn without_care_they_get_out() {
-    let names: Vec<&str> = at_the_canary(&Arena::new()).iter().map(|attack| attack.name).collect();
+fn a_naive_unpacker_modifies_the_canary() {
+    let names: Vec<&str> = escapes(&Harness::new()).iter().map(|attack| attack.name).collect();
     let mut harmless = Vec::new();
     for (number, name) in names.iter().enumerate() {
-        let arena = Arena::new();
-        let attack = at_the_canary(&arena).swap_remove(number);
-        let root = arena.path().join("root");
+        let harness = Harness::new();
+        let attack = escapes(&harness).swap_remove(number);
+        let root = harness.path().join("root");
         fs::create_dir(&root).unwrap();
         for layer in layers(&attack.archive) {
             unpack(&layer, &root);
         }
-        if arena.canary_is_unharmed() {
+        if harness.canary_is_unharmed() {
             harmless.push(*name);
         }
     }
-    // These need another kind of carelessness than is written above.
+    // These need an unpacker with other mistakes than this one.
     let expected = [
         "directory replaced by a symlink out in the next layer, then written through",
         "hard link to a symlink out",

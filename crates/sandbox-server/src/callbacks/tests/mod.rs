@@ -12,7 +12,9 @@ use std::time::Duration;
 use chrono::Utc;
 use rustls::RootCertStore;
 use sandbox::{ExecutionId, Status};
-use sandbox_store::{AuditRecord, Ending, NewCallback, NewExecution, SqliteStore, Store};
+use sandbox_store::{
+    AuditRecord, FinishedExecution, NewCallback, NewExecution, SqliteStore, Store,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -98,7 +100,7 @@ impl Bench {
             labels: BTreeMap::new(),
             priority: 0,
             created_at: Utc::now(),
-            begun_at: None,
+            started_at: None,
             idempotency: None,
             callback: Some(NewCallback { url: url.to_owned(), host }),
         };
@@ -112,7 +114,8 @@ impl Bench {
         };
         let (report, events) = (report(&id).to_string().into(), Vec::new());
         let status = Status::Completed;
-        let ending = Ending { id: id.clone(), status, report, events, at: Utc::now(), audit };
+        let ending =
+            FinishedExecution { id: id.clone(), status, report, events, at: Utc::now(), audit };
         self.store.finish(ending).await.unwrap();
         id
     }

@@ -14,13 +14,13 @@ async fn left_behind(store: &dyn Store, request: ExecuteRequest, begun: u32) -> 
         labels: request.labels.clone(),
         priority: 0,
         created_at: Utc::now(),
-        begun_at: None,
+        started_at: None,
         idempotency: None,
         callback: None,
     };
     store.insert(new).await.unwrap();
     for _ in 0..begun {
-        store.begin(&id, Utc::now()).await.unwrap();
+        store.mark_running(&id, Utc::now()).await.unwrap();
     }
     id
 }

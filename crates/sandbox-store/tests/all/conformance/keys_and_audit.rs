@@ -14,7 +14,7 @@ fn key(id: &str, scopes: Vec<Scope>, at: i64) -> NewKey {
     }
 }
 
-fn remembered(key: NewKey) -> KeyRecord {
+fn stored(key: NewKey) -> KeyRecord {
     KeyRecord {
         id: key.id,
         name: key.name,
@@ -26,30 +26,30 @@ fn remembered(key: NewKey) -> KeyRecord {
     }
 }
 
-pub(crate) async fn keys_are_remembered_and_taken_back(store: &dyn Store) {
+pub(crate) async fn keys_are_stored_and_revoked(store: &dyn Store) {
     assert!(store.keys().await.unwrap().is_empty());
     let first = key("key_1", vec![Scope::Execute, Scope::Read, Scope::Admin], 0);
     let second = key("key_2", vec![], 1);
     store.add_key(first.clone()).await.unwrap();
     store.add_key(second.clone()).await.unwrap();
     assert!(store.add_key(key("key_1", vec![Scope::Admin], 2)).await.is_err(), "an id is unique");
-    let mut expected = [remembered(first), remembered(second)];
+    let mut expected = [stored(first), stored(second)];
     assert_eq!(store.keys().await.unwrap(), expected);
 
     assert!(store.revoke_key("key_1", moment(3)).await.unwrap());
-    assert!(!store.revoke_key("key_1", moment(4)).await.unwrap(), "it was taken back before");
-    assert!(!store.revoke_key("key_3", moment(4)).await.unwrap(), "there is none such");
+    assert!(!store.revoke_key("key_1", moment(4)).await.unwrap(), "it was revoked before");
+    assert!(!store.revoke_key("key_3", moment(4)).await.unwrap(), "the key does not exist");
     expected[0].revoked_at = Some(moment(3));
     assert_eq!(store.keys().await.unwrap(), expected);
 }
 
-pub(crate) async fn permissions_of_a_key_are_kept_and_replaced(store: &dyn Store) {
+pub(crate) async fn permissions_of_a_key_are_stored_and_replaced(store: &dyn Store) {
     let permitted = NewKey {
         permissions: Permissions::from([Permission::Network, Permission::AllowMissing]),
         ..key("key_1", vec![Scope::Execute], 0)
     };
     store.add_key(permitted.clone()).await.unwrap();
-    assert_eq!(store.keys().await.unwrap(), [remembered(permitted)]);
+    assert_eq!(store.keys().await.unwrap(), [stored(permitted)]);
     let packages = Permissions::from([Permission::Packages]);
     assert!(store.set_key_permissions("key_1", packages.clone()).await.unwrap());
     assert_eq!(store.keys().await.unwrap()[0].permissions, packages);
@@ -60,8 +60,8 @@ pub(crate) async fn permissions_of_a_key_are_kept_and_replaced(store: &dyn Store
     assert_eq!(store.keys().await.unwrap()[0].permissions, packages);
 }
 
-pub(crate) async fn the_audit_log_is_told_newest_first(store: &dyn Store) {
-    // The third was written when the clock had been set back.
+pub(crate) async fn the_audit_log_is_listed_newest_first(store: &dyn Store) {
+    // The third is written after the clock was set back.
     let entries = [5, 6, 1].map(|at| AuditRecord {
         at: moment(at),
         actor: (at != 6).then(|| "key_1".to_owned()),

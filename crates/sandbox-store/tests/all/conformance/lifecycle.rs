@@ -2,12 +2,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sandbox_core::Status;
-use sandbox_store::{Ending, ExecutionRecord, Glance, Inserted, NewExecution, Store};
+use sandbox_store::{
+    ExecutionRecord, ExecutionSummary, FinishedExecution, InsertOutcome, NewExecution, Store,
+};
 use serde_json::json;
 
-use super::{end, ending, event, insert, moment, named, new, owned};
+use super::{event, finish, finished, insert, moment, named, new, owned};
 
-pub(crate) async fn what_is_inserted_is_read_back_whole(store: &dyn Store) {
+pub(crate) async fn an_inserted_execution_reads_back_complete(store: &dyn Store) {
     let request = json!({ "code": "print('é\u{0}')", "args": [1, 2.5, null, { "deep": [true] }] });
     let labels = BTreeMap::from([("team".to_owned(), "blue".to_owned())]);
     let accepted = NewExecution {
@@ -31,47 +33,52 @@ pub(crate) async fn what_is_inserted_is_read_back_whole(store: &dyn Store) {
         finished_at: None,
         report: None,
     };
-    let glance = Glance { owner: expected.owner.clone(), status: expected.status };
+    let summary = ExecutionSummary { owner: expected.owner.clone(), status: expected.status };
     assert_eq!(store.execution("exec_1").await.unwrap(), Some(expected));
-    assert_eq!(store.glance("exec_1").await.unwrap(), Some(glance));
-    assert_eq!(store.glance("exec_2").await.unwrap(), None);
+    assert_eq!(store.summary("exec_1").await.unwrap(), Some(summary));
+    assert_eq!(store.summary("exec_2").await.unwrap(), None);
     assert_eq!(store.execution("exec_2").await.unwrap(), None);
 }
 
-pub(crate) async fn an_id_is_taken_once(store: &dyn Store) {
+pub(crate) async fn ids_are_unique(store: &dyn Store) {
     insert(store, owned("key_a", new("exec_1", 0))).await;
     assert!(store.insert(owned("key_b", new("exec_1", 1))).await.is_err());
     let kept = store.execution("exec_1").await.unwrap().unwrap();
     assert_eq!(kept.owner.as_deref(), Some("key_a"));
 }
 
-pub(crate) async fn an_execution_begins_waits_again_and_ends(store: &dyn Store) {
+pub(crate) async fn an_execution_runs_is_requeued_and_finishes(store: &dyn Store) {
     insert(store, new("exec_1", 0)).await;
 
-    store.begin("exec_1", moment(1)).await.unwrap();
+    store.mark_running("exec_1", moment(1)).await.unwrap();
     let begun = store.execution("exec_1").await.unwrap().unwrap();
     assert_eq!(
         (begun.status, begun.attempts, begun.started_at),
         (Status::Running, 1, Some(moment(1)))
     );
 
-    store.put_back("exec_1").await.unwrap();
+    store.requeue("exec_1").await.unwrap();
     let waits = store.execution("exec_1").await.unwrap().unwrap();
     assert_eq!((waits.status, waits.attempts, waits.started_at), (Status::Queued, 1, None));
 
-    store.begin("exec_1", moment(2)).await.unwrap();
+    store.mark_running("exec_1", moment(2)).await.unwrap();
     let report = json!({ "exit_code": 1 });
-    let ending = ending("exec_1", Status::RuntimeError, vec![event(1)], 3);
-    assert!(store.finish(Ending { report: report.to_string().into(), ..ending }).await.unwrap());
-    let over = store.execution("exec_1").await.unwrap().unwrap();
-    assert_eq!((over.status, over.attempts), (Status::RuntimeError, 2));
-    assert_eq!((over.started_at, over.finished_at), (Some(moment(2)), Some(moment(3))));
-    assert_eq!(over.report, Some(report));
+    let result = finished("exec_1", Status::RuntimeError, vec![event(1)], 3);
+    assert!(
+        store
+            .finish(FinishedExecution { report: report.to_string().into(), ..result })
+            .await
+            .unwrap()
+    );
+    let stored = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((stored.status, stored.attempts), (Status::RuntimeError, 2));
+    assert_eq!((stored.started_at, stored.finished_at), (Some(moment(2)), Some(moment(3))));
+    assert_eq!(stored.report, Some(report));
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
 }
 
-pub(crate) async fn one_that_is_begun_at_once_is_running(store: &dyn Store) {
-    insert(store, NewExecution { begun_at: Some(moment(1)), ..new("exec_1", 0) }).await;
+pub(crate) async fn an_execution_inserted_with_a_start_time_is_running(store: &dyn Store) {
+    insert(store, NewExecution { started_at: Some(moment(1)), ..new("exec_1", 0) }).await;
     let begun = store.execution("exec_1").await.unwrap().unwrap();
     assert_eq!(
         (begun.status, begun.attempts, begun.started_at),
@@ -80,81 +87,81 @@ pub(crate) async fn one_that_is_begun_at_once_is_running(store: &dyn Store) {
     assert_eq!(store.unfinished().await.unwrap(), [begun]);
 }
 
-pub(crate) async fn an_end_is_in_the_audit_log(store: &dyn Store) {
+pub(crate) async fn a_result_is_in_the_audit_log_once(store: &dyn Store) {
     insert(store, new("exec_1", 0)).await;
-    let ending = ending("exec_1", Status::Completed, vec![], 1);
-    store.finish(ending.clone()).await.unwrap();
-    // The second end did not happen.
-    store.finish(ending.clone()).await.unwrap();
-    assert_eq!(store.audit_log(10).await.unwrap(), [ending.audit]);
+    let result = finished("exec_1", Status::Completed, vec![], 1);
+    store.finish(result.clone()).await.unwrap();
+    // The second result is ignored.
+    store.finish(result.clone()).await.unwrap();
+    assert_eq!(store.audit_log(10).await.unwrap(), [result.audit]);
 }
 
-pub(crate) async fn writes_nobody_waits_for_are_made_in_order(store: &dyn Store) {
+pub(crate) async fn writes_with_dropped_futures_are_applied_in_order(store: &dyn Store) {
     drop(store.insert(new("exec_1", 0)));
-    drop(store.begin("exec_1", moment(1)));
-    drop(store.put_back("exec_1"));
-    drop(store.begin("exec_1", moment(2)));
-    end(store, "exec_1", 3).await;
-    let over = store.execution("exec_1").await.unwrap().unwrap();
-    assert_eq!((over.attempts, over.started_at), (2, Some(moment(2))));
+    drop(store.mark_running("exec_1", moment(1)));
+    drop(store.requeue("exec_1"));
+    drop(store.mark_running("exec_1", moment(2)));
+    finish(store, "exec_1", 3).await;
+    let stored = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((stored.attempts, stored.started_at), (2, Some(moment(2))));
 }
 
-pub(crate) async fn one_that_is_over_already_is_inserted_whole_or_not_at_all(store: &dyn Store) {
-    let begun = Arc::new(NewExecution { begun_at: Some(moment(1)), ..new("exec_1", 0) });
-    let end = |events| ending("exec_1", Status::Completed, events, 2);
-    // The same event twice is an error in the middle.
-    assert!(store.insert_finished(begun.clone(), end(vec![event(1), event(1)])).await.is_err());
+pub(crate) async fn a_finished_execution_is_inserted_atomically(store: &dyn Store) {
+    let begun = Arc::new(NewExecution { started_at: Some(moment(1)), ..new("exec_1", 0) });
+    let result = |events| finished("exec_1", Status::Completed, events, 2);
+    // A duplicate event makes the insertion fail halfway.
+    assert!(store.insert_finished(begun.clone(), result(vec![event(1), event(1)])).await.is_err());
     assert_eq!(store.execution("exec_1").await.unwrap(), None);
-    assert!(store.insert_finished(begun, end(vec![event(1)])).await.unwrap());
-    let over = store.execution("exec_1").await.unwrap().unwrap();
-    assert_eq!((over.status, over.attempts), (Status::Completed, 1));
+    assert!(store.insert_finished(begun, result(vec![event(1)])).await.unwrap());
+    let stored = store.execution("exec_1").await.unwrap().unwrap();
+    assert_eq!((stored.status, stored.attempts), (Status::Completed, 1));
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
     store.probe().await.unwrap();
-    assert!(!store.is_failing(), "what fails for its own reasons is not the store's failure");
+    assert!(!store.is_failing(), "an invalid write is not a failure of the store");
 }
 
-pub(crate) async fn only_the_first_end_counts(store: &dyn Store) {
+pub(crate) async fn only_the_first_result_counts(store: &dyn Store) {
     insert(store, new("exec_1", 0)).await;
-    end(store, "exec_1", 1).await;
+    finish(store, "exec_1", 1).await;
     let before = store.execution("exec_1").await.unwrap();
-    let again = ending("exec_1", Status::Cancelled, vec![event(2)], 2);
+    let again = finished("exec_1", Status::Cancelled, vec![event(2)], 2);
     assert!(!store.finish(again).await.unwrap());
     assert_eq!(store.execution("exec_1").await.unwrap(), before);
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), [event(1)]);
-    let unknown = store.finish(ending("exec_2", Status::Error, vec![], 2)).await;
+    let unknown = store.finish(finished("exec_2", Status::Error, vec![], 2)).await;
     assert!(!unknown.unwrap());
 }
 
-pub(crate) async fn what_is_over_does_not_begin_again(store: &dyn Store) {
+pub(crate) async fn a_finished_execution_does_not_run_again(store: &dyn Store) {
     insert(store, new("exec_1", 0)).await;
-    end(store, "exec_1", 1).await;
+    finish(store, "exec_1", 1).await;
     let before = store.execution("exec_1").await.unwrap();
-    store.begin("exec_1", moment(2)).await.unwrap();
-    store.put_back("exec_1").await.unwrap();
+    store.mark_running("exec_1", moment(2)).await.unwrap();
+    store.requeue("exec_1").await.unwrap();
     assert_eq!(store.execution("exec_1").await.unwrap(), before);
 }
 
-pub(crate) async fn an_end_is_written_whole_or_not_at_all(store: &dyn Store) {
+pub(crate) async fn a_result_is_written_atomically(store: &dyn Store) {
     insert(store, new("exec_1", 0)).await;
     let before = store.execution("exec_1").await.unwrap();
-    // Two events with one number cannot be kept, so the last step of this end fails.
+    // Two events with the same number cannot be stored, so the last step fails.
     let events = vec![event(1), event(2), event(2)];
-    let failed = store.finish(ending("exec_1", Status::Completed, events, 1)).await;
+    let failed = store.finish(finished("exec_1", Status::Completed, events, 1)).await;
     assert!(failed.is_err());
     assert_eq!(store.execution("exec_1").await.unwrap(), before);
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), []);
-    // To be unfinished is not an end.
-    let unfinished = store.finish(ending("exec_1", Status::Running, vec![], 1)).await;
+    // `running` is not a final status.
+    let unfinished = store.finish(finished("exec_1", Status::Running, vec![], 1)).await;
     assert!(unfinished.is_err());
-    end(store, "exec_1", 2).await;
+    finish(store, "exec_1", 2).await;
 }
 
-pub(crate) async fn events_are_read_from_any_place(store: &dyn Store) {
+pub(crate) async fn events_are_read_from_any_position(store: &dyn Store) {
     for id in ["exec_1", "exec_2"] {
         insert(store, new(id, 0)).await;
     }
     let events: Vec<_> = (1..=5).map(event).collect();
-    store.finish(ending("exec_1", Status::Completed, events.clone(), 1)).await.unwrap();
+    store.finish(finished("exec_1", Status::Completed, events.clone(), 1)).await.unwrap();
     assert_eq!(store.events("exec_1", 0, 10).await.unwrap(), events);
     assert_eq!(store.events("exec_1", 3, 10).await.unwrap(), events[3..]);
     assert_eq!(store.events("exec_1", 1, 2).await.unwrap(), events[1..3]);
@@ -166,38 +173,38 @@ pub(crate) async fn events_are_read_from_any_place(store: &dyn Store) {
 pub(crate) async fn many_events_are_kept_in_order(store: &dyn Store) {
     insert(store, new("exec_1", 0)).await;
     let events: Vec<_> = (1..=2000).map(event).collect();
-    store.finish(ending("exec_1", Status::Completed, events.clone(), 1)).await.unwrap();
+    store.finish(finished("exec_1", Status::Completed, events.clone(), 1)).await.unwrap();
     assert_eq!(store.events("exec_1", 0, u32::MAX).await.unwrap(), events);
 }
 
-pub(crate) async fn the_same_request_again_is_the_same_execution(store: &dyn Store) {
+pub(crate) async fn an_idempotency_key_identifies_one_execution(store: &dyn Store) {
     insert(store, named("mine", "hash", new("exec_1", 0))).await;
     let again = store.insert(named("mine", "hash", new("exec_2", 1))).await.unwrap();
-    assert_eq!(again, Inserted::Before("exec_1".to_owned()));
+    assert_eq!(again, InsertOutcome::Duplicate("exec_1".to_owned()));
     let another = store.insert(named("mine", "other hash", new("exec_3", 1))).await.unwrap();
-    assert_eq!(another, Inserted::Conflict);
+    assert_eq!(another, InsertOutcome::Conflict);
     for id in ["exec_2", "exec_3"] {
         assert_eq!(store.execution(id).await.unwrap(), None, "{id} was not accepted");
     }
-    end(store, "exec_1", 2).await;
-    let after_its_end = store.insert(named("mine", "hash", new("exec_4", 3))).await.unwrap();
-    assert_eq!(after_its_end, Inserted::Before("exec_1".to_owned()));
+    finish(store, "exec_1", 2).await;
+    let after_it_finished = store.insert(named("mine", "hash", new("exec_4", 3))).await.unwrap();
+    assert_eq!(after_it_finished, InsertOutcome::Duplicate("exec_1".to_owned()));
 }
 
-pub(crate) async fn names_of_one_owner_are_free_for_another(store: &dyn Store) {
+pub(crate) async fn idempotency_keys_of_different_owners_are_independent(store: &dyn Store) {
     insert(store, named("same", "hash", new("exec_1", 0))).await;
     insert(store, named("same", "hash", owned("key_a", new("exec_2", 0)))).await;
     insert(store, named("same", "other hash", owned("key_b", new("exec_3", 0)))).await;
     let again = store.insert(named("same", "hash", owned("key_a", new("exec_4", 0)))).await;
-    assert_eq!(again.unwrap(), Inserted::Before("exec_2".to_owned()));
+    assert_eq!(again.unwrap(), InsertOutcome::Duplicate("exec_2".to_owned()));
 }
 
-pub(crate) async fn the_unfinished_are_told_oldest_first(store: &dyn Store) {
+pub(crate) async fn unfinished_executions_are_listed_oldest_first(store: &dyn Store) {
     for (id, at) in [("exec_3", 3), ("exec_1", 1), ("exec_2", 2), ("exec_0", 0)] {
         insert(store, new(id, at)).await;
     }
-    store.begin("exec_1", moment(4)).await.unwrap();
-    end(store, "exec_2", 5).await;
+    store.mark_running("exec_1", moment(4)).await.unwrap();
+    finish(store, "exec_2", 5).await;
     let unfinished: Vec<_> = store
         .unfinished()
         .await

@@ -3,20 +3,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use sandbox_core::Status;
 use sandbox_store::{ExecutionFilter, NewExecution, Store, StoreError};
 
-use super::{all, end, ids, insert, moment, new, owned};
+use super::{all, finish, ids, insert, moment, new, owned};
 
 fn labelled(labels: &[(&str, &str)], new: NewExecution) -> NewExecution {
     let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     NewExecution { labels: labels.collect(), ..new }
 }
 
-pub(crate) async fn filters_select(store: &dyn Store) {
+pub(crate) async fn filters_select_executions(store: &dyn Store) {
     let go = NewExecution { language: "go".to_owned(), ..new("exec_1", 1) };
     insert(store, new("exec_0", 0)).await;
     insert(store, go).await;
     insert(store, new("exec_2", 2)).await;
     insert(store, new("exec_3", 3)).await;
-    end(store, "exec_2", 9).await;
+    finish(store, "exec_2", 9).await;
 
     assert_eq!(ids(store, all()).await, ["exec_3", "exec_2", "exec_1", "exec_0"]);
     let language = ExecutionFilter { language: Some("go".to_owned()), ..all() };
@@ -29,7 +29,7 @@ pub(crate) async fn filters_select(store: &dyn Store) {
     assert_eq!(ids(store, all_at_once).await, ["exec_1"]);
 }
 
-pub(crate) async fn labels_are_compared_as_they_are(store: &dyn Store) {
+pub(crate) async fn labels_are_compared_literally(store: &dyn Store) {
     let awkward = ("it's \"$.a\" \\ %", "' OR 1=1 --");
     insert(store, labelled(&[("team", "blue"), ("run", "1")], new("exec_1", 1))).await;
     insert(store, labelled(&[("team", "blue"), ("run", "2")], new("exec_2", 2))).await;
@@ -52,7 +52,7 @@ pub(crate) async fn labels_are_compared_as_they_are(store: &dyn Store) {
     assert_eq!(read_back, expected);
 }
 
-pub(crate) async fn owners_are_apart(store: &dyn Store) {
+pub(crate) async fn owners_see_only_their_own_executions(store: &dyn Store) {
     for number in 0..9 {
         let execution = new(&format!("exec_{number}"), number);
         let execution = match number % 3 {
@@ -73,14 +73,14 @@ pub(crate) async fn owners_are_apart(store: &dyn Store) {
     assert!(ids(store, of(Some("key_c"))).await.is_empty());
     assert!(ids(store, of(Some(""))).await.is_empty());
 
-    // Another's place in the listing shows nothing of theirs.
+    // A cursor of another owner reveals nothing of that owner's executions.
     let theirs = store.list(of(Some("key_a"))).await.unwrap().next;
     assert!(theirs.is_some());
     let with_theirs = ExecutionFilter { cursor: theirs, ..of(Some("key_b")) };
     assert_eq!(ids(store, with_theirs).await, ["exec_2"]);
 }
 
-pub(crate) async fn pages_join_without_gaps_or_doubles_while_others_insert(store: &dyn Store) {
+pub(crate) async fn pages_have_no_gaps_or_duplicates_during_inserts(store: &dyn Store) {
     let mut expected = Vec::new();
     for number in 0..50 {
         insert(store, new(&format!("exec_{number:03}"), number)).await;
@@ -91,7 +91,7 @@ pub(crate) async fn pages_join_without_gaps_or_doubles_while_others_insert(store
     for later in 50.. {
         let page = store.list(filter.clone()).await.unwrap();
         listed.extend(page.executions.into_iter().map(|execution| execution.id));
-        // One that is newer than all, between any two pages.
+        // A newer execution is inserted between two pages.
         insert(store, new(&format!("exec_{later:03}"), later)).await;
         match page.next {
             Some(next) => filter.cursor = Some(next),
@@ -101,7 +101,7 @@ pub(crate) async fn pages_join_without_gaps_or_doubles_while_others_insert(store
     assert_eq!(listed, expected);
 }
 
-pub(crate) async fn those_of_one_moment_are_all_listed(store: &dyn Store) {
+pub(crate) async fn executions_of_the_same_microsecond_are_all_listed(store: &dyn Store) {
     let mut expected = BTreeSet::new();
     for number in 0..20 {
         let id = format!("exec_{number}");
@@ -114,13 +114,13 @@ pub(crate) async fn those_of_one_moment_are_all_listed(store: &dyn Store) {
 
     let exactly = store.list(ExecutionFilter { limit: 20, ..all() }).await.unwrap();
     assert_eq!(exactly.executions.len(), 20);
-    assert_eq!(exactly.next, None, "a full page that is the last does not promise another");
+    assert_eq!(exactly.next, None, "a full last page has no next cursor");
 }
 
-pub(crate) async fn a_made_up_cursor_is_refused(store: &dyn Store) {
-    for made_up in ["", "exec_1", "soon.exec_1", "99999999999999999999.exec_1"] {
-        let filter = ExecutionFilter { cursor: Some(made_up.to_owned()), ..all() };
-        let refused = store.list(filter).await;
-        assert!(matches!(refused, Err(StoreError::Cursor)), "{made_up:?} gave {refused:?}");
+pub(crate) async fn an_invalid_cursor_is_rejected(store: &dyn Store) {
+    for invalid in ["", "exec_1", "soon.exec_1", "99999999999999999999.exec_1"] {
+        let filter = ExecutionFilter { cursor: Some(invalid.to_owned()), ..all() };
+        let result = store.list(filter).await;
+        assert!(matches!(result, Err(StoreError::InvalidCursor)), "{invalid:?} gave {result:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! What every store promises, written against the trait alone. A store is held to it by one line,
-//! `conformance!(fresh)`, where `fresh` makes an empty store and something that keeps it alive.
+//! Conformance tests for every implementation of the trait `Store`. `conformance!(fresh)` runs them, where `fresh`
+//! returns an empty store and a guard that keeps its resources alive.
 
 pub(crate) mod callbacks;
 pub(crate) mod concurrency;
@@ -13,59 +13,60 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, TimeDelta, Utc};
 use sandbox_core::Status;
 use sandbox_store::{
-    AuditRecord, Ending, ExecutionFilter, Idempotency, Inserted, NewExecution, Store, StoredEvent,
+    AuditRecord, ExecutionFilter, FinishedExecution, Idempotency, InsertOutcome, NewExecution,
+    Store, StoredEvent,
 };
 use serde_json::json;
 
 macro_rules! conformance {
     ($fresh:path) => {
         conformance! { $fresh;
-            lifecycle::what_is_inserted_is_read_back_whole,
-            lifecycle::an_id_is_taken_once,
-            lifecycle::an_execution_begins_waits_again_and_ends,
-            lifecycle::one_that_is_begun_at_once_is_running,
-            lifecycle::an_end_is_in_the_audit_log,
-            lifecycle::one_that_is_over_already_is_inserted_whole_or_not_at_all,
-            lifecycle::only_the_first_end_counts,
-            lifecycle::what_is_over_does_not_begin_again,
-            lifecycle::an_end_is_written_whole_or_not_at_all,
-            lifecycle::events_are_read_from_any_place,
+            lifecycle::an_inserted_execution_reads_back_complete,
+            lifecycle::ids_are_unique,
+            lifecycle::an_execution_runs_is_requeued_and_finishes,
+            lifecycle::an_execution_inserted_with_a_start_time_is_running,
+            lifecycle::a_result_is_in_the_audit_log_once,
+            lifecycle::a_finished_execution_is_inserted_atomically,
+            lifecycle::only_the_first_result_counts,
+            lifecycle::a_finished_execution_does_not_run_again,
+            lifecycle::a_result_is_written_atomically,
+            lifecycle::events_are_read_from_any_position,
             lifecycle::many_events_are_kept_in_order,
-            lifecycle::the_same_request_again_is_the_same_execution,
-            lifecycle::names_of_one_owner_are_free_for_another,
-            lifecycle::the_unfinished_are_told_oldest_first,
-            listing::filters_select,
-            listing::labels_are_compared_as_they_are,
-            listing::owners_are_apart,
-            listing::pages_join_without_gaps_or_doubles_while_others_insert,
-            listing::those_of_one_moment_are_all_listed,
-            listing::a_made_up_cursor_is_refused,
-            sweeping::what_is_too_old_goes,
-            sweeping::the_oldest_go_until_the_rest_fits,
-            sweeping::one_owner_cannot_drive_out_what_is_anothers,
-            sweeping::an_owner_keeps_no_more_than_its_own_bounds,
-            sweeping::one_actor_cannot_drive_out_what_others_did,
-            sweeping::the_unfinished_stay,
-            sweeping::names_are_forgotten_after_a_day,
-            sweeping::a_name_goes_with_its_execution,
-            sweeping::more_than_one_step_is_swept,
-            callbacks::a_callback_is_due_once_its_execution_is_over,
-            callbacks::what_was_tried_in_vain_waits_for_its_time,
-            callbacks::those_that_are_due_longest_come_first,
-            callbacks::busy_hosts_and_owners_are_left_out,
-            callbacks::the_same_request_again_promises_nothing_more,
-            callbacks::a_callback_goes_with_its_execution,
-            sweeping::old_audit_entries_go_and_nothing_else_does,
-            sweeping::its_size_grows_with_what_is_kept,
-            keys_and_audit::keys_are_remembered_and_taken_back,
-            keys_and_audit::permissions_of_a_key_are_kept_and_replaced,
-            lifecycle::writes_nobody_waits_for_are_made_in_order,
-            keys_and_audit::the_audit_log_is_told_newest_first,
+            lifecycle::an_idempotency_key_identifies_one_execution,
+            lifecycle::idempotency_keys_of_different_owners_are_independent,
+            lifecycle::unfinished_executions_are_listed_oldest_first,
+            listing::filters_select_executions,
+            listing::labels_are_compared_literally,
+            listing::owners_see_only_their_own_executions,
+            listing::pages_have_no_gaps_or_duplicates_during_inserts,
+            listing::executions_of_the_same_microsecond_are_all_listed,
+            listing::an_invalid_cursor_is_rejected,
+            sweeping::executions_over_the_maximum_age_are_removed,
+            sweeping::the_oldest_executions_are_removed_until_the_rest_fits,
+            sweeping::one_owner_cannot_displace_executions_of_another,
+            sweeping::the_limits_per_owner_are_enforced,
+            sweeping::one_actor_cannot_displace_audit_entries_of_another,
+            sweeping::unfinished_executions_are_never_removed,
+            sweeping::idempotency_keys_expire_after_a_day,
+            sweeping::an_idempotency_key_is_removed_with_its_execution,
+            sweeping::a_sweep_removes_more_than_one_batch,
+            callbacks::a_callback_is_due_when_its_execution_has_finished,
+            callbacks::a_failed_callback_is_due_again_at_its_retry_time,
+            callbacks::callbacks_are_ordered_by_due_time,
+            callbacks::excluded_hosts_and_owners_are_left_out,
+            callbacks::a_repeated_request_adds_no_callback,
+            callbacks::a_callback_is_removed_with_its_execution,
+            sweeping::only_old_audit_entries_are_removed,
+            sweeping::the_size_grows_with_the_content,
+            keys_and_audit::keys_are_stored_and_revoked,
+            keys_and_audit::permissions_of_a_key_are_stored_and_replaced,
+            lifecycle::writes_with_dropped_futures_are_applied_in_order,
+            keys_and_audit::the_audit_log_is_listed_newest_first,
         }
         conformance! { $fresh; shared
-            concurrency::fifty_tasks_lose_nothing,
-            concurrency::one_of_fifty_ends_counts,
-            concurrency::one_of_fifty_insertions_under_a_name_counts,
+            concurrency::concurrent_tasks_lose_nothing,
+            concurrency::one_of_fifty_concurrent_results_counts,
+            concurrency::one_of_fifty_inserts_with_the_same_idempotency_key_counts,
         }
     };
     ($fresh:path; shared $($group:ident :: $check:ident),* $(,)?) => {
@@ -83,7 +84,7 @@ macro_rules! conformance {
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $check() {
                 let (store, _alive) = $fresh().await;
-                store.ping().await.expect("it answers");
+                store.ping().await.expect("a new store is readable");
                 $crate::conformance::$group::$check(&store).await;
             }
         )*
@@ -91,12 +92,12 @@ macro_rules! conformance {
 }
 pub(crate) use conformance;
 
-/// A moment that every store keeps exactly, so many seconds after the first one.
+/// A time that every store can represent exactly, `seconds` after a fixed start.
 pub(crate) fn moment(seconds: i64) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(1_790_000_000_123_456).unwrap() + TimeDelta::seconds(seconds)
 }
 
-/// An execution of nobody, accepted at this moment.
+/// An execution without an owner, accepted at `at`.
 pub(crate) fn new(id: &str, at: i64) -> NewExecution {
     NewExecution {
         id: id.to_owned(),
@@ -106,7 +107,7 @@ pub(crate) fn new(id: &str, at: i64) -> NewExecution {
         labels: BTreeMap::new(),
         priority: 0,
         created_at: moment(at),
-        begun_at: None,
+        started_at: None,
         idempotency: None,
         callback: None,
     }
@@ -126,11 +127,16 @@ pub(crate) fn event(seq: u64) -> StoredEvent {
 }
 
 pub(crate) async fn insert(store: &dyn Store, new: NewExecution) {
-    assert_eq!(store.insert(new).await.unwrap(), Inserted::New);
+    assert_eq!(store.insert(new).await.unwrap(), InsertOutcome::New);
 }
 
-/// An end at this moment.
-pub(crate) fn ending(id: &str, status: Status, events: Vec<StoredEvent>, at: i64) -> Ending {
+/// A result at `at`.
+pub(crate) fn finished(
+    id: &str,
+    status: Status,
+    events: Vec<StoredEvent>,
+    at: i64,
+) -> FinishedExecution {
     let audit = AuditRecord {
         at: moment(at),
         actor: None,
@@ -138,20 +144,27 @@ pub(crate) fn ending(id: &str, status: Status, events: Vec<StoredEvent>, at: i64
         subject: id.to_owned(),
         detail: json!({}),
     };
-    Ending { id: id.to_owned(), status, report: "{}".into(), events, at: moment(at), audit }
+    FinishedExecution {
+        id: id.to_owned(),
+        status,
+        report: "{}".into(),
+        events,
+        at: moment(at),
+        audit,
+    }
 }
 
-/// Ends it as completed, with one event.
-pub(crate) async fn end(store: &dyn Store, id: &str, at: i64) {
+/// Finishes an execution as completed, with one event.
+pub(crate) async fn finish(store: &dyn Store, id: &str, at: i64) {
     let report = json!({ "id": id, "status": "completed" });
-    let ending = Ending {
+    let finished = FinishedExecution {
         report: report.to_string().into(),
-        ..ending(id, Status::Completed, vec![event(1)], at)
+        ..self::finished(id, Status::Completed, vec![event(1)], at)
     };
-    assert!(store.finish(ending).await.unwrap(), "{id} was not over");
+    assert!(store.finish(finished).await.unwrap(), "{id} is unfinished or unknown");
 }
 
-/// The ids of all that fit, page by page.
+/// The ids of all executions that match the filter, read page by page.
 pub(crate) async fn ids(store: &dyn Store, mut filter: ExecutionFilter) -> Vec<String> {
     let mut ids = Vec::new();
     loop {
@@ -165,7 +178,7 @@ pub(crate) async fn ids(store: &dyn Store, mut filter: ExecutionFilter) -> Vec<S
     }
 }
 
-/// Everything, a few at a time.
+/// A filter that matches everything, with small pages.
 pub(crate) fn all() -> ExecutionFilter {
     ExecutionFilter { limit: 3, ..ExecutionFilter::default() }
 }

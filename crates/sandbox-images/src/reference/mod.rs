@@ -3,10 +3,10 @@ use std::str::FromStr;
 
 use crate::Digest;
 
-/// Where an image comes from and what it is called there: `HOST[:PORT]/NAME[:TAG|@DIGEST]`.
+/// The name of an image: `[HOST[:PORT]/]NAME[:TAG|@DIGEST]`.
 ///
-/// Names without a host are those of Docker Hub, and `latest` is the tag where none is said, as everybody
-/// who writes them expects: `python:3.12` is `docker.io/library/python:3.12`.
+/// As in Docker, the default registry is Docker Hub and the default tag `latest`: `python:3.12` is
+/// `docker.io/library/python:3.12`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Reference {
     registry: String,
@@ -14,44 +14,44 @@ pub struct Reference {
     version: Version,
 }
 
-/// Which image of those that share a name.
+/// Selects one of the images that share a name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// What the registry calls so at the moment.
+    /// The image that currently has this tag in the registry.
     Tag(String),
-    /// This one, whatever it is called.
+    /// The image with this digest, whatever its tags are.
     Digest(Digest),
 }
 
-/// A text that names no image.
+/// A text that is not a valid image name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no name of an image: {reason}")]
+#[error("invalid image name '{text}': {reason}")]
 pub struct InvalidReference {
     text: String,
     reason: &'static str,
 }
 
 const DOCKER_HUB: &str = "docker.io";
-/// What people and other programs write for Docker Hub.
-const ALSO_DOCKER_HUB: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
-/// Where Docker Hub keeps what has no owner in its name.
-const WITHOUT_OWNER: &str = "library/";
-const LONGEST_NAME: usize = 255;
-const LONGEST_TAG: usize = 128;
-const LONGEST_SHOWN: usize = 200;
+/// Other names of Docker Hub.
+const DOCKER_HUB_ALIASES: [&str; 2] = ["index.docker.io", "registry-1.docker.io"];
+/// The namespace of official images on Docker Hub.
+const OFFICIAL_PREFIX: &str = "library/";
+const MAX_NAME: usize = 255;
+const MAX_TAG: usize = 128;
+const MAX_SHOWN: usize = 200;
 
 impl Reference {
-    /// The registry as people write it.
+    /// The registry, as written in the name.
     pub fn registry(&self) -> &str {
         &self.registry
     }
 
-    /// Where the registry is reached, with its port if that is not the usual one.
+    /// The host of the registry's API, with its port if it is not the default.
     pub fn address(&self) -> &str {
         if self.registry == DOCKER_HUB { "registry-1.docker.io" } else { &self.registry }
     }
 
-    /// The name in the registry.
+    /// The repository in the registry.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -61,12 +61,12 @@ impl Reference {
         &self.version
     }
 
-    /// The whole of it, the same for every way to write it.
+    /// The full name, the same for every way to write it.
     pub fn canonical(&self) -> String {
         format!("{}/{}{}", self.registry, self.name, self.version)
     }
 
-    /// Whether the registry is on this very machine, so that nobody is on the way to it.
+    /// Whether the registry is on this host, so that nobody can intercept the connection.
     pub fn is_on_loopback(&self) -> bool {
         let host = match self.registry.rsplit_once(':') {
             Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -83,7 +83,7 @@ impl FromStr for Reference {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         parse(text).map_err(|reason| {
-            let text: String = text.chars().take(LONGEST_SHOWN).collect();
+            let text: String = text.chars().take(MAX_SHOWN).collect();
             InvalidReference { text: text.escape_debug().to_string(), reason }
         })
     }
@@ -92,45 +92,47 @@ impl FromStr for Reference {
 fn parse(text: &str) -> Result<Reference, &'static str> {
     let (rest, digest) = match text.split_once('@') {
         Some((rest, digest)) => {
-            let wrong = |_| "behind '@' stands a digest, 'sha256:' and 64 hexadecimal digits";
-            (rest, Some(digest.parse().map_err(wrong)?))
+            let invalid = |_| "expected a digest after '@': 'sha256:' and 64 hexadecimal digits";
+            (rest, Some(digest.parse().map_err(invalid)?))
         }
         None => (text, None),
     };
-    // A colon before the last slash is that of a port.
+    // A colon before the last slash separates a port, not a tag.
     let (path, tag) = match rest.rsplit_once(':') {
         Some((path, tag)) if !tag.contains('/') => (path, Some(tag)),
         _ => (rest, None),
     };
     if tag.is_some_and(|tag| !is_tag(tag)) {
-        return Err("a tag has letters, digits, '.', '_' and '-', 128 at most");
+        return Err("a tag consists of at most 128 letters, digits, '.', '_' and '-'");
     }
     let (registry, name) = match path.split_once('/') {
         Some((first, name)) if looks_like_host(first) => (first, name.to_owned()),
         Some(_) => (DOCKER_HUB, path.to_owned()),
-        None => (DOCKER_HUB, format!("{WITHOUT_OWNER}{path}")),
+        None => (DOCKER_HUB, format!("{OFFICIAL_PREFIX}{path}")),
     };
     if !is_host(registry) {
-        return Err("what stands before the first '/' is no host");
+        return Err("invalid registry host before the first '/'");
     }
-    let registry = if ALSO_DOCKER_HUB.contains(&registry) { DOCKER_HUB } else { registry };
+    let registry = if DOCKER_HUB_ALIASES.contains(&registry) { DOCKER_HUB } else { registry };
     let name = match registry {
-        DOCKER_HUB if !name.contains('/') => format!("{WITHOUT_OWNER}{name}"),
+        DOCKER_HUB if !name.contains('/') => format!("{OFFICIAL_PREFIX}{name}"),
         _ => name,
     };
-    if name.len() > LONGEST_NAME || !name.split('/').all(is_part_of_name) {
-        return Err("a name has small letters, digits and single '.', '_' or '-' between them, \
-                    in parts separated by '/'");
+    if name.len() > MAX_NAME || !name.split('/').all(is_name_component) {
+        return Err(
+            "a name consists of components separated by '/', of lower-case letters, digits and \
+                    '.', '_' or '-' between them",
+        );
     }
     let version = match digest {
-        // Where both are written, the digest says more.
+        // A digest takes precedence over a tag.
         Some(digest) => Version::Digest(digest),
         None => Version::Tag(tag.unwrap_or("latest").to_owned()),
     };
     Ok(Reference { registry: registry.to_owned(), name, version })
 }
 
-/// Names on Docker Hub have neither of these in their first part, which is how all tools tell them apart.
+/// The rule of all tools: the first component of a name on Docker Hub contains neither of these characters.
 fn looks_like_host(first: &str) -> bool {
     first == "localhost" || first.contains(['.', ':'])
 }
@@ -153,10 +155,10 @@ fn is_host(host: &str) -> bool {
 fn is_tag(tag: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     let bare = tag.starts_with(['.', '-']);
-    !tag.is_empty() && tag.len() <= LONGEST_TAG && !bare && tag.bytes().all(plain)
+    !tag.is_empty() && tag.len() <= MAX_TAG && !bare && tag.bytes().all(plain)
 }
 
-fn is_part_of_name(part: &str) -> bool {
+fn is_name_component(part: &str) -> bool {
     let alphanumeric = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let ends_well = |byte: Option<&u8>| byte.is_some_and(|byte| alphanumeric(*byte));
     let bytes = part.as_bytes();
@@ -173,11 +175,11 @@ impl fmt::Display for Version {
     }
 }
 
-/// As short as it can be written.
+/// The short form, without the defaults.
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.registry == DOCKER_HUB {
-            let name = self.name.strip_prefix(WITHOUT_OWNER).filter(|name| !name.contains('/'));
+            let name = self.name.strip_prefix(OFFICIAL_PREFIX).filter(|name| !name.contains('/'));
             return write!(f, "{}{}", name.unwrap_or(&self.name), self.version);
         }
         f.write_str(&self.canonical())

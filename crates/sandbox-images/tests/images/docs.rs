@@ -1,11 +1,11 @@
-//! What the manual says about limits is what they are.
+//! The documented limits match the code.
 
 use sandbox_images::Limits;
 
 const PAGE: &str = include_str!("../../../../docs/images.md");
 
 #[test]
-fn the_page_tells_the_limits() {
+fn the_documented_limits_match_the_defaults() {
     let Limits {
         layers,
         document_bytes,
@@ -20,13 +20,13 @@ fn the_page_tells_the_limits() {
         depth,
     } = Limits::default();
     let section = PAGE.split("## Limits").nth(1).unwrap().split("\n## ").next().unwrap();
-    let told: Vec<&str> = section
+    let documented: Vec<&str> = section
         .lines()
         .filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| "))
         .map(|(_, last)| last)
         .filter(|last| last.bytes().all(|byte| byte.is_ascii_digit()))
         .collect();
-    let are = [
+    let actual = [
         layers.to_string(),
         document_bytes.to_string(),
         index_entries.to_string(),
@@ -39,5 +39,5 @@ fn the_page_tells_the_limits() {
         path_bytes.to_string(),
         depth.to_string(),
     ];
-    assert_eq!(told, are);
+    assert_eq!(documented, actual);
 }

@@ -1,4 +1,4 @@
-//! A store with something beside it that nobody may touch.
+//! A store beside a canary directory that no image may modify.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,45 +8,46 @@ use std::path::{Path, PathBuf};
 use sandbox_core::with_causes;
 use sandbox_images::{Image, Limits, Reference, Store};
 
-pub(crate) struct Arena {
-    place: tempfile::TempDir,
+pub(crate) struct Harness {
+    directory: tempfile::TempDir,
     pub(crate) store: Store,
     before: Snapshot,
     limits: Limits,
 }
 
-/// All that can be seen of a tree: kind and mode, links to it, time, and content.
+/// The files of a tree, with mode, link count, modification time and content.
 pub(crate) type Snapshot = BTreeMap<PathBuf, (u32, u64, i64, Vec<u8>)>;
 
-impl Arena {
+impl Harness {
     pub(crate) fn new() -> Self {
         Self::with_limits(Limits::default())
     }
 
     pub(crate) fn with_limits(limits: Limits) -> Self {
-        let place = tempfile::tempdir().unwrap();
-        let canary = place.path().join("canary");
+        let directory = tempfile::tempdir().unwrap();
+        let canary = directory.path().join("canary");
         fs::create_dir_all(canary.join("directory/below")).unwrap();
         fs::write(canary.join("file"), "alive").unwrap();
         fs::write(canary.join("directory/file"), "alive too").unwrap();
         symlink("file", canary.join("link")).unwrap();
-        let store = Store::open(&place.path().join("store")).unwrap().with_limits(limits.clone());
+        let store =
+            Store::open(&directory.path().join("store")).unwrap().with_limits(limits.clone());
         let before = snapshot(&canary);
-        Self { place, store, before, limits }
+        Self { directory, store, before, limits }
     }
 
-    /// Another store in place of this one.
-    pub(crate) fn begin_anew(&mut self) {
+    /// Replaces the store by an empty one.
+    pub(crate) fn reset_store(&mut self) {
         let limits = self.limits.clone();
         fs::remove_dir_all(self.store.path()).unwrap();
         self.store = Store::open(&self.path().join("store")).unwrap().with_limits(limits);
     }
 
     pub(crate) fn path(&self) -> &Path {
-        self.place.path()
+        self.directory.path()
     }
 
-    /// What is not to be touched.
+    /// The directory that no image may modify.
     pub(crate) fn canary(&self) -> PathBuf {
         self.path().join("canary")
     }
@@ -55,7 +56,7 @@ impl Arena {
         snapshot(&self.canary()) == self.before
     }
 
-    /// Imports an archive; what is wrong with it is one line with all causes.
+    /// Imports an archive. An error is one line with all causes.
     pub(crate) fn import(&self, archive: &[u8]) -> Result<(), String> {
         let path = self.path().join("archive");
         fs::write(&path, archive).unwrap();
@@ -67,7 +68,7 @@ impl Arena {
         self.store.resolve(&reference(name)).unwrap()
     }
 
-    /// How many things there are in each directory of the store; the locks do not matter.
+    /// The number of files in each directory of the store, except the locks.
     pub(crate) fn contents(&self) -> BTreeMap<&'static str, usize> {
         let count = |name| fs::read_dir(self.store.path().join(name)).unwrap().count();
         ["blobs", "roots", "references", "temporary"].map(|name| (name, count(name))).into()
@@ -84,26 +85,26 @@ pub(crate) fn reference(name: &str) -> Reference {
 
 pub(crate) fn snapshot(top: &Path) -> Snapshot {
     let mut found = Snapshot::new();
-    let mut open = vec![top.to_owned()];
-    while let Some(path) = open.pop() {
-        let seen = path.symlink_metadata().unwrap();
-        let content = if seen.is_dir() {
-            open.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+    let mut pending = vec![top.to_owned()];
+    while let Some(path) = pending.pop() {
+        let metadata = path.symlink_metadata().unwrap();
+        let content = if metadata.is_dir() {
+            pending.extend(fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
             Vec::new()
-        } else if seen.is_symlink() {
+        } else if metadata.is_symlink() {
             std::os::unix::ffi::OsStrExt::as_bytes(fs::read_link(&path).unwrap().as_os_str())
                 .to_vec()
         } else {
             fs::read(&path).unwrap()
         };
         let name = path.strip_prefix(top).unwrap().to_owned();
-        found.insert(name, (seen.mode(), seen.nlink(), seen.mtime(), content));
+        found.insert(name, (metadata.mode(), metadata.nlink(), metadata.mtime(), content));
     }
     found
 }
 
 #[test]
-fn every_change_to_the_canary_is_noticed() {
+fn every_change_to_the_canary_is_detected() {
     type Change = fn(&Path);
     let changes: [(&str, Change); 8] = [
         ("a new file", |canary| fs::write(canary.join("new"), "").unwrap()),
@@ -111,7 +112,7 @@ fn every_change_to_the_canary_is_noticed() {
             fs::write(canary.join("directory/below/new"), "").unwrap();
         }),
         ("other content", |canary| fs::write(canary.join("file"), "alivE").unwrap()),
-        ("a file less", |canary| fs::remove_file(canary.join("directory/file")).unwrap()),
+        ("a removed file", |canary| fs::remove_file(canary.join("directory/file")).unwrap()),
         ("another mode", |canary| {
             let mode = std::os::unix::fs::PermissionsExt::from_mode(0o4755);
             fs::set_permissions(canary.join("file"), mode).unwrap();
@@ -129,9 +130,9 @@ fn every_change_to_the_canary_is_noticed() {
         }),
     ];
     for (name, change) in changes {
-        let arena = Arena::new();
-        assert!(arena.canary_is_unharmed(), "before {name}");
-        change(&arena.canary());
-        assert!(!arena.canary_is_unharmed(), "{name} was not noticed");
+        let harness = Harness::new();
+        assert!(harness.canary_is_unharmed(), "before {name}");
+        change(&harness.canary());
+        assert!(!harness.canary_is_unharmed(), "{name} was not detected");
     }
 }

@@ -241,7 +241,7 @@ fn commit(connection: &mut Connection, writes: &mut [Box<dyn Write>]) -> Result<
     // Takes the write lock at once: a transaction that began as a reader fails to upgrade if another process
     // wrote in between.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for write in writes {
+    for write in pending {
         write.run(&transaction)?;
     }
     Ok(transaction.commit()?)
@@ -267,13 +267,13 @@ mod tests {
         let (writer, thread) = Writer::start(connection).unwrap();
         // Blocks the thread until all other writes are queued, so that they go into one transaction.
         let (unblock, blocked) = std::sync::mpsc::channel::<()>();
-        let blocker = writer.write(move |_| Ok(blocked.recv().ok()));
-        let writes: Vec<_> = [1, 2, 1, 3].map(|n| writer.write(insert(n))).into_iter().collect();
+        let first = writer.write(move |_| Ok(blocked.recv().ok()));
+        let pending: Vec<_> = [1, 2, 1, 3].map(|n| writer.write(insert(n))).into_iter().collect();
         let read = writer.write(|connection| Ok(numbers(connection)));
         drop(unblock);
-        blocker.await.unwrap();
+        first.await.unwrap();
         let mut outcomes = Vec::new();
-        for write in writes {
+        for write in pending {
             outcomes.push(write.await.is_ok());
         }
         assert_eq!(outcomes, [true, true, false, true]);

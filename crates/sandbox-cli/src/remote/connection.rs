@@ -1,12 +1,12 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 
-use super::ServerUrl;
-use super::clock::{Clocked, Patience};
+use super::clock::{TimedSocket, Timeouts};
 use super::http::ClientError;
 #[cfg(feature = "https")]
 use super::tls;
-use super::url::Scheme;
+use crate::server_url::Scheme;
+use crate::server_url::ServerUrl;
 
 /// How bytes travel to a server.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Transport {
 /// A connection to a server.
 #[derive(Debug)]
 pub(super) enum Connection {
-    Plain(Clocked),
+    Plain(TimedSocket),
     #[cfg(feature = "https")]
     Tls(Box<tls::Stream>),
 }
@@ -41,9 +41,9 @@ impl Connection {
     pub(super) fn open(
         url: &ServerUrl,
         transport: &Transport,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> io::Result<Self> {
-        let socket = Clocked::new(connect(url, patience)?, patience)?;
+        let socket = TimedSocket::new(connect(url, timeouts)?, timeouts)?;
         match transport {
             Transport::Plain => Ok(Self::Plain(socket)),
             #[cfg(feature = "https")]
@@ -64,10 +64,10 @@ impl Connection {
     }
 }
 
-fn connect(url: &ServerUrl, patience: Patience) -> io::Result<TcpStream> {
+fn connect(url: &ServerUrl, timeouts: Timeouts) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in url.host_and_port().to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, patience.send) {
+        match TcpStream::connect_timeout(&address, timeouts.send) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }

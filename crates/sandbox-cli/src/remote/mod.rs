@@ -3,24 +3,22 @@
 mod body;
 mod clock;
 mod connection;
-mod errand;
 mod events;
+mod failure;
 mod http;
-mod refusal;
+mod run;
 mod runtimes;
 mod sse;
 #[cfg(feature = "https")]
 mod tls;
 mod translate;
-mod url;
 
 #[cfg(test)]
-mod canned;
+mod test_server;
 
-pub(crate) use errand::Errand;
-pub(crate) use events::{News, read as read_event};
+pub(crate) use events::{StreamMessage, read as read_event};
+pub(crate) use run::RemoteRun;
 pub(crate) use runtimes::runtimes;
-pub(crate) use url::{ApiKey, ServerUrl};
 
 use crate::args::ServerArgs;
 use crate::errors::Failure;
@@ -33,6 +31,6 @@ fn client(args: &ServerArgs) -> Result<Option<Client>, Failure> {
     client.map(Some).map_err(|error| match error {
         ClientError::Key(error) => Failure::Usage(format!("--api-key: {error}")),
         #[cfg(feature = "https")]
-        ClientError::Trust(error) => Failure::Ours(error.to_string()),
+        ClientError::Trust(error) => Failure::Internal(error.to_string()),
     })
 }

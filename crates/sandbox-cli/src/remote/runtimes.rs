@@ -4,8 +4,8 @@ use sandbox::RuntimeStatus;
 use serde::Deserialize;
 
 use super::client;
+use super::failure::{accepted, no_response};
 use super::http::Call;
-use super::refusal::{accepted, no_answer};
 use crate::args::ServerArgs;
 use crate::errors::Failure;
 
@@ -61,10 +61,10 @@ pub(crate) fn runtimes(args: &ServerArgs) -> Result<Option<Vec<RuntimeStatus>>, 
         headers: &[("Accept", "application/json")],
         body: None,
     };
-    let answer = client.call(&call).map_err(|error| no_answer(&client, &error))?;
+    let answer = client.call(&call).map_err(|error| no_response(&client, &error))?;
     let body = accepted(&client, answer)?;
     let listed = serde_json::from_slice(&body).map_err(|error| {
-        Failure::Ours(format!("{} sent a list that cannot be read: {error}", client.url()))
+        Failure::Internal(format!("{} sent a list that cannot be read: {error}", client.url()))
     })?;
     let (Listed::Bare(entries) | Listed::Named { runtimes: entries }) = listed;
     Ok(Some(entries.into_iter().map(RuntimeStatus::from).collect()))
@@ -97,13 +97,13 @@ impl From<Entry> for RuntimeStatus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canned::{Canned, Line};
+    use super::super::test_server::{Line, TestServer};
     use super::*;
 
     fn told(body: &str) -> Result<Vec<RuntimeStatus>, String> {
         let length = body.len();
         let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
-        let server = Canned::new(vec![vec![Line::Say(text)]]);
+        let server = TestServer::new(vec![vec![Line::Say(text)]]);
         let args = ServerArgs { server: Some(server.url()), api_key: None };
         let told = runtimes(&args).map(Option::unwrap);
         told.map_err(|failure| failure.message().unwrap())

@@ -10,10 +10,10 @@ use rustls::{
     StreamOwned,
 };
 
-use super::clock::Clocked;
+use super::clock::TimedSocket;
 
 /// A connection that is proven and private.
-pub(super) type Stream = StreamOwned<ClientConnection, Clocked>;
+pub(super) type Stream = StreamOwned<ClientConnection, TimedSocket>;
 
 /// Whom this machine trusts to vouch for servers.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ impl Trust {
     }
 
     /// Makes sure who is there before anything is sent.
-    pub(super) fn shake_hands(&self, host: &str, mut socket: Clocked) -> io::Result<Stream> {
+    pub(super) fn shake_hands(&self, host: &str, mut socket: TimedSocket) -> io::Result<Stream> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| io::Error::other(format!("no certificate can be for '{host}'")))?;
         let connection = ClientConnection::new(Arc::clone(&self.0), name);

@@ -11,7 +11,7 @@ use crate::args::{IsolationChoice, RunArgs};
 use crate::errors::Failure;
 
 /// Standard input travels within the request, so it has to end, and soon.
-const LONGEST_STDIN: u64 = 16 << 20;
+const MAX_STDIN_BYTES: u64 = 16 << 20;
 const MIB: u64 = 1 << 20;
 const KIB: u64 = 1 << 10;
 
@@ -33,7 +33,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
         network: network(request),
         isolation: match args.isolation {
             IsolationChoice::Auto => None,
-            IsolationChoice::This(isolation) => Some(isolation.to_string()),
+            IsolationChoice::Named(isolation) => Some(isolation.to_string()),
         },
         collect: request.collect().iter().map(ToString::to_string).collect(),
         packages: request.packages().iter().map(ToString::to_string).collect(),
@@ -118,14 +118,14 @@ fn stdin(stdin: &Stdin) -> Result<Option<String>, Failure> {
             let Some(reader) = reader.take() else { return Ok(None) };
             let mut bytes = Vec::new();
             reader
-                .take(LONGEST_STDIN + 1)
+                .take(MAX_STDIN_BYTES + 1)
                 .read_to_end(&mut bytes)
                 .map_err(|error| Failure::Usage(format!("cannot read for --stdin: {error}")))?;
             bytes
         }
     };
-    if bytes.len() as u64 > LONGEST_STDIN {
-        let most = ByteSize::bytes(LONGEST_STDIN);
+    if bytes.len() as u64 > MAX_STDIN_BYTES {
+        let most = ByteSize::bytes(MAX_STDIN_BYTES);
         return Err(Failure::Usage(format!(
             "--stdin: more than {most} cannot be sent to a server, put it into a file with --input"
         )));
@@ -169,7 +169,7 @@ mod tests {
         change: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<serde_json::Value, String> {
         let request = change(Request::builder("py@3.11")).build().unwrap();
-        let asked = translate(&RunArgs::typed(line), &request);
+        let asked = translate(&RunArgs::from_line(line), &request);
         asked
             .map(|asked| serde_json::to_value(asked).unwrap())
             .map_err(|failure| failure.message().unwrap())

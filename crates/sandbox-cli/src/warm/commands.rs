@@ -8,12 +8,12 @@ use std::time::Duration;
 use sandbox::format_duration;
 use serde::Serialize;
 
-use super::connect::{PATIENCE, unreachable};
-use super::message::{Answer, Question, Status, hear, say};
-use super::place::{Connection, Place};
-use crate::answer::{as_json, print};
+use super::connect::{REPLY_TIMEOUT, unreachable};
+use super::directory::{Connection, HelperDirectory};
+use super::message::{HelperRequest, Reply, Status, recv, send};
 use crate::args::{WarmAction, WarmArgs};
 use crate::errors::{Failure, printable};
+use crate::stdout::{print, to_json};
 
 /// A helper, as programs are told about it.
 #[derive(Serialize)]
@@ -26,7 +26,7 @@ struct Listed {
     idle_ms: u64,
 }
 
-pub(crate) fn carry_out(args: &WarmArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &WarmArgs) -> Result<u8, Failure> {
     match &args.action {
         WarmAction::Status { json } => status(*json),
         WarmAction::Stop => stop(),
@@ -34,18 +34,18 @@ pub(crate) fn carry_out(args: &WarmArgs) -> Result<u8, Failure> {
 }
 
 fn status(json: bool) -> Result<u8, Failure> {
-    let place = Place::of_user()?;
+    let directory = HelperDirectory::of_user()?;
     let mut found = Vec::new();
-    for key in place.keys().map_err(unreachable)? {
-        if let Connection::Helper(stream) = place.connect(&key).map_err(unreachable)?
-            && let Some(Answer::Status(status)) = ask(&stream, &Question::Status)?
+    for key in directory.keys().map_err(unreachable)? {
+        if let Connection::Helper(stream) = directory.connect(&key).map_err(unreachable)?
+            && let Some(Reply::Status(status)) = ask(&stream, &HelperRequest::Status)?
         {
             found.push(status);
         }
     }
     if json {
         let listed: Vec<Listed> = found.iter().map(Listed::of).collect();
-        print(&as_json(&listed)?)?;
+        print(&to_json(&listed)?)?;
     } else {
         print(&lines(&found)?)?;
     }
@@ -66,29 +66,29 @@ fn lines(found: &[Status]) -> Result<String, Failure> {
             "process {process} (version {version}) runs since {since}: {executions} executions, \
              {running} of them running; it ends after {idle} without any"
         )
-        .map_err(|error| Failure::ours(&error))?;
+        .map_err(|error| Failure::internal(&error))?;
     }
     Ok(text)
 }
 
 /// Asks every helper to go, and waits for those that have nothing to do any more.
 fn stop() -> Result<u8, Failure> {
-    let place = Place::of_user()?;
-    for key in place.keys().map_err(unreachable)? {
-        let lock = place.lock(&key).map_err(unreachable)?;
-        let answer = match place.connect(&key).map_err(unreachable)? {
+    let directory = HelperDirectory::of_user()?;
+    for key in directory.keys().map_err(unreachable)? {
+        let lock = directory.lock(&key).map_err(unreachable)?;
+        let answer = match directory.connect(&key).map_err(unreachable)? {
             Connection::Helper(stream) => {
-                ask(&stream, &Question::Go)?.map(|answer| (stream, answer))
+                ask(&stream, &HelperRequest::Go)?.map(|answer| (stream, answer))
             }
             Connection::Nobody => None,
             // In a container that shares the directory, for example: it has clients of its own there.
-            Connection::Stranger(_) => continue,
+            Connection::Other(_) => continue,
         };
-        place.remove(&key, &lock).map_err(unreachable)?;
+        directory.remove(&key, &lock).map_err(unreachable)?;
         drop(lock);
         match answer {
-            Some((stream, Answer::Going(0))) => wait_for_the_end(&stream)?,
-            Some((_, Answer::Going(running))) => {
+            Some((stream, Reply::Going(0))) => wait_for_the_end(&stream)?,
+            Some((_, Reply::Going(running))) => {
                 print(&format!(
                     "a helper ends when its {running} running executions have ended\n"
                 ))?;
@@ -100,11 +100,11 @@ fn stop() -> Result<u8, Failure> {
 }
 
 /// The answer; none from a helper that has ended meanwhile.
-fn ask(stream: &UnixStream, question: &Question) -> Result<Option<Answer>, Failure> {
+fn ask(stream: &UnixStream, question: &HelperRequest) -> Result<Option<Reply>, Failure> {
     let answer = stream
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| say(stream, question))
-        .and_then(|()| hear(stream));
+        .set_read_timeout(Some(REPLY_TIMEOUT))
+        .and_then(|()| send(stream, question))
+        .and_then(|()| recv(stream));
     match answer {
         Err(error) if is_silence(&error) => Err(silent(stream)),
         Err(_) => Ok(None),
@@ -127,7 +127,7 @@ fn is_silence(error: &io::Error) -> bool {
 fn silent(stream: &UnixStream) -> Failure {
     let process = rustix::net::sockopt::socket_peercred(stream)
         .map_or("?".to_owned(), |peer| peer.pid.to_string());
-    Failure::Ours(format!("a helper does not answer: kill process {process} to be rid of it"))
+    Failure::Internal(format!("a helper does not answer: kill process {process} to be rid of it"))
 }
 
 impl Listed {

@@ -7,14 +7,14 @@ use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::asked::Asked;
 use super::executable::Executable;
 use super::frame::{self, Kind};
+use super::wire_request::WireRequest;
 use crate::errors::Failure;
 
 /// What a client begins with.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Question {
+pub(super) enum HelperRequest {
     /// Carry this out. The files follow.
     Execute(Box<Order>),
     /// Who are you?
@@ -27,19 +27,19 @@ pub(super) enum Question {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) executable: Executable,
-    pub(super) surroundings: String,
+    pub(super) context: String,
     /// The language as the client found it on this host just now.
     pub(super) runtime: String,
     /// How long the helper stays without work from now on.
     pub(super) idle: Duration,
     /// Compile it anew.
     pub(super) no_cache: bool,
-    pub(super) asked: Asked,
+    pub(super) asked: WireRequest,
 }
 
 /// What a helper answers. Events come as frames of their own.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
+pub(super) enum Reply {
     /// The request is being carried out. Before this, nothing was done for it.
     Taken,
     /// This helper is of another executable, or set up in another way.
@@ -71,12 +71,12 @@ pub(super) struct Status {
 }
 
 /// Says something.
-pub(super) fn say(to: impl io::Write, message: &impl Serialize) -> io::Result<()> {
+pub(super) fn send(to: impl io::Write, message: &impl Serialize) -> io::Result<()> {
     frame::write(to, Kind::Message, &serde_json::to_vec(message)?)
 }
 
 /// Hears something; none if the other side has nothing more to say.
-pub(super) fn hear<T: DeserializeOwned>(from: impl io::Read) -> io::Result<Option<T>> {
+pub(super) fn recv<T: DeserializeOwned>(from: impl io::Read) -> io::Result<Option<T>> {
     match frame::read(from)? {
         None => Ok(None),
         Some((Kind::Message, bytes)) => Ok(Some(serde_json::from_slice(&bytes)?)),
@@ -84,7 +84,7 @@ pub(super) fn hear<T: DeserializeOwned>(from: impl io::Read) -> io::Result<Optio
     }
 }
 
-impl From<Failure> for Answer {
+impl From<Failure> for Reply {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Usage(text) => Self::Wrong(text),

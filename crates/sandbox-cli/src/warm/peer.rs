@@ -22,14 +22,14 @@ pub(super) enum Peer {
     /// It has ended, or is nowhere to be seen from here.
     Gone,
     /// Somebody else, described.
-    Stranger(String),
+    Other(String),
 }
 
 /// Who has connected, or has last made the socket listen that we connected to.
 pub(super) fn peer(stream: &UnixStream) -> io::Result<Peer> {
     let credentials = socket_peercred(stream)?;
     if credentials.uid != rustix::process::geteuid() {
-        return Ok(Peer::Stranger(format!("user {}", credentials.uid.as_raw())));
+        return Ok(Peer::Other(format!("user {}", credentials.uid.as_raw())));
     }
     for name in NAMESPACES {
         let theirs = namespace(&credentials.pid.to_string(), name);
@@ -37,7 +37,7 @@ pub(super) fn peer(stream: &UnixStream) -> io::Result<Peer> {
             Ok(theirs) if theirs == namespace("self", name)? => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Peer::Gone),
             // One that does not let itself be looked at is as good as one that is seen to be.
-            _ => return Ok(Peer::Stranger("a process in another namespace".to_owned())),
+            _ => return Ok(Peer::Other("a process in another namespace".to_owned())),
         }
     }
     Ok(Peer::Own)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, call, call_with_store};
+use crate::support::{BINARY, CommandOutput, call, call_with_store};
 
 /// Puts one compiled program and one layer there, as far as showing and clearing is concerned.
 fn fill(store: &Path) {
@@ -77,7 +77,7 @@ fn a_size_that_is_none_is_told_by_its_variable() {
     let root = tempfile::tempdir().unwrap();
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_STORE", root.path()).env("SANDBOX_RUN_CACHE_SIZE", "much");
-    let answer: Answer = command.arg("cache").output().unwrap().into();
+    let answer: CommandOutput = command.arg("cache").output().unwrap().into();
     answer.is_refused_with(&["SANDBOX_RUN_CACHE_SIZE", "'much'"]);
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{Answer, call, skip};
+use crate::support::{CommandOutput, call, skip};
 
 /// Where Debian installs packages for its own Python.
 const PLACE: &str = "/usr/lib/python3/dist-packages";
@@ -18,7 +18,7 @@ fn module() -> Option<String> {
 }
 
 /// Whether the module can be found, in every way of a program that looks for it.
-fn look_for(module: &str, args: &[&str]) -> Answer {
+fn look_for(module: &str, args: &[&str]) -> CommandOutput {
     let code = format!(
         "import importlib.util, os
 print(importlib.util.find_spec('{module}') is not None, os.path.exists('{PLACE}/{module}.py'))"

@@ -7,13 +7,13 @@ use std::process::{Command as Process, Stdio};
 use assert_cmd::Command;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Answer, BINARY, PATIENCE, family, skip, wait_until, wait_until_gone};
+use crate::support::{BINARY, CommandOutput, TIMEOUT, family, skip, wait_until, wait_until_gone};
 
 /// Calls the command with its store, and all that is temporary, in this directory.
-fn call(place: &Path, args: &[&str]) -> Answer {
+fn call(place: &Path, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_IMAGES", place.join("images")).env("TMPDIR", temporary(place));
-    command.arg("images").args(args).timeout(5 * PATIENCE).output().unwrap().into()
+    command.arg("images").args(args).timeout(5 * TIMEOUT).output().unwrap().into()
 }
 
 fn temporary(place: &Path) -> std::path::PathBuf {
@@ -94,8 +94,8 @@ fn what_cannot_be_built_is_one_line() {
     assert!(!place.join("images").exists(), "nothing was made");
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_IMAGES", place.join("images")).env("PATH", place);
-    let output = command.args(["images", "build", "bash"]).timeout(PATIENCE).output();
-    Answer::from(output.unwrap())
+    let output = command.args(["images", "build", "bash"]).timeout(TIMEOUT).output();
+    CommandOutput::from(output.unwrap())
         .is_refused_with(&["mmdebstrap, which is not here", "apt-get install mmdebstrap"]);
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Answer, BINARY, call};
+use crate::support::{BINARY, CommandOutput, call};
 
 /// Every way to name a file to be read, with this one in it.
 fn ways(file: &str) -> Vec<Vec<String>> {
@@ -58,7 +58,7 @@ fn a_file_that_is_too_large_is_refused_before_it_is_read() {
     }
 }
 
-fn in_bash(script: &str) -> Answer {
+fn in_bash(script: &str) -> CommandOutput {
     assert!(Path::new("/bin/bash").exists());
     Command::new("bash").args(["-c", script, BINARY]).output().unwrap().into()
 }

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, PATIENCE, call};
+use crate::support::{BINARY, CommandOutput, TIMEOUT, call};
 
 /// Calls the command with an empty home, where no toolchain is.
-fn call_in(home: &Path, args: &[&str]) -> Answer {
+fn call_in(home: &Path, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
     for variable in ["XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
         command.env_remove(variable);
     }
-    command.env("HOME", home).args(args).timeout(10 * PATIENCE).output().unwrap().into()
+    command.env("HOME", home).args(args).timeout(10 * TIMEOUT).output().unwrap().into()
 }
 
 #[test]

@@ -6,25 +6,25 @@ use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, PATIENCE, call, skip};
+use crate::support::{BINARY, CommandOutput, TIMEOUT, call, skip};
 
 const ORDER: &str = "SANDBOX_RUN_ISOLATION_ORDER";
 const HELLO: &[&str] = &["-l", "python", "-c", "print(6*7)"];
 
-fn call_in_order(order: &str, args: &[&str]) -> Answer {
+fn call_in_order(order: &str, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
-    command.env(ORDER, order).args(args).timeout(PATIENCE).output().unwrap().into()
+    command.env(ORDER, order).args(args).timeout(TIMEOUT).output().unwrap().into()
 }
 
 /// Calls a copy of the command as a user who may not use runc.
-fn call_as_nobody(directory: &Path, args: &[&str]) -> Answer {
+fn call_as_nobody(directory: &Path, args: &[&str]) -> CommandOutput {
     let program = directory.join("sandbox-run");
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
     command.arg(program).args(args).current_dir("/").env("HOME", "/nonexistent");
     // Where the coverage of root's tests is written, nobody may not write.
     command.env_remove("LLVM_PROFILE_FILE");
-    command.timeout(PATIENCE).output().unwrap().into()
+    command.timeout(TIMEOUT).output().unwrap().into()
 }
 
 fn copy_for_all() -> tempfile::TempDir {
@@ -65,10 +65,10 @@ fn auto_follows_the_order_that_is_set_or_typed() {
 const LANDLOCK: &[&str] = &["landlock", "landlock-truncate", "landlock-ioctl", "landlock-scope"];
 
 /// Calls the command where the kernel seems to have no Landlock.
-fn call_without_landlock(args: &[&str]) -> Answer {
+fn call_without_landlock(args: &[&str]) -> CommandOutput {
     let mut command = Command::new("python3");
     command.args(["-c", include_str!("without-landlock.py"), BINARY]).args(args);
-    command.env_remove(ORDER).timeout(PATIENCE).output().unwrap().into()
+    command.env_remove(ORDER).timeout(TIMEOUT).output().unwrap().into()
 }
 
 #[test]

@@ -8,7 +8,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Answer, BINARY, PATIENCE};
+use crate::support::{BINARY, CommandOutput, TIMEOUT};
 
 /// A person with a store and environments of their own.
 struct Home(TempDir);
@@ -23,15 +23,15 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn call(&self, args: &[&str]) -> Answer {
+    fn call(&self, args: &[&str]) -> CommandOutput {
         self.call_with(&[], args)
     }
 
-    fn call_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Answer {
+    fn call_with(&self, variables: &[(&str, &str)], args: &[&str]) -> CommandOutput {
         let mut command = Command::new(BINARY);
         command.env("SANDBOX_RUN_STORE", self.path("store"));
         command.env("XDG_DATA_HOME", self.path("data")).envs(variables.iter().copied());
-        command.args(args).timeout(3 * PATIENCE).output().unwrap().into()
+        command.args(args).timeout(3 * TIMEOUT).output().unwrap().into()
     }
 
     /// A run with no word about itself but what the program prints.

@@ -8,7 +8,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::support::{Answer, BINARY, call, call_patiently, skip, wait_until};
+use crate::support::{BINARY, CommandOutput, call, call_patiently, skip, wait_until};
 
 /// A server of its own, with nothing in it, that ends with the test.
 struct Server {
@@ -49,7 +49,7 @@ impl Server {
         // Its log says where it listens, and which port it was given.
         let mut log = String::new();
         let url = loop {
-            let Ok(line) = lines.recv_timeout(crate::support::PATIENCE) else {
+            let Ok(line) = lines.recv_timeout(crate::support::TIMEOUT) else {
                 panic!("the server did not start: {log}");
             };
             let line = line.unwrap();
@@ -62,7 +62,7 @@ impl Server {
         Some(Self { process, url, _data: data })
     }
 
-    fn call(&self, args: &[&str]) -> Answer {
+    fn call(&self, args: &[&str]) -> CommandOutput {
         call_patiently(&[&["--server", &self.url], args].concat())
     }
 }
@@ -77,7 +77,7 @@ impl Drop for Server {
 }
 
 /// What must be equal: all but times, ids and amounts of memory.
-fn comparable(answer: &Answer) -> (Option<i32>, String, String) {
+fn comparable(answer: &CommandOutput) -> (Option<i32>, String, String) {
     let without_figures = |line: &str| match line.split_once(" in ") {
         Some((status, _)) if line.starts_with(['✓', '✗']) => status.to_owned(),
         _ => line.to_owned(),
@@ -160,7 +160,7 @@ fn ctrl_c_ends_the_program_on_the_server() {
         ended = child.try_wait().unwrap();
         ended.is_some()
     });
-    let answer = Answer::from(child.wait_with_output().unwrap());
+    let answer = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.stderr.contains("cancelled"), "{answer:?}");
 }

@@ -8,19 +8,19 @@ use assert_cmd::Command;
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine: a test that gets there has hung.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_sandbox-run");
 
 /// What came of one call.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Answer {
+impl CommandOutput {
     /// The report, from `--json`.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-impl From<Output> for Answer {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -49,33 +49,33 @@ impl From<Output> for Answer {
 }
 
 /// Calls the command with nothing on standard input.
-pub(crate) fn call(args: &[&str]) -> Answer {
+pub(crate) fn call(args: &[&str]) -> CommandOutput {
     call_with_stdin(args, "")
 }
 
 /// Calls the command for a language whose toolchain may have to be prepared first, which takes minutes.
-pub(crate) fn call_patiently(args: &[&str]) -> Answer {
-    let output = Command::new(BINARY).args(args).write_stdin("").timeout(10 * PATIENCE).output();
+pub(crate) fn call_patiently(args: &[&str]) -> CommandOutput {
+    let output = Command::new(BINARY).args(args).write_stdin("").timeout(10 * TIMEOUT).output();
     output.unwrap().into()
 }
 
 /// Calls the command with this on standard input.
-pub(crate) fn call_with_stdin(args: &[&str], stdin: &str) -> Answer {
+pub(crate) fn call_with_stdin(args: &[&str], stdin: &str) -> CommandOutput {
     let mut command = Command::new(BINARY);
-    let output = command.args(args).write_stdin(stdin).timeout(PATIENCE).output();
+    let output = command.args(args).write_stdin(stdin).timeout(TIMEOUT).output();
     output.unwrap().into()
 }
 
 /// Calls the command with its store in this directory.
-pub(crate) fn call_with_store(store: &Path, args: &[&str]) -> Answer {
+pub(crate) fn call_with_store(store: &Path, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_STORE", store).env_remove("SANDBOX_RUN_CACHE_SIZE");
-    command.args(args).timeout(PATIENCE).output().unwrap().into()
+    command.args(args).timeout(TIMEOUT).output().unwrap().into()
 }
 
 /// Waits until something holds.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));

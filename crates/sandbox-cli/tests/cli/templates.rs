@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Answer, BINARY, call_patiently};
+use crate::support::{BINARY, CommandOutput, call_patiently};
 
 /// A template with code on its lines 4 and following, and mistakes on line 2 of the code.
 struct Case {
@@ -40,7 +40,7 @@ fn check(case: &Case) {
 }
 
 /// What the output events say, one after the other.
-fn told_in_events(answer: &Answer) -> String {
+fn told_in_events(answer: &CommandOutput) -> String {
     let events = answer.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
     let data =
         events.filter_map(|event: serde_json::Value| Some(event["data"].as_str()?.to_owned()));
@@ -179,7 +179,7 @@ fn check_example(language: &str, harness: &str, code: [&str; 2], told: &str) {
     let harness = std::fs::read_to_string(examples.join(language).join(harness)).unwrap();
     let first_line = harness.lines().next().unwrap();
     let (_, command) = first_line.split_once("sandbox-run ").unwrap();
-    let run = |command: &str| -> Answer {
+    let run = |command: &str| -> CommandOutput {
         let output = Command::new("/bin/sh")
             .args(["-c", &format!("{BINARY} {command}")])
             .current_dir(&examples)

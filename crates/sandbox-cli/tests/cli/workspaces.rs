@@ -4,14 +4,14 @@ use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, PATIENCE};
+use crate::support::{BINARY, CommandOutput, TIMEOUT};
 
 /// Calls the command with its workspaces in this directory.
-fn call(place: &Path, args: &[&str]) -> Answer {
+fn call(place: &Path, args: &[&str]) -> CommandOutput {
     call_with_stdin(place, args, Vec::new())
 }
 
-fn call_with_stdin(place: &Path, args: &[&str], stdin: Vec<u8>) -> Answer {
+fn call_with_stdin(place: &Path, args: &[&str], stdin: Vec<u8>) -> CommandOutput {
     raw(place, args, stdin).into()
 }
 
@@ -19,7 +19,7 @@ fn raw(place: &Path, args: &[&str], stdin: Vec<u8>) -> std::process::Output {
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_WORKSPACES", place.join("workspaces"));
     command.env("SANDBOX_RUN_WORKSPACE_SIZE", "2M");
-    command.args(args).write_stdin(stdin).timeout(PATIENCE).output().unwrap()
+    command.args(args).write_stdin(stdin).timeout(TIMEOUT).output().unwrap()
 }
 
 fn bash<'a>(workspace: &'a str, script: &'a str) -> [&'a str; 6] {

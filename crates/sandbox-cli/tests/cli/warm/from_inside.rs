@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::{copy_of_the_command, process, strangers::is_root};
-use crate::support::{Answer, family, wait_until_gone};
+use super::{copy_of_the_command, other_users::is_root, process};
+use crate::support::{CommandOutput, family, wait_until_gone};
 
 const NOBODY: u32 = 65534;
 const HELLO: &[&str] = &["--warm", "-q", "-l", "python", "-c", "print(6 * 7)"];
@@ -63,7 +63,7 @@ impl Ordinary {
         command
     }
 
-    fn call(&self, args: &[&str]) -> Answer {
+    fn call(&self, args: &[&str]) -> CommandOutput {
         self.command(args).output().unwrap().into()
     }
 }
@@ -124,7 +124,7 @@ fn a_program_that_is_shown_the_socket_cannot_use_the_helper() {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
     command.args(["/usr/bin/python3", "-c", &outside]).current_dir("/");
-    let outside = Answer::from(command.output().unwrap());
+    let outside = CommandOutput::from(command.output().unwrap());
     assert!(outside.stdout.contains("executions"), "{outside:?}");
 }
 

@@ -8,7 +8,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Answer, BINARY, call, call_with_stdin, family, wait_until, wait_until_gone};
+use crate::support::{
+    BINARY, CommandOutput, call, call_with_stdin, family, wait_until, wait_until_gone,
+};
 
 const ENDLESS_C: &str = "int main(){for(;;);}";
 const EATS_MEMORY: &str = "b = []\nwhile True: b.append(bytearray(1 << 20))";
@@ -63,7 +65,7 @@ fn containers_report_the_same() {
 }
 
 /// Runs hello behind `--isolation runc` with other programs in the places of some.
-fn hello_by_runc(instead: &[(&str, &str)], args: &[&str]) -> Answer {
+fn hello_by_runc(instead: &[(&str, &str)], args: &[&str]) -> CommandOutput {
     let mounts = instead.iter().map(|(place, other)| format!("mount --bind {other} {place} && "));
     let script =
         mounts.collect::<String>() + "exec \"$0\" \"$@\" --isolation runc -l bash -c 'echo hi'";
@@ -104,7 +106,7 @@ fn a_runtime_that_is_missing_or_another_program_is_told_in_one_line() {
     {
         let mut command = assert_cmd::Command::new("unshare");
         command.args(["--mount", "sh", "-c", script, BINARY, instead]);
-        let answer = Answer::from(command.output().unwrap());
+        let answer = CommandOutput::from(command.output().unwrap());
         assert_eq!(answer.code, Some(2), "{answer:?}");
         for part in [words, "install it", "apt-get install runsc", "--isolation native"] {
             assert!(answer.stderr.contains(part), "no '{part}': {answer:?}");
@@ -283,7 +285,7 @@ fn an_ordinary_user_can_run_code_too() {
         assert_cmd::Command::new(&copy)
     };
     let output = command.args(run).current_dir("/").output().unwrap();
-    let answer = Answer::from(output);
+    let answer = CommandOutput::from(output);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.json()["stdout"], "42\n");
 }
@@ -295,7 +297,7 @@ fn root_of_a_user_namespace_is_served_like_an_ordinary_user() {
     let mut command = assert_cmd::Command::new("unshare");
     command.args(["--user", "--map-root-user", BINARY]);
     command.args(["--lang", "python", "--code", "print(6*7)", "--json"]);
-    let answer = Answer::from(command.output().unwrap());
+    let answer = CommandOutput::from(command.output().unwrap());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.json()["stdout"], "42\n");
 }
@@ -305,7 +307,7 @@ fn a_host_without_user_namespaces_is_told_where_to_look() {
     let script = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" -l python -c 1";
     let mut command = assert_cmd::Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", script, BINARY]);
-    let answer = Answer::from(command.output().unwrap());
+    let answer = CommandOutput::from(command.output().unwrap());
     assert_eq!(answer.code, Some(125), "{answer:?}");
     assert!(answer.stderr.contains("user.max_user_namespaces"), "{answer:?}");
     assert_eq!(answer.stderr.trim_end().lines().count(), 1, "{answer:?}");

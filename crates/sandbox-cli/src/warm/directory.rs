@@ -21,12 +21,12 @@ use crate::errors::Failure;
 
 const SOCKET: &str = ".socket";
 /// More than a helper takes to begin on the busiest host.
-const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(2);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The directory of this user's helpers.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct HelperDirectory {
     path: PathBuf,
     directory: OwnedFd,
 }
@@ -39,7 +39,7 @@ pub(super) enum Connection {
     /// Nobody.
     Nobody,
     /// Somebody else, described. It is told nothing.
-    Stranger(String),
+    Other(String),
 }
 
 /// The right to make and remove one socket.
@@ -48,7 +48,7 @@ pub(super) struct Lock {
     _file: OwnedFd,
 }
 
-impl Place {
+impl HelperDirectory {
     /// The user's own, made if need be.
     pub(super) fn of_user() -> Result<Self, Failure> {
         Self::at(&path())
@@ -56,7 +56,7 @@ impl Place {
 
     fn at(path: &Path) -> Result<Self, Failure> {
         let cannot = |reason: String| {
-            Failure::Ours(format!(
+            Failure::Internal(format!(
                 "cannot keep a helper for --warm in '{}': {reason}; without --warm none is needed",
                 path.display()
             ))
@@ -84,7 +84,7 @@ impl Place {
 
     /// Connects to the helper of this name.
     pub(super) fn connect(&self, key: &str) -> io::Result<Connection> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + REPLY_TIMEOUT;
         loop {
             let stream = match UnixStream::connect(self.short(key, SOCKET)) {
                 Ok(stream) => stream,
@@ -100,9 +100,9 @@ impl Place {
             match peer(&stream)? {
                 Peer::Own => return Ok(Connection::Helper(stream)),
                 // Who made the socket has gone, and the helper that has it now is only starting.
-                Peer::Gone if Instant::now() < deadline => thread::sleep(PAUSE),
+                Peer::Gone if Instant::now() < deadline => thread::sleep(RETRY_INTERVAL),
                 Peer::Gone => return Err(io::Error::other("its process cannot be found")),
-                Peer::Stranger(who) => return Ok(Connection::Stranger(who)),
+                Peer::Other(who) => return Ok(Connection::Other(who)),
             }
         }
     }
@@ -112,9 +112,7 @@ impl Place {
         match self.connect(key)? {
             Connection::Helper(stream) => Ok(Some(stream)),
             Connection::Nobody => Ok(None),
-            Connection::Stranger(who) => {
-                Err(io::Error::other(format!("{who} answers in its place")))
-            }
+            Connection::Other(who) => Err(io::Error::other(format!("{who} answers in its place"))),
         }
     }
 
@@ -143,7 +141,7 @@ impl Place {
         Ok(rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?)
     }
 
-    /// Makes the socket, in place of one that nobody answers on.
+    /// Makes the socket, replacing one that no process listens on.
     pub(super) fn listen(&self, key: &str, lock: &Lock) -> io::Result<UnixListener> {
         self.remove(key, lock)?;
         UnixListener::bind(self.short(key, SOCKET))
@@ -193,7 +191,7 @@ impl Place {
     }
 }
 
-/// A session's directory that is not ours, as under sudo, is no place for us.
+/// The user's helper directory. A session directory of another user, as under sudo, is not used.
 fn path() -> PathBuf {
     let user = rustix::process::geteuid();
     let is_own =
@@ -211,7 +209,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn refused(path: &Path) -> String {
-        let failure = Place::at(path).unwrap_err();
+        let failure = HelperDirectory::at(path).unwrap_err();
         assert_eq!(failure.exit_code(), 125);
         failure.to_string()
     }
@@ -224,10 +222,10 @@ mod tests {
         fs::set_permissions(&open, fs::Permissions::from_mode(0o750)).unwrap();
         assert!(refused(&open).contains("0700"));
         fs::set_permissions(&open, fs::Permissions::from_mode(0o700)).unwrap();
-        Place::at(&open).unwrap();
+        HelperDirectory::at(&open).unwrap();
         symlink(&open, &link).unwrap();
         assert!(refused(&link).contains("not a directory"));
-        // Root's own, or nobody's place to make one.
+        // Only root can give the directory to another user.
         if rustix::process::geteuid().is_root() {
             rustix::fs::chown(&open, Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
             assert!(refused(&open).contains("belongs to user 65534"));
@@ -238,14 +236,14 @@ mod tests {
     #[test]
     fn a_socket_that_nobody_answers_on_gives_way() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place::at(&root.path().join("d".repeat(200))).unwrap();
-        assert!(place.connect_to_own("k").unwrap().is_none());
-        let lock = place.lock("k").unwrap();
-        drop(place.listen("k", &lock).unwrap());
-        assert!(place.connect_to_own("k").unwrap().is_none());
-        let _listener = place.listen("k", &lock).unwrap();
-        assert!(place.connect_to_own("k").unwrap().is_some());
-        assert_eq!(place.keys().unwrap(), ["k"]);
-        assert!(place.try_lock("k").is_none(), "two have the lock");
+        let directory = HelperDirectory::at(&root.path().join("d".repeat(200))).unwrap();
+        assert!(directory.connect_to_own("k").unwrap().is_none());
+        let lock = directory.lock("k").unwrap();
+        drop(directory.listen("k", &lock).unwrap());
+        assert!(directory.connect_to_own("k").unwrap().is_none());
+        let _listener = directory.listen("k", &lock).unwrap();
+        assert!(directory.connect_to_own("k").unwrap().is_some());
+        assert_eq!(directory.keys().unwrap(), ["k"]);
+        assert!(directory.try_lock("k").is_none(), "two have the lock");
     }
 }

@@ -5,16 +5,16 @@ use std::io;
 use sandbox::with_causes;
 use sandbox_api::Problem;
 
-use super::http::{Answer, Client, HttpError};
+use super::http::{Client, HttpError, Response};
 use crate::errors::Failure;
 
 /// Longer texts are pages for a browser.
-const LONGEST_TEXT: usize = 200;
+const MAX_QUOTED_BYTES: usize = 200;
 
 /// There was no answer.
-pub(super) fn no_answer(client: &Client, error: &HttpError) -> Failure {
+pub(super) fn no_response(client: &Client, error: &HttpError) -> Failure {
     let url = client.url();
-    Failure::Ours(match error {
+    Failure::Internal(match error {
         HttpError::Connect(cause) if cause.kind() == io::ErrorKind::ConnectionRefused => {
             format!("nobody answers at {url}: is sandboxd running?")
         }
@@ -30,9 +30,9 @@ pub(super) fn no_answer(client: &Client, error: &HttpError) -> Failure {
 }
 
 /// The whole body of an answer that is one, or why it is not.
-pub(super) fn accepted(client: &Client, answer: Answer) -> Result<Vec<u8>, Failure> {
+pub(super) fn accepted(client: &Client, answer: Response) -> Result<Vec<u8>, Failure> {
     let status = answer.status;
-    let body = answer.whole().map_err(|error| no_answer(client, &error))?;
+    let body = answer.whole().map_err(|error| no_response(client, &error))?;
     if (200..300).contains(&status) { Ok(body) } else { Err(refused(client, status, &body)) }
 }
 
@@ -49,7 +49,7 @@ pub(super) fn refused(client: &Client, status: u16, body: &[u8]) -> Failure {
     };
     match status {
         // Too much at once is nobody's mistake.
-        429 | 500.. | 300..400 => Failure::Ours(text),
+        429 | 500.. | 300..400 => Failure::Internal(text),
         _ => Failure::Usage(text),
     }
 }
@@ -57,7 +57,7 @@ pub(super) fn refused(client: &Client, status: u16, body: &[u8]) -> Failure {
 /// A text that is short enough to be a message.
 fn quoted(body: &[u8]) -> String {
     match std::str::from_utf8(body).map(str::trim) {
-        Ok(text) if !text.is_empty() && text.len() <= LONGEST_TEXT => format!(": {text}"),
+        Ok(text) if !text.is_empty() && text.len() <= MAX_QUOTED_BYTES => format!(": {text}"),
         _ => String::new(),
     }
 }

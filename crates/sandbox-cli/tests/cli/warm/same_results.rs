@@ -3,10 +3,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use super::{Session, end};
-use crate::support::Answer;
+use crate::support::CommandOutput;
 
 /// What must be equal: all but times, ids and amounts of memory, and what is told to whoever happens to be the first.
-fn comparable(answer: &Answer) -> (Option<i32>, String, String) {
+fn comparable(answer: &CommandOutput) -> (Option<i32>, String, String) {
     let without_figures = |line: &str| match line.split_once(" in ") {
         Some((status, _)) if line.starts_with(['✓', '✗']) => status.to_owned(),
         _ => line.to_owned(),
@@ -16,7 +16,7 @@ fn comparable(answer: &Answer) -> (Option<i32>, String, String) {
     (answer.code, answer.stdout.clone(), stderr.join("\n"))
 }
 
-fn is_alike(session: &Session, line: &[&str]) -> Answer {
+fn is_alike(session: &Session, line: &[&str]) -> CommandOutput {
     let (cold, warm) = (session.call(line), session.warm(line));
     assert_eq!(comparable(&cold), comparable(&warm), "{line:?}");
     warm
@@ -101,7 +101,7 @@ fn files_go_in_and_come_home_alike() {
         // Every path is seen from where the caller is.
         command.current_dir(root.path()).args(more);
         command.args(["project", "-i", "data", "-v", "shared:/shared", "-o", "results", "--json"]);
-        let answer = Answer::from(command.output().unwrap());
+        let answer = CommandOutput::from(command.output().unwrap());
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let brought = fs::read(root.path().join("results/deep/a.bin")).unwrap();
         assert_eq!(brought, b"hello\xff\x00\xfe");

@@ -28,11 +28,11 @@ const RIGHTS: &[&str] = &[
 /// What of the kernel a process sees.
 const NAMESPACES: &[&str] = &["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
 
-/// The surroundings of this process as text, in which the same is written alike.
+/// The context of this process as text; equal contexts give equal text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Surroundings(String);
+pub(super) struct ProcessContext(String);
 
-impl Surroundings {
+impl ProcessContext {
     /// Those of this process.
     pub(super) fn own() -> io::Result<Self> {
         let mut text = String::new();
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn they_are_the_same_when_asked_twice_and_name_what_matters() {
-        let (first, second) = (Surroundings::own().unwrap(), Surroundings::own().unwrap());
+        let (first, second) = (ProcessContext::own().unwrap(), ProcessContext::own().unwrap());
         assert_eq!(first, second);
         assert_eq!(first.key(), second.key());
         for part in ["Uid:", "CapEff:", "Max open files", "user:[", "priority ", "(\"PATH\", "] {

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 use super::{BINARY, Session};
-use crate::support::{Answer, call, skip, wait_until};
+use crate::support::{CommandOutput, call, skip, wait_until};
 
 const HELLO: &[&str] = &["-q", "-l", "bash", "-c", "echo hello"];
 const NOBODY: u32 = 65534;
@@ -19,7 +19,7 @@ pub(super) fn is_root() -> bool {
     is_root
 }
 
-fn is_refused_as_ours(answer: &Answer, part: &str) {
+fn is_refused_as_ours(answer: &CommandOutput, part: &str) {
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(125), ""), "{answer:?}");
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
     assert!(answer.stderr.contains(part), "no {part:?} in {answer:?}");
@@ -113,7 +113,7 @@ fn a_host_without_walls_is_told_as_it_is_without_a_helper() {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "sh", "-c", &script, BINARY]);
         command.env("XDG_RUNTIME_DIR", session.runtime.path()).stdin(Stdio::null());
-        let answer = Answer::from(command.output().unwrap());
+        let answer = CommandOutput::from(command.output().unwrap());
         (answer.code, answer.stdout, answer.stderr)
     });
     assert_eq!(told[0].0, Some(125));

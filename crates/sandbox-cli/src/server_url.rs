@@ -16,7 +16,7 @@ pub(crate) struct ServerUrl {
 
 /// How it is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub(crate) enum Scheme {
     Http,
     Https,
 }
@@ -55,20 +55,20 @@ pub(crate) enum InvalidServerUrl {
 }
 
 impl ServerUrl {
-    pub(super) fn scheme(&self) -> Scheme {
+    pub(crate) fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    pub(super) fn authority(&self) -> &str {
+    pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
 
-    pub(super) fn host_and_port(&self) -> (&str, u16) {
+    pub(crate) fn host_and_port(&self) -> (&str, u16) {
         (&self.host, self.port)
     }
 
     /// The path of a resource on this server.
-    pub(super) fn path(&self, resource: &str) -> String {
+    pub(crate) fn path(&self, resource: &str) -> String {
         format!("{}{resource}", self.prefix)
     }
 }
@@ -140,7 +140,7 @@ pub(crate) struct InvalidKey;
 impl ApiKey {
     /// The key, if it can stand in a header. It is looked at only here: a command line that complains
     /// about an argument quotes it.
-    pub(super) fn secret(&self) -> Result<&str, InvalidKey> {
+    pub(crate) fn secret(&self) -> Result<&str, InvalidKey> {
         let fits = !self.0.is_empty() && self.0.chars().all(|letter| letter.is_ascii_graphic());
         if fits { Ok(&self.0) } else { Err(InvalidKey) }
     }

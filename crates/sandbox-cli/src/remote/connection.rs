@@ -2,13 +2,21 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 
 use super::clock::{TimedSocket, Timeouts};
-use super::http::ClientError;
 #[cfg(feature = "https")]
 use super::tls;
-use crate::server_url::Scheme;
-use crate::server_url::ServerUrl;
+use crate::server_url::{InvalidKey, Scheme, ServerUrl};
 
-/// How bytes travel to a server.
+/// Why no client can be created for a server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClientError {
+    #[error(transparent)]
+    Key(#[from] InvalidKey),
+    #[cfg(feature = "https")]
+    #[error(transparent)]
+    Trust(#[from] tls::NothingTrusted),
+}
+
+/// The transport of a connection.
 #[derive(Clone, Debug)]
 pub(super) enum Transport {
     Plain,

@@ -1,5 +1,5 @@
-//! As much of an HTTP/1.1 client as talking to a sandboxd takes: one request a connection, no
-//! redirects, no compression, and bounds on everything that comes back.
+//! A minimal HTTP/1.1 client for sandboxd: one request per connection, no redirects, no compression, and a maximum size
+//! for every part of a response.
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read, Write};
@@ -7,27 +7,18 @@ use std::thread;
 
 use super::body::{Body, Chunk, Framing, line, wrong};
 use super::clock::Timeouts;
-use super::connection::{Connection, Transport};
-use crate::server_url::InvalidKey;
+use super::connection::{ClientError, Connection, Transport};
+use crate::args::ServerArgs;
+use crate::errors::Failure;
 use crate::server_url::{ApiKey, ServerUrl};
 
-/// Speaks to one server.
+/// A client of one server.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     url: ServerUrl,
     key: Option<ApiKey>,
     transport: Transport,
     timeouts: Timeouts,
-}
-
-/// Why a server cannot be spoken to at all.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ClientError {
-    #[error(transparent)]
-    Key(#[from] InvalidKey),
-    #[cfg(feature = "https")]
-    #[error(transparent)]
-    Trust(#[from] super::tls::NothingTrusted),
 }
 
 /// A request without the parts that are the same in all of them.
@@ -39,14 +30,14 @@ pub(super) struct Call<'a> {
     pub(super) body: Option<&'a [u8]>,
 }
 
-/// An answer whose head was read.
+/// A response whose head was read.
 #[derive(Debug)]
 pub(super) struct Response {
     pub(super) status: u16,
     pub(super) body: Body<Connection>,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpError {
     /// Nothing was sent.
@@ -63,6 +54,17 @@ const MAX_HEADERS: usize = 128;
 pub(super) const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 
 impl Client {
+    /// A client for the server that --server names, if it was given.
+    pub(super) fn from_args(args: &ServerArgs) -> Result<Option<Self>, Failure> {
+        let Some(url) = &args.server else { return Ok(None) };
+        let client = Self::new(url.clone(), args.api_key.clone());
+        client.map(Some).map_err(|error| match error {
+            ClientError::Key(error) => Failure::Usage(format!("--api-key: {error}")),
+            #[cfg(feature = "https")]
+            ClientError::Trust(error) => Failure::Internal(error.to_string()),
+        })
+    }
+
     pub(super) fn new(url: ServerUrl, key: Option<ApiKey>) -> Result<Self, ClientError> {
         if let Some(key) = &key {
             key.secret()?;

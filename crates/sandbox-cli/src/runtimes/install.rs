@@ -17,17 +17,17 @@ pub(super) fn install(runtimes: &Runtimes, languages: &[String]) -> Result<(), F
     let mut missing = Vec::new();
     for language in languages {
         match find_missing(runtimes, language)? {
-            Some(wanted) => missing.push(wanted),
+            Some(toolchain) => missing.push(toolchain),
             None => log(&format!("{language} is already installed"))?,
         }
     }
     let packages: Vec<&str> =
-        missing.iter().flat_map(|wanted| &wanted.installer.apt).map(String::as_str).collect();
+        missing.iter().flat_map(|toolchain| &toolchain.installer.apt).map(String::as_str).collect();
     if !packages.is_empty() {
         install_with_apt(&packages)?;
     }
-    for wanted in &missing {
-        install_registry_commands(wanted)?;
+    for toolchain in &missing {
+        install_from_registries(toolchain)?;
     }
     Ok(())
 }
@@ -86,16 +86,16 @@ fn install_with_apt(packages: &[&str]) -> Result<(), Failure> {
 }
 
 /// Installs packages of pip and npm into a directory of this user.
-fn install_registry_commands(wanted: &Missing<'_>) -> Result<(), Failure> {
-    let Installer { pip, npm, .. } = wanted.installer;
+fn install_from_registries(toolchain: &Missing<'_>) -> Result<(), Failure> {
+    let Installer { pip, npm, .. } = toolchain.installer;
     if pip.is_empty() && npm.is_empty() {
         return Ok(());
     }
     let toolchains = toolchains_directory().ok_or_else(|| {
         Failure::Usage("cannot find the home directory to install into: set HOME".to_owned())
     })?;
-    let staging = StagingDirectory::create(&toolchains, &wanted.language)?;
-    for line in registry_commands(wanted.installer, &staging.temporary) {
+    let staging = StagingDirectory::create(&toolchains, &toolchain.language)?;
+    for line in registry_commands(toolchain.installer, &staging.temporary) {
         run(&line.iter().map(String::as_str).collect::<Vec<_>>())?;
     }
     staging.commit()
@@ -109,12 +109,12 @@ pub(crate) fn registry_commands(installer: &Installer, target: &Path) -> Vec<Vec
     let pip_install = ["python3", "-m", "pip", "install", "--quiet", "--no-compile", "--target"];
     let npm_install = ["npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix"];
     let all: [(&[&str], _); 2] = [(&pip_install, pip), (&npm_install, npm)];
-    let wanted = all.into_iter().filter(|(_, packages)| !packages.is_empty());
+    let toolchain = all.into_iter().filter(|(_, packages)| !packages.is_empty());
     let line = |(begin, packages): (&[&str], &Vec<String>)| {
         let begin = begin.iter().copied().chain([target.as_str()]).map(str::to_owned);
         begin.chain(packages.iter().cloned()).collect()
     };
-    wanted.map(line).collect()
+    toolchain.map(line).collect()
 }
 
 /// A directory in which a toolchain is assembled before it is renamed to its final path.

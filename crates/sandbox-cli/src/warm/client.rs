@@ -37,7 +37,7 @@ pub(crate) struct WarmRun {
     idle: Duration,
     runtimes: Arc<Runtimes>,
     language: LanguageChoice,
-    /// What the report says of the choice of walls.
+    /// Why the backend was selected; goes into the report.
     isolation_reason: Option<String>,
 }
 
@@ -52,12 +52,12 @@ impl WarmRun {
             return Ok(None);
         }
         if args.server.server.is_some() {
-            let reason = "--warm does not go with --server: the helper is on this machine";
+            let reason = "--warm cannot be used with --server: the helper runs on this host";
             return Err(Failure::Usage(reason.to_owned()));
         }
         if request.image().is_some() || runtimes.image_of(request.language().name()).is_some() {
             let reason =
-                "--warm does not go with an image: the helper has the toolchains of this host";
+                "--warm cannot be used with an image: the helper uses the toolchains of this host";
             return Err(Failure::Usage(reason.to_owned()));
         }
         let preferred = match args.isolation {
@@ -66,7 +66,7 @@ impl WarmRun {
         };
         if preferred != Isolation::Native {
             let reason = format!(
-                "--warm does not go with --isolation {preferred}: the helper has native walls"
+                "--warm cannot be used with --isolation {preferred}: the helper runs native sandboxes"
             );
             return Err(Failure::Usage(reason));
         }

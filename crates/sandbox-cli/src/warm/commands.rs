@@ -1,4 +1,4 @@
-//! `sandbox-run warm`: looks at the helper, and ends it.
+//! `sandbox-run warm`: show and stop helpers.
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use sandbox::format_duration;
 use serde::Serialize;
 
-use super::connect::{REPLY_TIMEOUT, unreachable};
+use super::connect::unreachable;
 use super::directory::{Connection, HelperDirectory};
-use super::message::{HelperRequest, Reply, Status, recv, send};
+use super::message::{HelperRequest, REPLY_TIMEOUT, Reply, Status, recv, send};
 use crate::args::{WarmAction, WarmArgs};
 use crate::errors::{Failure, printable};
 use crate::stdout::{print, to_json};
 
-/// A helper, as programs are told about it.
+/// A helper; an element of the JSON output.
 #[derive(Serialize)]
 struct Listed {
     process: u32,
@@ -54,7 +54,7 @@ fn status(json: bool) -> Result<u8, Failure> {
 
 fn lines(found: &[Status]) -> Result<String, Failure> {
     if found.is_empty() {
-        return Ok("no helper is running: 'sandbox-run --warm' starts one\n".to_owned());
+        return Ok("no helper is running: start one with 'sandbox-run --warm'\n".to_owned());
     }
     let mut text = String::new();
     for status in found {
@@ -71,7 +71,7 @@ fn lines(found: &[Status]) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// Asks every helper to go, and waits for those that have nothing to do any more.
+/// Asks every helper to exit, and waits for the idle ones.
 fn stop() -> Result<u8, Failure> {
     let directory = HelperDirectory::of_user()?;
     for key in directory.keys().map_err(unreachable)? {
@@ -127,7 +127,7 @@ fn is_silence(error: &io::Error) -> bool {
 fn silent(stream: &UnixStream) -> Failure {
     let process = rustix::net::sockopt::socket_peercred(stream)
         .map_or("?".to_owned(), |peer| peer.pid.to_string());
-    Failure::Internal(format!("a helper does not answer: kill process {process} to be rid of it"))
+    Failure::Internal(format!("the helper does not answer: kill process {process}"))
 }
 
 impl Listed {

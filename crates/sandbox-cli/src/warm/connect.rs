@@ -5,18 +5,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use super::directory::{HelperDirectory, Lock};
 use super::frame::{self, Kind};
-use super::message::{HelperRequest, Order, Reply, recv, send};
+use super::message::{HelperRequest, Order, REPLY_TIMEOUT, Reply, recv, send};
 use super::{executable, helper, settings};
 use crate::errors::Failure;
 
-/// More than a helper takes on the busiest host to begin with a request, its own start included.
-pub(super) const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
-
-/// How many helpers are started for one request before it is given up.
+/// Maximum number of helpers to start for one request.
 const MAX_ATTEMPTS: u32 = 3;
 
 /// A request with all that belongs to it.

@@ -1,5 +1,4 @@
-//! Where helpers are found: a directory that is the user's own, and in it for each helper a socket, a
-//! lock, and a file for its last words.
+//! The user's directory of helpers, with a socket, a lock file and a log file for each helper.
 //!
 //! The directory is checked once and used by its descriptor, so that nobody can put another one in its
 //! place. Whoever is at the other end of a connection is looked at again ([`peer`]).
@@ -20,8 +19,8 @@ use super::settings;
 use crate::errors::Failure;
 
 const SOCKET: &str = ".socket";
-/// More than a helper takes to begin on the busiest host.
-const REPLY_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longer than a helper takes to start on the busiest host.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The directory of this user's helpers.
@@ -31,14 +30,14 @@ pub(super) struct HelperDirectory {
     directory: OwnedFd,
 }
 
-/// Who is found at a socket.
+/// What is connected to a socket.
 #[derive(Debug)]
 pub(super) enum Connection {
-    /// A helper for us.
+    /// A helper of this user.
     Helper(UnixStream),
-    /// Nobody.
+    /// No process listens.
     Nobody,
-    /// Somebody else, described. It is told nothing.
+    /// Another process, described. Nothing is sent to it.
     Other(String),
 }
 
@@ -49,7 +48,7 @@ pub(super) struct Lock {
 }
 
 impl HelperDirectory {
-    /// The user's own, made if need be.
+    /// Opens the user's directory, created if missing.
     pub(super) fn of_user() -> Result<Self, Failure> {
         Self::at(&path())
     }
@@ -84,7 +83,7 @@ impl HelperDirectory {
 
     /// Connects to the helper of this name.
     pub(super) fn connect(&self, key: &str) -> io::Result<Connection> {
-        let deadline = Instant::now() + REPLY_TIMEOUT;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             let stream = match UnixStream::connect(self.short(key, SOCKET)) {
                 Ok(stream) => stream,
@@ -107,7 +106,7 @@ impl HelperDirectory {
         }
     }
 
-    /// The same for somebody who can do nothing with a stranger.
+    /// Connects to the helper of this name; another process is an error.
     pub(super) fn connect_to_own(&self, key: &str) -> io::Result<Option<UnixStream>> {
         match self.connect(key)? {
             Connection::Helper(stream) => Ok(Some(stream)),
@@ -155,7 +154,7 @@ impl HelperDirectory {
         }
     }
 
-    /// A new file for what a helper has to say that no client hears.
+    /// A new log file, which is the standard error of the helper.
     pub(super) fn log(&self, key: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
@@ -168,7 +167,7 @@ impl HelperDirectory {
         Ok(File::from(file))
     }
 
-    /// Where that file is, for people.
+    /// The path of the log file, for messages.
     pub(super) fn log_path(&self, key: &str) -> PathBuf {
         self.path.join(format!("{key}.log"))
     }

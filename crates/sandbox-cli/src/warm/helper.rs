@@ -26,24 +26,24 @@ use crate::errors::Failure;
 /// Before something is tried again that could not be done.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How many may wait to be answered. Others wait until they may wait.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
 /// What all connections share.
 pub(super) struct Helper {
     pub(super) executable: Executable,
     pub(super) context: ProcessContext,
-    /// Or why there is none, to be told to whoever asks.
+    /// The sandbox, or why it could not be started.
     pub(super) kept: Result<SharedSandbox, String>,
     pub(super) activity: Activity,
     since: DateTime<Utc>,
     /// Wakes the main thread, which waits for connections.
     wake: OwnedFd,
-    /// Connections that are closed by our end, for those who wait for it.
+    /// Connections that close when the helper exits, which their clients wait for.
     closed_at_exit: Mutex<Vec<UnixStream>>,
 }
 
-/// What it is called with. No person calls it, so no help and no completion tells of it.
+/// The arguments of the helper. They are internal and appear in no help text.
 pub(super) const ARGUMENTS: [&str; 2] = ["warm", "serve"];
 
 /// Whether a command line is that of the helper.
@@ -51,7 +51,7 @@ pub(crate) fn is_helper(line: impl IntoIterator<Item = OsString>) -> bool {
     line.into_iter().skip(1).eq(ARGUMENTS.map(OsString::from))
 }
 
-/// Is the helper, until its end.
+/// Runs the helper until it exits.
 pub(crate) fn serve() -> Result<u8, Failure> {
     let listener = inherited()?;
     let failed = |error: io::Error| Failure::internal(&error);
@@ -84,7 +84,7 @@ fn inherited() -> Result<UnixListener, Failure> {
     let stdin = rustix::stdio::stdin();
     let listens = rustix::net::sockopt::socket_acceptconn(stdin).unwrap_or(false);
     if !listens {
-        let reason = "'warm serve' is started by 'sandbox-run --warm', and by nobody else";
+        let reason = "'warm serve' is internal and started by 'sandbox-run --warm'";
         return Err(Failure::Usage(reason.to_owned()));
     }
     let take = || {

@@ -8,11 +8,10 @@ use std::{io, thread};
 
 use sandbox::{CancelToken, ExecuteError, LanguageChoice, Stdin};
 
-use super::connect::REPLY_TIMEOUT;
 use super::frame::{self, Kind};
 use super::helper::Helper;
 use super::input::RemoteInput;
-use super::message::{HelperRequest, Order, Reply, recv, send};
+use super::message::{HelperRequest, Order, REPLY_TIMEOUT, Reply, recv, send};
 use super::peer::{Peer, peer};
 use super::shared_sandbox::SharedSandbox;
 use crate::errors::Failure;

@@ -42,7 +42,7 @@ fn what_is_kept_is_shown_as_table_and_as_json() {
     fill(root.path());
     let text = call_with_store(root.path(), &["cache"]).stdout;
     let place = root.path().canonicalize().unwrap().display().to_string();
-    for part in [&place, "1 program, 2.0 KiB of at most 1.0 GiB", "bbbbbbbbbbbb ", "the standard"] {
+    for part in [&place, "1 program, 2.0 KiB, max 1.0 GiB", "bbbbbbbbbbbb ", "the standard"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     let json = call_with_store(root.path(), &["cache", "--json"]).json();

@@ -74,7 +74,7 @@ fn a_language_is_shown_with_where_they_are() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.stdout.starts_with("language       python\n"), "{shown:?}");
     if Path::new(PLACE).is_dir() {
-        for part in [PLACE, "visible by default", "--no-host-packages"] {
+        for part in [PLACE, "visible to programs by default", "--no-host-packages"] {
             assert!(shown.stdout.contains(part), "no {part}: {shown:?}");
         }
     }

@@ -60,7 +60,7 @@ fn an_image_is_imported_listed_shown_removed_and_pruned() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let none = call(place, &["list"]);
-    assert!(none.stdout.contains("there are no images"), "{none:?}");
+    assert!(none.stdout.contains("no images: "), "{none:?}");
     let layer = tar(&[("bin/tool", b"#!/bin/sh\n")]);
     let archive = saved(place, "tool:1", &layer, "A=1");
     let imported = call(place, &["import", &archive]);

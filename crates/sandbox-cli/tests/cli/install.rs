@@ -23,7 +23,7 @@ fn a_language_is_installed_and_then_works() {
     let installed = call_in(home.path(), &["runtimes", "--install", "ts", "bash", "--json"]);
     assert_eq!(installed.code, Some(0), "{installed:?}");
     assert!(installed.stderr.contains("npm install"), "{installed:?}");
-    assert!(installed.stderr.contains("bash is there already"), "{installed:?}");
+    assert!(installed.stderr.contains("bash is already installed"), "{installed:?}");
     let json = installed.json();
     let mut languages = json.as_array().unwrap().iter();
     let typescript = languages.find(|entry| entry["language"] == "typescript").unwrap();

@@ -1,4 +1,4 @@
-//! Who builds the walls, and why.
+//! Selection of the isolation backend.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -125,7 +125,7 @@ fn the_doctor_says_that_auto_refuses_what_native_lacks() {
 }
 
 #[test]
-fn what_cannot_be_used_is_passed_over_and_told() {
+fn auto_skips_unavailable_backends_and_says_so() {
     if !can_become_nobody() {
         return;
     }
@@ -133,7 +133,7 @@ fn what_cannot_be_used_is_passed_over_and_told() {
     let runc_first = ["--isolation-order", "runc,native"];
     let answer = call_as_nobody(directory.path(), &[HELLO, &runc_first].concat());
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), "42\n"), "{answer:?}");
-    assert!(answer.stderr.contains("walls by native, auto: runc is not available"), "{answer:?}");
+    assert!(answer.stderr.contains("isolation native, auto: runc is not available"), "{answer:?}");
     let runc_only = [HELLO, &["--isolation-order", "runc"]].concat();
     call_as_nobody(directory.path(), &runc_only).is_refused_with(&["runc needs root"]);
     let named = [HELLO, &["--isolation", "runc"]].concat();
@@ -145,7 +145,7 @@ fn an_order_that_makes_no_sense_is_refused() {
     call_in_order("runc,magic", HELLO).is_refused_with(&["'magic'", "native"]);
     call_in_order("runc,runc", HELLO).is_refused_with(&["twice"]);
     let warm = [HELLO, &["--warm", "--isolation-order", "runc,native"]].concat();
-    call(&warm).is_refused_with(&["--warm", "runc", "native walls"]);
+    call(&warm).is_refused_with(&["--warm", "runc", "native sandboxes"]);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn the_doctor_looks_at_every_isolation_and_says_what_auto_takes() {
     assert_eq!(json["auto"]["isolation"], "runc");
     let text = call(&["doctor"]).stdout;
     assert!(text.contains("✓ runc: available"), "{text}");
-    assert!(text.contains("→ auto takes native: native is first in the order"), "{text}");
+    assert!(text.contains("→ auto selects native: native is first in the order"), "{text}");
 }
 
 #[test]

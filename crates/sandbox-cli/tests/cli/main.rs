@@ -1,4 +1,4 @@
-//! The command as people and scripts meet it.
+//! Tests of the built command.
 
 mod bad_requests;
 mod cache;

@@ -8,7 +8,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::support::{BINARY, CommandOutput, call, call_patiently, skip, wait_until};
+use crate::support::{BINARY, CommandOutput, call, call_with_long_timeout, skip, wait_until};
 
 /// A server of its own, with nothing in it, that ends with the test.
 struct Server {
@@ -63,7 +63,7 @@ impl Server {
     }
 
     fn call(&self, args: &[&str]) -> CommandOutput {
-        call_patiently(&[&["--server", &self.url], args].concat())
+        call_with_long_timeout(&[&["--server", &self.url], args].concat())
     }
 }
 
@@ -105,7 +105,7 @@ fn what_a_program_does_is_told_alike_here_and_there() {
         vec!["-l", "pyhton", "-c", "1"],
         vec!["-l", "python", "--output-limit", "1K", "-c", "print('x' * 5000)"],
     ] {
-        let (here, there) = (call_patiently(&line), server.call(&line));
+        let (here, there) = (call_with_long_timeout(&line), server.call(&line));
         assert_eq!(comparable(&here), comparable(&there), "{line:?}");
     }
 }
@@ -204,8 +204,10 @@ fn mistakes_are_told_in_one_line_without_a_server() {
     on("127.0.0.1:80", &[]).is_refused_with(&["http://127.0.0.1:8080"]);
     let nobody = "http://127.0.0.1:1";
     on(nobody, &["--open-files", "9"]).is_refused_with(&["--open-files"]);
-    on(nobody, &["--api-key", "two words"]).is_refused_with(&["--api-key: a key is"]);
+    on(nobody, &["--api-key", "two words"]).is_refused_with(&["--api-key: an API key is"]);
     let answer = on(nobody, &[]);
-    let wanted = format!("sandbox-run: nobody answers at {nobody}: is sandboxd running?\n");
+    let wanted = format!(
+        "sandbox-run: connection to {nobody} failed: connection refused; is sandboxd running?\n"
+    );
     assert_eq!((answer.code, answer.stderr), (Some(125), wanted));
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{BINARY, CommandOutput, call_patiently};
+use crate::support::{BINARY, CommandOutput, call_with_long_timeout};
 
 /// A template with code on its lines 4 and following, and mistakes on line 2 of the code.
 struct Case {
@@ -22,7 +22,7 @@ fn check(case: &Case) {
     let run = |code: &str, format: &str| {
         let template = template.to_str().unwrap();
         let line = ["-l", case.language, "--template", template, "--format", format, "-c", code];
-        call_patiently(&line)
+        call_with_long_timeout(&line)
     };
     for (code, told) in [case.compile, case.run] {
         let answer = run(code, "text");
@@ -134,8 +134,12 @@ fn lines_of_the_template_are_told_apart() {
     let template = place.path().join("t.c.j2");
     let text = "#include <stdio.h>\n{{ code }}\nint main(void) {\n    return missing;\n}\n";
     std::fs::write(&template, text).unwrap();
-    let answer =
-        call_patiently(&["--template", template.to_str().unwrap(), "-c", "int x;\nint y;\nint z;"]);
+    let answer = call_with_long_timeout(&[
+        "--template",
+        template.to_str().unwrap(),
+        "-c",
+        "int x;\nint y;\nint z;",
+    ]);
     assert_eq!(answer.code, Some(65), "{answer:?}");
     let told = "template:4:12: error: ‘missing’ undeclared (first use in this function)\n    4 |";
     assert!(answer.stderr.contains(told), "{answer:?}");
@@ -151,7 +155,7 @@ fn warnings_from_the_cache_are_told_in_lines_of_the_code_too() {
     let code = format!("void {name}(void) {{\n#warning here\n}}\n");
     let run = || {
         let line = ["--template", template.to_str().unwrap(), "-c", &code, "--json"];
-        let report = call_patiently(&line).json();
+        let report = call_with_long_timeout(&line).json();
         assert_eq!(report["status"], "completed", "{report:#}");
         report["stages"][0].clone()
     };
@@ -168,7 +172,8 @@ fn the_programs_standard_output_is_its_own() {
     std::fs::write(&template, "\n\n{{ code }}\n").unwrap();
     let code =
         "import sys\nprint('main.py:4', file=sys.stdout)\nprint('main.py:4', file=sys.stderr)";
-    let answer = call_patiently(&["-q", "--template", template.to_str().unwrap(), "-c", code]);
+    let answer =
+        call_with_long_timeout(&["-q", "--template", template.to_str().unwrap(), "-c", code]);
     assert_eq!(answer.stdout, "main.py:4\n");
     assert_eq!(answer.stderr, "main.py:2\n");
 }

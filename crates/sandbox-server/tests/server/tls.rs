@@ -156,7 +156,7 @@ fn the_command_line_speaks_https_to_whom_it_trusts() {
         (
             authority.own(),
             url.replace("127.0.0.1", "127.0.0.2"),
-            "nobody answers at https://127.0.0.2",
+            "connection to https://127.0.0.2",
         ),
     ] {
         let refused = run(&trusted, &url);

@@ -1,4 +1,4 @@
-//! One execution on a server, from handing it in to its report.
+//! Runs one execution on a server.
 
 use std::io;
 use std::sync::mpsc;
@@ -7,7 +7,6 @@ use std::thread;
 use sandbox::{CancelRegistration, CancelToken, Event, EventKind, Report, Request};
 use sandbox_api::Accepted;
 
-use super::client;
 use super::events::{StreamMessage, read};
 use super::failure::{accepted, no_response, refused};
 use super::http::{Call, Client, HttpError};
@@ -16,7 +15,7 @@ use super::translate::translate;
 use crate::args::RunArgs;
 use crate::errors::Failure;
 
-/// How often something that failed is tried again before it is given up.
+/// Maximum number of attempts of a request or a stream.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// A request that is ready to be sent.
@@ -40,7 +39,7 @@ enum Stopped {
 impl RemoteRun {
     /// What `--server` makes of a request, if it was given.
     pub(crate) fn new(args: &RunArgs, request: &Request) -> Result<Option<Self>, Failure> {
-        let Some(client) = client(&args.server)? else { return Ok(None) };
+        let Some(client) = Client::from_args(&args.server)? else { return Ok(None) };
         let asked = translate(args, request)?;
         let body = serde_json::to_vec(&asked).map_err(|error| Failure::internal(&error))?;
         Ok(Some(Self { client, body, idempotency_key: request.id().to_string() }))
@@ -78,7 +77,10 @@ impl RemoteRun {
         let is_name =
             |id: &String| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         id.ok().filter(is_name).ok_or_else(|| {
-            Failure::Internal(format!("{} sent a receipt that cannot be read", self.client.url()))
+            Failure::Internal(format!(
+                "{} sent an invalid response to the request",
+                self.client.url()
+            ))
         })
     }
 
@@ -100,7 +102,9 @@ impl RemoteRun {
             if tries > MAX_ATTEMPTS {
                 let reason = no_response(&self.client, &cause);
                 let id = resource.rsplit('/').next().unwrap_or(resource);
-                return Err(Failure::Internal(format!("lost sight of {id}: {reason}")));
+                return Err(Failure::Internal(format!(
+                    "lost the connection to execution {id}: {reason}"
+                )));
             }
             self.client.pause_before(tries);
         }
@@ -176,11 +180,9 @@ impl RemoteRun {
         let body = accepted(&self.client, answer).map_err(Stopped::For)?;
         let report: Report = serde_json::from_slice(&body).map_err(|error| {
             let url = self.client.url();
-            Stopped::For(Failure::Internal(format!(
-                "{url} sent a report that cannot be read: {error}"
-            )))
+            Stopped::For(Failure::Internal(format!("{url} sent an invalid report: {error}")))
         })?;
-        let note = "the server was started anew and ran it again: only the report has all output";
+        let note = "the server restarted and ran the program again: only the report has all output";
         let kinds =
             [EventKind::Progress(note.to_owned()), EventKind::Report(Box::new(report.clone()))];
         for kind in kinds {

@@ -107,7 +107,10 @@ fn silence_is_borne_but_a_server_that_always_hangs_up_is_given_up() {
     run.client = run.client.with_timeouts(timeouts);
     let failure = run.execute(&mut |_| {}, &CancelToken::new()).unwrap_err();
     let message = failure.message().unwrap();
-    assert!(message.contains("lost sight") && message.contains("hung up"), "{message}");
+    assert!(
+        message.contains("lost the connection") && message.contains("closed the connection"),
+        "{message}"
+    );
     assert_eq!(failure.exit_code(), 125);
 }
 
@@ -165,12 +168,12 @@ fn refusals_are_told_in_the_words_of_the_server() {
     for (status, body, code, part) in [
         ("400 Bad", problem(400, "pids: too many"), 2, "sandbox-run: pids: too many"),
         ("503 Later", problem(503, "the queue is full"), 125, "sandbox-run: the queue is full"),
-        ("401 No", problem(401, "no"), 2, "needs a key: set SANDBOX_RUN_API_KEY"),
-        ("404 No", "Not Found".to_owned(), 2, "answered 404: Not Found"),
-        ("301 Moved", String::new(), 125, "answered 301"),
-        ("500 Oh", "x".repeat(5000), 125, "answered 500"),
-        ("200 OK", "[]".to_owned(), 125, "receipt that cannot be read"),
-        ("202 OK", r#"{"id":"../x","status":"queued"}"#.to_owned(), 125, "receipt"),
+        ("401 No", problem(401, "no"), 2, "requires an API key: set SANDBOX_RUN_API_KEY"),
+        ("404 No", "Not Found".to_owned(), 2, "status 404: Not Found"),
+        ("301 Moved", String::new(), 125, "status 301"),
+        ("500 Oh", "x".repeat(5000), 125, "status 500"),
+        ("200 OK", "[]".to_owned(), 125, "invalid response to the request"),
+        ("202 OK", r#"{"id":"../x","status":"queued"}"#.to_owned(), 125, "invalid response"),
     ] {
         let server = TestServer::new(vec![answer(status, &body)]);
         let failure = execute(&server).1.unwrap_err();
@@ -187,5 +190,5 @@ fn a_server_that_is_not_there_is_said_not_to_be() {
     drop(server);
     let failure = run.execute(&mut |_| {}, &CancelToken::new()).unwrap_err();
     let message = failure.message().unwrap();
-    assert!(message.ends_with(": is sandboxd running?"), "{message}");
+    assert!(message.ends_with("; is sandboxd running?"), "{message}");
 }

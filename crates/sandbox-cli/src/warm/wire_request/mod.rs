@@ -79,7 +79,7 @@ impl WireRequest {
             ("an owner of packages", request.package_cache_owner().is_some()),
         ] {
             if is_used {
-                return Err(Failure::Usage(format!("{what} does not go with --warm")));
+                return Err(Failure::Usage(format!("{what} cannot be used with --warm")));
             }
         }
         let asked = Self {
@@ -171,7 +171,7 @@ fn volume(volume: &Volume) -> Result<(PathBuf, PathBuf, bool), Failure> {
     let (host, inside) = (volume.host(), volume.destination());
     let is_text = |path: &Path| path.to_str().is_some();
     if !is_text(host) || !is_text(inside) {
-        let reason = "--volume: a path that is no UTF-8 text does not go with --warm";
+        let reason = "--volume paths must be UTF-8 with --warm";
         return Err(Failure::Usage(reason.to_owned()));
     }
     let writable = volume.access() == VolumeAccess::ReadWrite;

@@ -1,4 +1,4 @@
-//! `--warm`: the same command with and without a helper, and the helper's own life.
+//! `--warm`: the same results with and without a helper, and the helper's lifecycle.
 
 mod endings;
 mod from_inside;

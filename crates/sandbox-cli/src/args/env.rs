@@ -10,7 +10,7 @@ use super::values::{PackageList, parse_packages};
 #[command(
     disable_help_subcommand = true,
     after_help = "\
-Packages come from the index that pip or npm is configured to use on this host. They are kept in the store, which
+Packages come from the index that pip or npm is configured to use on this host. They are kept in the store, which \
 `sandbox-run cache` shows; environments with the same packages share them.
 
 Examples:

@@ -11,8 +11,8 @@ use sandbox_images::Reference;
 #[command(
     disable_help_subcommand = true,
     after_help = "\
-REF is [HOST[:PORT]/]NAME[:TAG|@DIGEST]; without HOST it is an image of Docker Hub. Images are stored in
-$SANDBOX_RUN_IMAGES, else in sandbox-run/images in $XDG_DATA_HOME, else in /var/lib/sandbox-run/images as root and
+REF is [HOST[:PORT]/]NAME[:TAG|@DIGEST]; without HOST it is an image of Docker Hub. Images are stored in \
+$SANDBOX_RUN_IMAGES, else in sandbox-run/images in $XDG_DATA_HOME, else in /var/lib/sandbox-run/images as root and \
 in ~/.local/share/sandbox-run/images as another user. No daemon is needed.
 
 Examples:

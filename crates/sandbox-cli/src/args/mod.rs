@@ -152,9 +152,9 @@ pub(crate) struct DoctorArgs {
     disable_help_subcommand = true,
     after_help = "\
 Environment variables:
-  SANDBOX_RUN_STORE          directory of the store [default: sandbox-run/store in $XDG_CACHE_HOME or ~/.cache]
-  SANDBOX_RUN_CACHE_SIZE     maximum size of all compiled programs; 0 turns the compile cache off [default: 1G]
-  SANDBOX_RUN_PACKAGES_SIZE  maximum size of all installed packages [default: 10G]
+  SANDBOX_RUN_STORE          directory [default: sandbox-run/store in $XDG_CACHE_HOME or ~/.cache]
+  SANDBOX_RUN_CACHE_SIZE     maximum size of compiled programs; 0 keeps none [default: 1G]
+  SANDBOX_RUN_PACKAGES_SIZE  maximum size of installed packages [default: 10G]
 
 Packages that were not used for 30 days are removed too."
 )]

@@ -13,8 +13,9 @@ use sandbox::WorkspaceName;
 A workspace is created on first use and kept until it is removed.
 
 Environment variables:
-  SANDBOX_RUN_WORKSPACES      directory of workspaces [default: sandbox-run/workspaces in $XDG_DATA_HOME or ~/.local/share]
-  SANDBOX_RUN_WORKSPACE_SIZE  maximum size of each workspace, which may hold 40 files per MiB [default: 256M]
+  SANDBOX_RUN_WORKSPACES      directory
+                              [default: sandbox-run/workspaces in $XDG_DATA_HOME or ~/.local/share]
+  SANDBOX_RUN_WORKSPACE_SIZE  maximum size of each, with 40 files per MiB [default: 256M]
 
 Examples:
   sandbox-run --workspace job --lang bash --code 'echo built > result'

@@ -113,7 +113,7 @@ fn describe(findings: &Findings, paint: Paint) -> String {
         ("limits", describe_together(findings.together)),
     ];
     for (name, fact) in facts {
-        let _ = writeln!(text, "{} {}", paint.bold(&format!("{name:<7}")), printable(&fact));
+        let _ = writeln!(text, "{} {}", paint.bold(&format!("{name:<8}")), printable(&fact));
     }
     text.push('\n');
     if let Some(error) = findings.error.as_deref().map(printable) {
@@ -184,7 +184,7 @@ mod tests {
         assert!(findings.ok);
         let text = describe(&findings, Paint::none());
         assert!(text.contains("✓ seccomp") && !text.contains('✗'), "{text}");
-        assert!(text.contains("limits  8G of memory, 30000 processes"), "{text}");
+        assert!(text.contains("limits   8G of memory, 30000 processes"), "{text}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! One execution by the helper, from handing it in to its report.
+//! Runs one execution in the helper.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -27,7 +27,7 @@ use crate::remote::{StreamMessage, read_event};
 
 type Input = Box<dyn Read + Send>;
 
-/// A request that is ready to be handed in.
+/// A request that is ready to be sent to the helper.
 pub(crate) struct WarmRun {
     asked: WireRequest,
     /// Contents, in the order of the request's files.
@@ -42,7 +42,7 @@ pub(crate) struct WarmRun {
 }
 
 impl WarmRun {
-    /// What `--warm` makes of a request, if it was given.
+    /// Prepares a request for the helper, if `--warm` was given.
     pub(crate) fn new(
         args: &RunArgs,
         runtimes: &Arc<Runtimes>,
@@ -88,7 +88,7 @@ impl WarmRun {
         }))
     }
 
-    /// Has it carried out, telling events as they come.
+    /// Executes the request in the helper, and passes on events as they arrive.
     pub(crate) fn execute(
         self,
         tell: &mut dyn FnMut(Event),
@@ -106,7 +106,7 @@ impl WarmRun {
         let stream = hand_in(&HelperDirectory::of_user()?, &context.key(), order, &self.files)?;
         let clone = || stream.try_clone().map_err(unreachable);
         let ours = clone()?;
-        // Saying no more is how a client says that it wants no more. It never has to wait for that.
+        // Closing the write side cancels the execution. It never blocks.
         let _registration = cancel.on_cancel(move || {
             let _ = ours.shutdown(Shutdown::Write);
         });
@@ -122,7 +122,7 @@ impl WarmRun {
     }
 }
 
-/// Listens until the report is there.
+/// Handles frames until the report arrives.
 fn follow(
     stream: &UnixStream,
     wants: Option<&Sender<usize>>,
@@ -195,12 +195,12 @@ fn pump(mut input: Input, stream: UnixStream) -> Result<Sender<usize>, Failure> 
 
 fn lost() -> Failure {
     Failure::Internal(
-        "the helper of --warm ended in the middle of the execution, and its sandbox with it; \
-         the next call starts a new one"
+        "the helper of --warm exited during the execution, and its sandbox with it: \
+         run the command again to start a new one"
             .to_owned(),
     )
 }
 
 fn unreadable(what: &dyn std::fmt::Display) -> Failure {
-    Failure::Internal(format!("the helper of --warm said something that cannot be read: {what}"))
+    Failure::Internal(format!("invalid reply from the helper of --warm: {what}"))
 }

@@ -63,8 +63,8 @@ fn lines(found: &[Status]) -> Result<String, Failure> {
         let (since, idle) = (since.format("%FT%TZ"), format_duration(*idle));
         writeln!(
             text,
-            "process {process} (version {version}) runs since {since}: {executions} executions, \
-             {running} of them running; it ends after {idle} without any"
+            "process {process} (version {version}) running since {since}: {executions} executions, \
+             {running} of them running; exits after {idle} idle"
         )
         .map_err(|error| Failure::internal(&error))?;
     }
@@ -90,7 +90,7 @@ fn stop() -> Result<u8, Failure> {
             Some((stream, Reply::Going(0))) => wait_for_the_end(&stream)?,
             Some((_, Reply::Going(running))) => {
                 print(&format!(
-                    "a helper ends when its {running} running executions have ended\n"
+                    "the helper exits once its {running} running executions have finished\n"
                 ))?;
             }
             _ => {}

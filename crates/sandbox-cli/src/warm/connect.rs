@@ -1,4 +1,4 @@
-//! Finds the helper, or starts one, and hands a request in.
+//! Connects to the helper, or starts one, and sends it a request.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::errors::Failure;
 /// Maximum number of helpers to start for one request.
 const MAX_ATTEMPTS: u32 = 3;
 
-/// A request with all that belongs to it.
+/// A request and the contents of its files.
 struct Parcel<'a> {
     question: HelperRequest,
     files: &'a [Vec<u8>],
@@ -28,13 +28,13 @@ impl Parcel<'_> {
     }
 }
 
-/// What came of handing in.
+/// The outcome of sending a request.
 enum Handed {
-    /// It is being carried out, and will be told about here.
+    /// The helper accepted it, and sends its events on this connection.
     Taken(UnixStream),
-    /// This helper is not for us.
+    /// The helper has another executable or process context.
     Differs,
-    /// The helper has ended without having done anything.
+    /// The helper exited before it accepted the request.
     Gone,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn hand_in(
         }
     }
     Err(not_started(&format!(
-        "it ended before it could take a request; its last words are in {}",
+        "it exited before it accepted a request, see its log {}",
         directory.log_path(key).display()
     )))
 }
@@ -85,7 +85,7 @@ fn find_or_start(
     match try_to(stream, parcel)? {
         Handed::Taken(stream) => Ok(Some(stream)),
         Handed::Differs => {
-            Err(not_started("the new one is set up in another way than this process"))
+            Err(not_started("the new helper has another process context"))
         }
         Handed::Gone => Ok(None),
     }
@@ -142,7 +142,7 @@ fn start(directory: &HelperDirectory, key: &str, lock: &Lock) -> Result<UnixStre
     let connected = spawn(directory, key, &listener).and_then(|()| directory.connect_to_own(key));
     match connected {
         Ok(Some(stream)) => Ok(stream),
-        Ok(None) => Err(not_started("nobody listens on its socket")),
+        Ok(None) => Err(not_started("it does not listen on its socket")),
         Err(error) => {
             // A socket without a helper: the reason is told, this would only hide it from others.
             let _ = directory.remove(key, lock);
@@ -175,21 +175,21 @@ fn spawn(directory: &HelperDirectory, key: &str, listener: &UnixListener) -> io:
 
 fn not_started(reason: &str) -> Failure {
     Failure::Internal(format!(
-        "cannot start the helper of --warm: {reason}; without --warm none is needed"
+        "cannot start the helper of --warm: {reason}; run without --warm instead"
     ))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what becomes of an error on its way")]
 pub(super) fn unreachable(error: io::Error) -> Failure {
     Failure::Internal(format!(
-        "cannot reach the helper of --warm: {error}; without --warm none is needed"
+        "cannot connect to the helper of --warm: {error}; run without --warm instead"
     ))
 }
 
 fn silent() -> Failure {
     Failure::Internal(
-        "the helper of --warm does not answer: 'sandbox-run warm status' names its process; \
-         without --warm none is needed"
+        "the helper of --warm does not answer: find its process with 'sandbox-run warm status' \
+         and kill it, or run without --warm instead"
             .to_owned(),
     )
 }

@@ -56,7 +56,7 @@ impl HelperDirectory {
     fn at(path: &Path) -> Result<Self, Failure> {
         let cannot = |reason: String| {
             Failure::Internal(format!(
-                "cannot keep a helper for --warm in '{}': {reason}; without --warm none is needed",
+                "cannot use '{}' for the helper of --warm: {reason}; run without --warm instead",
                 path.display()
             ))
         };
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_others_can_use_is_none_of_ours() {
+    fn a_directory_that_other_users_can_access_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let (open, link) = (root.path().join("open"), root.path().join("link"));
         fs::create_dir(&open).unwrap();
@@ -229,11 +229,11 @@ mod tests {
             rustix::fs::chown(&open, Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
             assert!(refused(&open).contains("belongs to user 65534"));
         }
-        assert!(refused(&root.path().join("no/such")).contains("without --warm none is needed"));
+        assert!(refused(&root.path().join("no/such")).contains("run without --warm instead"));
     }
 
     #[test]
-    fn a_socket_that_nobody_answers_on_gives_way() {
+    fn a_socket_without_a_listener_is_replaced() {
         let root = tempfile::tempdir().unwrap();
         let directory = HelperDirectory::at(&root.path().join("d".repeat(200))).unwrap();
         assert!(directory.connect_to_own("k").unwrap().is_none());

@@ -153,11 +153,7 @@ fn the_command_line_speaks_https_to_whom_it_trusts() {
         (other.own(), url.clone(), "nobody this machine trusts vouches for its certificate"),
         (empty, url.clone(), "https needs certificates to trust"),
         (authority.own(), format!("https://{}", plain.address), "it does not speak TLS"),
-        (
-            authority.own(),
-            url.replace("127.0.0.1", "127.0.0.2"),
-            "connection to https://127.0.0.2",
-        ),
+        (authority.own(), url.replace("127.0.0.1", "127.0.0.2"), "connection to https://127.0.0.2"),
     ] {
         let refused = run(&trusted, &url);
         let said = String::from_utf8_lossy(&refused.stderr);

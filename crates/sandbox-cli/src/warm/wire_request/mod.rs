@@ -1,5 +1,4 @@
-//! A request as it travels to the helper, and back into a request there. What it cannot express is
-//! refused, never left out.
+//! The serialized form of a request for the helper. What it cannot express is refused rather than dropped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -117,7 +116,7 @@ impl WireRequest {
     ) -> Result<Request, Failure> {
         if contents.len() != self.files.len() {
             return Err(Failure::Internal(
-                "not all files have come to the helper of --warm".to_owned(),
+                "the helper of --warm received only some of the files".to_owned(),
             ));
         }
         let mut builder = Request::builder(&self.language)
@@ -227,7 +226,7 @@ impl WireLimits {
         if self.limits(usual)? == *limits {
             return Ok(());
         }
-        Err(Failure::Internal("these limits cannot be told to the helper of --warm".to_owned()))
+        Err(Failure::Internal("cannot send these limits to the helper of --warm".to_owned()))
     }
 }
 

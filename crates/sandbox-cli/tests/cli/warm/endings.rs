@@ -107,7 +107,7 @@ fn a_helper_that_is_killed_is_told_of_and_replaced_and_leaves_nothing() {
     send(helper, Signal::KILL);
     let answer = end(child);
     assert_eq!(answer.code, Some(125), "{answer:?}");
-    assert!(answer.stderr.contains("the helper of --warm ended in the middle"), "{answer:?}");
+    assert!(answer.stderr.contains("the helper of --warm exited during the execution"), "{answer:?}");
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
     wait_until_gone(&all);
 

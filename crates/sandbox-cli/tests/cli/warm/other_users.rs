@@ -23,7 +23,7 @@ fn is_internal_error(answer: &CommandOutput, part: &str) {
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(125), ""), "{answer:?}");
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
     assert!(answer.stderr.contains(part), "no {part:?} in {answer:?}");
-    assert!(answer.stderr.contains("without --warm none is needed"), "{answer:?}");
+    assert!(answer.stderr.contains("run without --warm instead"), "{answer:?}");
 }
 
 #[test]

@@ -133,11 +133,11 @@ pub(crate) struct RunArgs {
           value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// Limit the CPU time of all processes together, 1ms to 24h [default: no limit]
+    /// Limit the CPU time of all processes, 1ms to 24h [default: no limit]
     #[arg(long, value_name = "DURATION", help_heading = LIMITS, value_parser = parse_duration)]
     pub(crate) cpu_time: Option<Duration>,
 
-    /// Limit the memory of all processes together, files in memory included, 1M to 1T [default: 256M]
+    /// Limit the memory of all processes, files in memory included, 1M to 1T [default: 256M]
     #[arg(short, long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) memory: Option<ByteSize>,
 
@@ -145,27 +145,27 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) cpus: Option<f64>,
 
-    /// Limit the number of processes and threads, 1 to 32768 [default: 64]
+    /// Limit processes and threads together, 1 to 32768 [default: 64]
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) pids: Option<u32>,
 
-    /// Limit the bytes written to the work directory and /tmp, 64K to 1T [default: 64M]
+    /// Limit bytes written to the work directory and /tmp, 64K to 1T [default: 64M]
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) disk: Option<ByteSize>,
 
-    /// Limit the bytes of stdout and stderr together, and of collected files, 1B to 1G [default: 1M]
+    /// Limit bytes of stdout and stderr together, and of collected files, 1B to 1G [default: 1M]
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) output_limit: Option<ByteSize>,
 
-    /// Limit the open files of each process, 4 to 1048576 [default: 256]
+    /// Limit open files of each process, 4 to 1048576 [default: 256]
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) open_files: Option<u32>,
 
-    /// Limit the wall-clock time of the compiler, 1ms to 24h [default: 30s]
+    /// Limit the compiler's wall-clock time, 1ms to 24h [default: 30s]
     #[arg(long, value_name = "DURATION", help_heading = LIMITS, value_parser = parse_duration)]
     pub(crate) compile_timeout: Option<Duration>,
 
-    /// Limit the memory of the compiler, 1M to 1T [default: 1G]
+    /// Limit the compiler's memory, 1M to 1T [default: 1G]
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) compile_memory: Option<ByteSize>,
 

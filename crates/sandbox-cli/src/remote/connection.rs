@@ -57,7 +57,7 @@ impl Connection {
             #[cfg(feature = "https")]
             Transport::Tls(trust) => {
                 let (host, _) = url.host_and_port();
-                Ok(Self::Tls(Box::new(trust.shake_hands(host, socket)?)))
+                Ok(Self::Tls(Box::new(trust.handshake(host, socket)?)))
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Events as they come over the wire, back in the form in which the library tells them.
+//! Parses the events of the HTTP API into those of the library.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

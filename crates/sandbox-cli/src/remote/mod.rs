@@ -1,4 +1,4 @@
-//! `--server`: the same commands, carried out by a sandboxd.
+//! `--server`: run commands on a sandboxd server.
 
 mod body;
 mod clock;

@@ -1,4 +1,4 @@
-//! A server for tests that says what it was told to say.
+//! A scripted HTTP server for tests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

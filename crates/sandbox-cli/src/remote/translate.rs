@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_said_is_sent() {
+    fn only_given_options_are_sent() {
         let plain = translated(&[], |builder| builder.code("1")).unwrap();
         assert_eq!(plain, json!({"language": "py", "version": "3.11", "code": "1"}));
     }
 
     #[test]
-    fn everything_that_was_said_is_sent() {
+    fn every_given_option_is_sent() {
         let limits = Limits::run()
             .with_wall_time(Duration::from_millis(1500))
             .and_then(|limits| limits.with_cpu_time(Duration::from_secs(1)))
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_refused_by_its_name() {
+    fn unsupported_options_are_refused_by_name() {
         let code = |builder: RequestBuilder| builder.code("1");
         for (line, flag) in [
             (&["--open-files", "9"][..], "--open-files"),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_between_two_steps_is_told_the_next_one() {
+    fn a_size_between_two_units_suggests_the_next_one() {
         let limits = Limits::run().with_memory(ByteSize::kib(1536)).unwrap();
         let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
         assert!(message.ends_with("--memory must be a multiple of 1M with --server, such as 2M"));

@@ -84,9 +84,7 @@ fn find_or_start(
     drop(lock);
     match try_to(stream, parcel)? {
         Handed::Taken(stream) => Ok(Some(stream)),
-        Handed::Differs => {
-            Err(not_started("the new helper has another process context"))
-        }
+        Handed::Differs => Err(not_started("the new helper has another process context")),
         Handed::Gone => Ok(None),
     }
 }

@@ -1,7 +1,7 @@
 //! The user's directory of helpers, with a socket, a lock file and a log file for each helper.
 //!
-//! The directory is checked once and used by its descriptor, so that nobody can put another one in its
-//! place. Whoever is at the other end of a connection is looked at again ([`peer`]).
+//! The directory is checked once and used by its descriptor, so that it cannot be replaced
+//! afterwards. The process at the other end of each connection is checked too ([`peer`]).
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

@@ -1,4 +1,4 @@
-//! What travels between a client and its helper: a length, a kind, and so many bytes.
+//! The frames between a client and its helper: a length, a kind, and the bytes.
 
 use std::io::{self, ErrorKind, Read, Write};
 

@@ -1,5 +1,5 @@
-//! The helper itself: it takes connections until it is asked to go, or nobody has wanted anything for a
-//! while, and ends when what is running has ended.
+//! The helper process: accepts connections until it is asked to exit or has been idle for long enough, and exits when its
+//! running executions have finished.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};

@@ -1,8 +1,8 @@
-//! Who is at the other end of a connection.
+//! Identifies the process at the other end of a connection.
 //!
-//! The same user is not enough. Where sandboxes have no ids of their own, a program in one is that user too,
-//! and a volume may show it our sockets: it must neither order executions nor answer in a helper's place.
-//! What it cannot have is our namespaces.
+//! Checking the user id is not enough. Where sandboxes have no id range of their own, a program in one has the user's id,
+//! and a volume may expose the sockets to it: it must neither request executions nor pose as the helper. It cannot have
+//! the namespaces of this process, so these are compared.
 
 use std::fs;
 use std::io;

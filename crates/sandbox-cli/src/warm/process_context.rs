@@ -1,5 +1,5 @@
-//! What an execution inherits from the process that asks for it: a helper whose own is different would do
-//! something else than the client.
+//! The settings that an execution inherits from its process. A helper with other settings would give other results than
+//! the client.
 
 use std::fmt::Write as _;
 use std::fs;

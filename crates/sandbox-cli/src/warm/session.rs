@@ -1,4 +1,4 @@
-//! One client of the helper.
+//! Serves one client of the helper.
 
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;

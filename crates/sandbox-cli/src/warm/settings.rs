@@ -1,4 +1,4 @@
-//! What the environment says to a client and to its helper.
+//! Environment variables of a client and its helper.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The sandbox that a helper keeps, with the languages as they are now.
+//! The sandbox of a helper, replaced when recipes or toolchains change.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

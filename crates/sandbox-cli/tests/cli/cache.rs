@@ -1,4 +1,4 @@
-//! What is kept between runs, shown and cleared.
+//! Shows, verifies and clears the store.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -73,7 +73,7 @@ fn clearing_removes_what_was_named_and_says_how_much() {
 }
 
 #[test]
-fn a_size_that_is_none_is_told_by_its_variable() {
+fn an_invalid_size_names_its_variable() {
     let root = tempfile::tempdir().unwrap();
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_STORE", root.path()).env("SANDBOX_RUN_CACHE_SIZE", "much");
@@ -92,7 +92,7 @@ fn a_store_that_others_can_write_is_not_used() {
 }
 
 #[test]
-fn the_help_tells_where_the_store_lies() {
+fn the_help_states_where_the_store_is() {
     let help = call(&["cache", "--help"]).stdout;
     for part in ["clear", "--json", "SANDBOX_RUN_STORE", "SANDBOX_RUN_CACHE_SIZE"] {
         assert!(help.contains(part), "no {part:?} in {help}");

@@ -1,4 +1,4 @@
-//! Packages that the host has installed for its own use: visible, told, and hidden on demand.
+//! Packages that are installed on the host: visible by default, hidden on request.
 
 use std::path::Path;
 

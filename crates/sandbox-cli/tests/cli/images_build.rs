@@ -1,4 +1,4 @@
-//! Images built from Debian packages, with the mirrors of this host.
+//! Builds images from Debian packages, with the mirrors of this host.
 
 use std::fs;
 use std::path::Path;

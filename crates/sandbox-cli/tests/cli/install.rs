@@ -1,4 +1,4 @@
-//! Languages that the command installs, from the real registries.
+//! Installs toolchains from the real registries.
 
 use std::path::Path;
 

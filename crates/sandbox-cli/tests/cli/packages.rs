@@ -1,4 +1,4 @@
-//! Packages from the real indexes, installed once and then there without a network.
+//! Packages from the real indexes: installed once, then available without a network.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -68,7 +68,7 @@ fn a_package_is_fetched_once_and_then_needs_no_index() {
 }
 
 #[test]
-fn a_version_that_does_not_exist_is_told_in_one_line_and_leaves_nothing() {
+fn a_version_that_does_not_exist_is_one_line_and_keeps_nothing() {
     let home = Home::new();
     let answer = home.call(&["--lang", "python", "--packages", "six==99", "--code", PRINT_SIX]);
     answer.is_refused_with(&["No matching distribution found for six==99"]);

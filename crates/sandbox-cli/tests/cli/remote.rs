@@ -1,4 +1,4 @@
-//! The same command here and on a server: whoever reads its output cannot tell which it was.
+//! Results are the same locally and on a server.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -87,7 +87,7 @@ fn comparable(answer: &CommandOutput) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn what_a_program_does_is_told_alike_here_and_there() {
+fn results_are_the_same_locally_and_on_a_server() {
     let Some(server) = Server::start() else { return };
     let py = |code: &'static str| vec!["-l", "python", "-c", code];
     let broken_c = vec!["-l", "c", "-c", "int main(void) { return x; }"];
@@ -111,7 +111,7 @@ fn what_a_program_does_is_told_alike_here_and_there() {
 }
 
 #[test]
-fn files_come_home_and_reports_have_the_same_shape() {
+fn files_are_written_and_reports_have_the_same_fields() {
     let Some(server) = Server::start() else { return };
     let root = tempfile::tempdir().unwrap();
     let code = "open('a.txt', 'w').write('text'); open('b.bin', 'wb').write(b'\\xff')";
@@ -197,7 +197,7 @@ fn languages_of_the_server_are_listed() {
 }
 
 #[test]
-fn mistakes_are_told_in_one_line_without_a_server() {
+fn mistakes_are_one_line_without_a_server() {
     let on = |url: &str, more: &[&str]| {
         call(&[&["--server", url, "-l", "python", "-c", "1"], more].concat())
     };

@@ -1,4 +1,4 @@
-//! Does what the manual tells its readers to do, section by section, and compares what they would see.
+//! Runs the commands of the guide, section by section, and compares their output.
 
 mod output;
 mod page;

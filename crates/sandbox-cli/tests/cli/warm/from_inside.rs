@@ -1,4 +1,5 @@
-//! An ordinary user's sandboxes have that user's id: a program in one is the same user to a socket.
+//! Attacks on the helper from inside a sandbox. The sandboxes of an unprivileged user have that user's id, so the
+//! credentials of the socket do not distinguish them from the user.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};

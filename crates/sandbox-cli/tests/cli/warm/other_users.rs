@@ -45,7 +45,7 @@ fn the_directory_is_for_its_user_alone() {
 }
 
 #[test]
-fn somebody_else_who_answers_in_place_of_the_helper_is_not_told_anything() {
+fn another_process_in_place_of_the_helper_receives_nothing() {
     if !is_root() {
         return;
     }
@@ -85,7 +85,7 @@ fn what_lies_in_place_of_the_socket_gives_way() {
 }
 
 #[test]
-fn a_helper_that_cannot_be_started_is_told_with_the_way_to_do_without() {
+fn a_helper_that_cannot_be_started_gives_an_error_with_the_alternative() {
     let session = Session::new();
     // No directory can be made where a file is.
     fs::write(session.place(), "").unwrap();

@@ -11,6 +11,6 @@ use crate::stdout;
 pub(crate) fn run(shell: Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "sandbox-run", &mut script);
-    stdout::print(script)?;
+    stdout::print(&script)?;
     Ok(0)
 }

@@ -32,7 +32,7 @@ pub(crate) fn escape_controls(json: String) -> String {
 }
 
 /// Writes to standard output.
-pub(crate) fn print(text: impl AsRef<[u8]>) -> Result<(), Failure> {
+pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
     let printed = io::stdout().lock().write_all(text.as_ref());
     printed.map_err(|error| Failure::printing(&error))
 }

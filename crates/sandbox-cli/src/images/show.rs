@@ -112,7 +112,7 @@ pub(super) fn print_added(action: &str, images: &[Kept], quiet: bool) -> Result<
         let reference = printable(&image.reference);
         format!("{action} {reference} ({}), {size} in {files} files\n", image.digest)
     };
-    print(images.iter().map(line).collect::<String>())
+    print(&images.iter().map(line).collect::<String>())
 }
 
 pub(super) fn failure(error: &ImageError) -> Failure {

@@ -1,18 +1,16 @@
-//! `sandbox-run cache`: what is kept between runs, and how to get rid of it.
+//! `sandbox-run cache`: show, verify and clear the store of compiled programs and layers.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
-use comfy_table::{ContentArrangement, Table};
 use sandbox::store::{Layer, Store, StoreError, Usage};
 use serde::Serialize;
 
-use crate::answer::as_json;
 use crate::args::{CacheAction, CacheArgs, ClearArgs};
 use crate::errors::{Failure, printable};
-use crate::output::{figures, terminal_width};
+use crate::output::{new_table, terminal_width, units};
+use crate::stdout::{print, to_json};
 
-/// Everything that was found.
+/// The contents of the store; the JSON output.
 #[derive(Debug, Serialize)]
 struct Findings {
     directory: String,
@@ -25,11 +23,11 @@ struct Findings {
 struct CompiledPrograms {
     entries: u64,
     bytes: u64,
-    /// 0 if none are kept.
+    /// Maximum size; 0 if the compile cache is off.
     most_bytes: u64,
 }
 
-/// Layers that hold packages; they are among the layers too.
+/// The layers that contain packages, which `layers` lists too.
 #[derive(Debug, Serialize)]
 struct InstalledPackages {
     entries: u64,
@@ -37,7 +35,7 @@ struct InstalledPackages {
     most_bytes: u64,
 }
 
-/// One layer. Only its key is known if its manifest cannot be read.
+/// One layer. Only the key is known if the manifest cannot be read.
 #[derive(Debug, Serialize)]
 struct LayerEntry {
     key: String,
@@ -47,68 +45,67 @@ struct LayerEntry {
     bytes: Option<u64>,
 }
 
-pub(crate) fn carry_out(args: &CacheArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &CacheArgs) -> Result<u8, Failure> {
     let store = Store::open().map_err(|error| failure(&error))?;
     let mut code = 0;
     let text = match &args.action {
         Some(CacheAction::Clear(args)) => clear(&store, args)?,
         Some(CacheAction::Verify) => {
-            let (text, all_well) = verify(&store)?;
-            code = u8::from(!all_well);
+            let (text, all_intact) = verify(&store)?;
+            code = u8::from(!all_intact);
             text
         }
-        None => look(&store).and_then(|findings| describe(&findings, args.json))?,
+        None => inspect(&store).and_then(|findings| describe(&findings, args.json))?,
     };
-    let printed = io::stdout().lock().write_all(text.as_bytes());
-    printed.map_err(|error| Failure::printing(&error))?;
+    print(&text)?;
     Ok(code)
 }
 
-/// A line for each layer, and whether none of them is damaged.
+/// One line for each layer, and whether all are intact.
 fn verify(store: &Store) -> Result<(String, bool), Failure> {
     let layers = store.layers().list().map_err(|error| failure(&error))?;
     let mut text = String::new();
-    let mut all_well = true;
+    let mut all_intact = true;
     for layer in layers {
         let about = layer.manifest.as_ref().map_or("damaged", |manifest| &manifest.about);
         let about = printable(about);
         match store.layers().verify(&layer.key) {
             Ok(()) => {
-                let _ = writeln!(text, "as it was made  {about}");
+                let _ = writeln!(text, "intact   {about}");
             }
             Err(error) => {
-                all_well = false;
+                all_intact = false;
                 let reason = sandbox::with_causes(&error);
-                let _ = writeln!(text, "DAMAGED         {about}: {}", printable(&reason));
+                let _ = writeln!(text, "DAMAGED  {about}: {}", printable(&reason));
             }
         }
     }
-    if !all_well {
-        text.push_str("`sandbox-run cache clear --layers` removes them; they are then made anew\n");
+    if !all_intact {
+        text.push_str("remove damaged layers with 'sandbox-run cache clear --layers'; they are created again when needed\n");
     }
-    Ok((text, all_well))
+    Ok((text, all_intact))
 }
 
-/// A variable with a wrong value is put right by the person who set it.
+/// An invalid environment variable is a usage error; everything else is internal.
 fn failure(error: &StoreError) -> Failure {
     match error {
         StoreError::Setting { .. } => Failure::usage(error),
-        _ => Failure::ours(error),
+        _ => Failure::internal(error),
     }
 }
 
-fn look(store: &Store) -> Result<Findings, Failure> {
+fn inspect(store: &Store) -> Result<Findings, Failure> {
     let Usage { entries, bytes } = store.compiled().usage().map_err(|error| failure(&error))?;
     let layers = store.layers().list().map_err(|error| failure(&error))?;
     let packages = store.layers().packages().map_err(|error| failure(&error))?;
-    let most_packages = store.layers().most_packages().as_u64();
+    let max_packages = store.layers().most_packages().as_u64();
     Ok(Findings {
         directory: store.path().display().to_string(),
         compiled: CompiledPrograms { entries, bytes, most_bytes: store.compiled().most().as_u64() },
         packages: InstalledPackages {
             entries: packages.entries,
             bytes: packages.bytes,
-            most_bytes: most_packages,
+            most_bytes: max_packages,
         },
         layers: layers.iter().map(layer_entry).collect(),
     })
@@ -127,7 +124,7 @@ fn layer_entry(layer: &Layer) -> LayerEntry {
 
 fn describe(findings: &Findings, json: bool) -> Result<String, Failure> {
     if json {
-        return as_json(findings);
+        return to_json(findings);
     }
     Ok(text(findings, terminal_width()))
 }
@@ -136,18 +133,19 @@ fn text(findings: &Findings, width: Option<u16>) -> String {
     let mut text = String::new();
     let CompiledPrograms { entries, bytes, most_bytes } = findings.compiled;
     let _ = writeln!(text, "store     {}", printable(&findings.directory));
-    let _ = write!(text, "compiled  {}, {}", counted(entries, "program"), figures::size(bytes));
+    let _ =
+        write!(text, "compiled  {}, {}", counted(entries, "program"), units::format_size(bytes));
     let _ = match most_bytes {
         0 => writeln!(text, " (off: SANDBOX_RUN_CACHE_SIZE is 0)"),
-        most => writeln!(text, " of at most {}", figures::size(most)),
+        max => writeln!(text, ", max {}", units::format_size(max)),
     };
     let total = findings.layers.iter().filter_map(|layer| layer.bytes).sum();
     let number = counted(findings.layers.len() as u64, "layer");
-    let _ = writeln!(text, "layers    {number}, {}", figures::size(total));
+    let _ = writeln!(text, "layers    {number}, {}", units::format_size(total));
     let InstalledPackages { entries, bytes, most_bytes } = findings.packages;
-    let (size, most) = (figures::size(bytes), figures::size(most_bytes));
+    let (size, max) = (units::format_size(bytes), units::format_size(most_bytes));
     let number = counted(entries, "layer");
-    let _ = writeln!(text, "packages  {number} of these, {size} of at most {most}");
+    let _ = writeln!(text, "packages  {number} of these, {size}, max {max}");
     if !findings.layers.is_empty() {
         let _ = write!(text, "\n{}", table(&findings.layers, width));
     }
@@ -155,18 +153,12 @@ fn text(findings: &Findings, width: Option<u16>) -> String {
 }
 
 fn table(layers: &[LayerEntry], width: Option<u16>) -> String {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    if let Some(width) = width {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(width);
-    }
-    table.set_header(["LAYER", "SIZE", "FILES", "CREATED", "ABOUT"]);
+    let mut table = new_table(["LAYER", "SIZE", "FILES", "CREATED", "ABOUT"], width);
     for layer in layers {
-        // Twelve digits are enough to tell layers apart; all of them are in the JSON form.
+        // Twelve digits distinguish layers; the JSON output has the whole key.
         table.add_row([
             layer.key.get(..12).unwrap_or(&layer.key).to_owned(),
-            layer.bytes.map(figures::size).unwrap_or_default(),
+            layer.bytes.map(units::format_size).unwrap_or_default(),
             layer.files.map(|files| files.to_string()).unwrap_or_default(),
             layer.created.clone().unwrap_or_default(),
             layer.about.as_deref().map_or("damaged".to_owned(), printable),
@@ -175,7 +167,7 @@ fn table(layers: &[LayerEntry], width: Option<u16>) -> String {
     table.trim_fmt() + "\n"
 }
 
-/// Removes what was named, or everything if nothing was.
+/// Removes compiled programs, layers, or both if neither was named.
 fn clear(store: &Store, args: &ClearArgs) -> Result<String, Failure> {
     let both = args.compiled == args.layers;
     let mut text = String::new();
@@ -191,7 +183,7 @@ fn clear(store: &Store, args: &ClearArgs) -> Result<String, Failure> {
 }
 
 fn removed(what: &str, freed: Usage) -> String {
-    format!("removed {what}, {} freed", figures::size(freed.bytes))
+    format!("removed {what}, {} freed", units::format_size(freed.bytes))
 }
 
 fn counted(number: u64, what: &str) -> String {
@@ -220,20 +212,20 @@ mod tests {
     }
 
     #[test]
-    fn the_text_tells_what_is_kept_and_how_much_may_be() {
+    fn the_text_states_sizes_and_maximum_sizes() {
         let text = text(&findings(1 << 30), None);
         let lines: Vec<_> = text.lines().collect();
         assert_eq!(lines[0], "store     /store");
-        assert_eq!(lines[1], "compiled  1 program, 2.0 KiB of at most 1.0 GiB");
+        assert_eq!(lines[1], "compiled  1 program, 2.0 KiB, max 1.0 GiB");
         assert_eq!(lines[2], "layers    2 layers, 3.0 MiB");
-        assert_eq!(lines[3], "packages  1 layer of these, 1.0 KiB of at most 10.0 GiB");
+        assert_eq!(lines[3], "packages  1 layer of these, 1.0 KiB, max 10.0 GiB");
         assert!(lines[6].contains("aaaaaaaaaaaa ") && lines[6].contains("3.0 MiB"), "{text}");
         assert!(lines[6].ends_with("go: the standard\\u{1b} library"), "{text}");
         assert!(lines[7].ends_with("damaged"), "{text}");
     }
 
     #[test]
-    fn a_cache_that_is_off_is_told_as_such() {
+    fn a_cache_that_is_off_is_shown_as_off() {
         assert!(text(&findings(0), None).contains("2.0 KiB (off: "));
     }
 }

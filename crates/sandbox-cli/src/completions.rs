@@ -1,17 +1,16 @@
-use std::io::{self, Write};
+//! `sandbox-run completions`: print a completion script for a shell.
 
 use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::args::Cli;
 use crate::errors::Failure;
+use crate::stdout;
 
-/// Prints the completion script. It is made in memory first, because the generator cannot report
-/// that nobody reads it.
-pub(crate) fn print(shell: Shell) -> Result<u8, Failure> {
+/// Generates the script in memory first, because the generator panics when a write fails.
+pub(crate) fn run(shell: Shell) -> Result<u8, Failure> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "sandbox-run", &mut script);
-    let printed = io::stdout().lock().write_all(&script);
-    printed.map_err(|error| Failure::printing(&error))?;
+    stdout::print(&script)?;
     Ok(0)
 }

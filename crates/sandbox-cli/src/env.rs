@@ -1,30 +1,26 @@
-//! `sandbox-run env`: packages under a name.
+//! `sandbox-run env`: build, list, show and remove environments, which are named sets of packages.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc;
 use std::thread;
 
-use comfy_table::{ContentArrangement, Table};
 use sandbox::{CancelToken, Environment, Environments, PackageError, PackageSpec, Sandbox};
 
-use crate::answer::{as_json, print};
 use crate::args::{BuildArgs, EnvAction, EnvArgs};
-use crate::errors::{Failure, printable};
-use crate::output::terminal_width;
+use crate::errors::{EXIT_CANCELLED, Failure, printable};
+use crate::output::{new_table, terminal_width};
 use crate::signals;
+use crate::stdout::{print, to_json};
 
-/// What a shell gives for SIGINT.
-const CANCELLED: u8 = 130;
-
-pub(crate) fn carry_out(args: &EnvArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &EnvArgs) -> Result<u8, Failure> {
     match &args.action {
         EnvAction::Build(args) => return build(args),
         EnvAction::List { json } => {
             let environments = Environments::list().map_err(|error| failure(&error))?;
-            print(&if *json { as_json(&environments)? } else { table(&environments) })?;
+            print(&if *json { to_json(&environments)? } else { table(&environments) })?;
         }
         EnvAction::Show { name } => {
-            print(&as_json(&Environments::find(name).map_err(|error| failure(&error))?)?)?;
+            print(&to_json(&Environments::find(name).map_err(|error| failure(&error))?)?)?;
         }
         EnvAction::Remove { name } => {
             Environments::remove(name).map_err(|error| failure(&error))?;
@@ -34,15 +30,15 @@ pub(crate) fn carry_out(args: &EnvArgs) -> Result<u8, Failure> {
 }
 
 fn build(args: &BuildArgs) -> Result<u8, Failure> {
-    // Before any other thread exists: starting the sandbox starts processes.
+    // Before any other thread exists, because starting the sandbox forks.
     let sandbox = Sandbox::builder().for_one_execution().build();
-    let sandbox = sandbox.map_err(|error| Failure::ours(&error))?;
+    let sandbox = sandbox.map_err(|error| Failure::internal(&error))?;
     let cancel = CancelToken::new();
     cancel_on_signal(&cancel)?;
     let packages: Vec<PackageSpec> =
         args.packages.iter().flat_map(|list| list.0.iter().cloned()).collect();
     let mut progress = Progress::new(!args.quiet && !args.json);
-    progress.begin("asking the package index");
+    progress.begin("querying the package index");
     let built = sandbox.environments().build(
         args.name.clone(),
         &args.lang,
@@ -52,20 +48,20 @@ fn build(args: &BuildArgs) -> Result<u8, Failure> {
     );
     progress.clear();
     let environment = match built {
-        Err(PackageError::Cancelled) => return Ok(CANCELLED),
+        Err(PackageError::Cancelled) => return Ok(EXIT_CANCELLED),
         built => built.map_err(|error| failure(&error))?,
     };
     if args.json {
-        print(&as_json(&environment)?)?;
+        print(&to_json(&environment)?)?;
     } else if !args.quiet {
         let (lock, name) = (&environment.lock, &environment.name);
-        let told = format!("{name}: {} {} with {}", lock.language, lock.version, lock.summary());
-        print(&(printable(&told) + "\n"))?;
+        let line = format!("{name}: {} {} with {}", lock.language, lock.version, lock.summary());
+        print(&(printable(&line) + "\n"))?;
     }
     Ok(0)
 }
 
-/// Ends the build when a signal asks for it; the sandbox it is in is taken down in order.
+/// Cancels the build on a stop signal; its sandbox is torn down in order.
 fn cancel_on_signal(cancel: &CancelToken) -> Result<(), Failure> {
     let (sender, signals) = mpsc::channel();
     let token = cancel.clone();
@@ -75,18 +71,18 @@ fn cancel_on_signal(cancel: &CancelToken) -> Result<(), Failure> {
             thread::Builder::new().name("cancel".into()).spawn(wait)
         })
         .map(drop)
-        .map_err(|error| Failure::Ours(format!("cannot start a thread: {error}")))
+        .map_err(|error| Failure::thread(&error))
 }
 
-/// Says what is being done: in one line that changes on a terminal, else line by line.
+/// Prints progress: on one line that is overwritten on a terminal, else line by line.
 struct Progress {
     shown: bool,
-    one_line: bool,
+    usage_error_line: bool,
 }
 
 impl Progress {
     fn new(shown: bool) -> Self {
-        Self { shown, one_line: io::stderr().is_terminal() }
+        Self { shown, usage_error_line: io::stderr().is_terminal() }
     }
 
     fn show(&mut self, text: &str) {
@@ -94,8 +90,8 @@ impl Progress {
             return;
         }
         let text = printable(text);
-        // Progress is a courtesy: where it cannot be shown, the result still can.
-        let _ = if self.one_line {
+        // A failure to print progress must not hide the result.
+        let _ = if self.usage_error_line {
             let width = terminal_width().map_or(80, usize::from).saturating_sub(1);
             let text: String = text.chars().take(width).collect();
             write!(io::stderr(), "\r\x1b[K{text}")
@@ -104,15 +100,15 @@ impl Progress {
         };
     }
 
-    /// Something to look at until there is news, for somebody who looks.
+    /// Prints the first step, on a terminal only.
     fn begin(&mut self, text: &str) {
-        if self.one_line {
+        if self.usage_error_line {
             self.show(text);
         }
     }
 
     fn clear(&mut self) {
-        if self.shown && self.one_line {
+        if self.shown && self.usage_error_line {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
@@ -120,15 +116,9 @@ impl Progress {
 
 fn table(environments: &[Environment]) -> String {
     if environments.is_empty() {
-        return "there are no environments: 'sandbox-run env build' makes one\n".to_owned();
+        return "no environments: create one with 'sandbox-run env build'\n".to_owned();
     }
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    if let Some(width) = terminal_width() {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(width);
-    }
-    table.set_header(["ENVIRONMENT", "LANGUAGE", "BUILT", "PACKAGES"]);
+    let mut table = new_table(["ENVIRONMENT", "LANGUAGE", "BUILT", "PACKAGES"], terminal_width());
     for Environment { name, created_at, lock } in environments {
         table.add_row([
             name.to_string(),
@@ -141,5 +131,5 @@ fn table(environments: &[Environment]) -> String {
 }
 
 fn failure(error: &PackageError) -> Failure {
-    if error.is_ours() { Failure::ours(error) } else { Failure::usage(error) }
+    if error.is_ours() { Failure::internal(error) } else { Failure::usage(error) }
 }

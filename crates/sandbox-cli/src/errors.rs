@@ -1,63 +1,83 @@
 use std::error::Error;
 use std::io;
 
-use sandbox::with_causes;
+use sandbox::{ExecuteError, with_causes};
 
-/// Why there is no exit code of a program to pass on.
+/// Exit code of a command that a signal cancelled: what a shell reports for SIGINT.
+pub(crate) const EXIT_CANCELLED: u8 = 130;
+
+/// Why a command failed. [`Failure::exit_code`] is the only place that maps a failure to an exit code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The request is wrong, and the person who typed it can put it right.
+    /// The request is wrong; the user can correct it.
     #[error("{0}")]
     Usage(String),
-    /// Our own failure.
+    /// Internal error: `sandbox-run` or the host failed.
     #[error("{0}")]
-    Ours(String),
-    /// Nobody reads what we print any more: no reason to complain.
-    #[error("the reader of our output has gone")]
-    NobodyReads,
+    Internal(String),
+    /// The reader of standard output closed the pipe. Prints no message, as other commands do on SIGPIPE.
+    #[error("the reader of standard output closed the pipe")]
+    BrokenPipe,
 }
 
 impl Failure {
-    /// A wrong request, told by the whole chain of causes.
+    /// A wrong request, with the whole chain of causes.
     pub(crate) fn usage(error: &dyn Error) -> Self {
         Self::Usage(with_causes(error))
     }
 
-    /// Our own failure, told by the whole chain of causes.
-    pub(crate) fn ours(error: &dyn Error) -> Self {
-        Self::Ours(with_causes(error))
+    /// An internal error, with the whole chain of causes.
+    pub(crate) fn internal(error: &dyn Error) -> Self {
+        Self::Internal(with_causes(error))
     }
 
-    /// A failure to print.
+    /// A failure to write to standard output or standard error.
     pub(crate) fn printing(error: &io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
-            Self::NobodyReads
+            Self::BrokenPipe
         } else {
-            Self::Ours(format!("cannot print the result: {error}"))
+            Self::Internal(format!("cannot write the result to standard output: {error}"))
         }
     }
 
-    /// The exit code of the command. A reader that has gone is what SIGPIPE would have told.
+    /// A failure to spawn a thread.
+    pub(crate) fn thread(error: &io::Error) -> Self {
+        Self::Internal(format!("cannot start a thread: {error}"))
+    }
+
+    /// The exit code of the command. A closed pipe gives the code a shell reports for SIGPIPE.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Ours(_) => 125,
-            Self::NobodyReads => 128 + 13,
+            Self::Internal(_) => 125,
+            Self::BrokenPipe => 128 + 13,
         }
     }
 
-    /// The line for standard error, if there is anything to say.
+    /// The line for standard error; `None` if nothing is printed.
     pub(crate) fn message(&self) -> Option<String> {
         match self {
-            Self::Usage(text) | Self::Ours(text) => {
+            Self::Usage(text) | Self::Internal(text) => {
                 Some(format!("sandbox-run: {}", printable(text)))
             }
-            Self::NobodyReads => None,
+            Self::BrokenPipe => None,
         }
     }
 }
 
-/// One line without control characters: what is quoted may come from a hostile program or file.
+/// Classifies an execution that ended without a report: internal error or wrong request.
+impl From<ExecuteError> for Failure {
+    fn from(error: ExecuteError) -> Self {
+        match error {
+            ExecuteError::Thread(_) | ExecuteError::Walls(_) => Self::internal(&error),
+            ExecuteError::Image(image) if image.is_internal() => Self::internal(&image),
+            ExecuteError::Packages(packages) if packages.is_ours() => Self::internal(&packages),
+            _ => Self::usage(&error),
+        }
+    }
+}
+
+/// One line without control characters, because quoted text may come from a hostile program or file.
 pub(crate) fn printable(text: &str) -> String {
     let mut line = String::with_capacity(text.len());
     for letter in text.trim_end().chars() {
@@ -79,7 +99,7 @@ mod tests {
     struct Outer(#[source] io::Error);
 
     #[test]
-    fn causes_are_told_once_each() {
+    fn each_cause_is_printed_once() {
         let error = Outer(io::Error::other("inner"));
         assert_eq!(with_causes(&error), "outer: inner");
         assert_eq!(Failure::usage(&error).message().unwrap(), "sandbox-run: outer: inner");
@@ -91,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_is_no_failure_to_talk_about() {
+    fn a_closed_pipe_prints_no_message() {
         let closed = Failure::printing(&io::ErrorKind::BrokenPipe.into());
         assert_eq!((closed.message(), closed.exit_code()), (None, 141));
         let full = Failure::printing(&io::ErrorKind::StorageFull.into());

@@ -1,4 +1,4 @@
-//! From arguments and gathered files to one checked request.
+//! Builds a validated request from arguments and files.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,13 +10,13 @@ use crate::args::RunArgs;
 use crate::errors::Failure;
 use crate::input::{Languages, Program, absolute, extra_files, first_line, open, read_text};
 
-/// Everything a run needs from outside, read and checked.
+/// A validated request, and notes to print before it runs.
 pub(crate) struct Prepared {
     pub(crate) request: Request,
     pub(crate) notes: Vec<String>,
 }
 
-/// Builds the request. `notes` are what gathering had to say; more may be added.
+/// Builds the request. `notes` are those of gathering; reading `--input` may add more.
 pub(crate) fn prepare(
     args: &RunArgs,
     program: Program,
@@ -26,7 +26,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, Failure> {
     let language = language(args, &program, languages)?;
     let (program, snippet) = match template {
-        Some(template) => fill_in(args, template, program)?,
+        Some(template) => render_template(args, template, program)?,
         None => (program, None),
     };
     let mut builder = Request::builder(&language).snippet(snippet);
@@ -37,7 +37,7 @@ pub(crate) fn prepare(
                 builder = builder.file(file.path, file.contents);
             }
         }
-        Program::Nothing => {}
+        Program::TemplateOnly => {}
     }
     for file in extra_files(&args.input, &mut notes)? {
         builder = builder.file(file.path, file.contents);
@@ -51,15 +51,15 @@ pub(crate) fn prepare(
         let allow = Allowlist::new(args.allow.clone(), args.allow_dns);
         builder = builder.allow(allow.map_err(|error| Failure::usage(&error))?);
     } else if !args.allow.is_empty() || args.allow_dns {
-        let reason = "--allow and --allow-dns go with --network allowlist";
+        let reason = "--allow and --allow-dns require --network allowlist";
         return Err(Failure::Usage(reason.to_owned()));
     }
-    builder = surroundings(args, builder)?;
+    builder = environment(args, builder)?;
     let request = builder.build().map_err(|error| Failure::usage(&error))?;
     Ok(Prepared { request, notes })
 }
 
-fn surroundings(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBuilder, Failure> {
+fn environment(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBuilder, Failure> {
     for pair in &args.env {
         builder = builder.env(&pair.key, &pair.value);
     }
@@ -95,7 +95,7 @@ fn surroundings(args: &RunArgs, mut builder: RequestBuilder) -> Result<RequestBu
     Ok(builder)
 }
 
-/// The language: what was said, else what the files tell.
+/// The language: from --lang, else from the entry point, else from the template's name.
 fn language(
     args: &RunArgs,
     program: &Program,
@@ -115,7 +115,7 @@ fn language(
     };
     let from_template = || {
         let name = args.template.as_ref()?.file_name()?.to_str()?;
-        // A template is often named after what it makes: `report.py.j2`.
+        // A template is often named after its result: `report.py.j2`.
         let stem = [".j2", ".jinja", ".jinja2", ".tmpl", ".template"]
             .iter()
             .find_map(|ending| name.strip_suffix(ending));
@@ -124,9 +124,12 @@ fn language(
     found.or_else(from_template).ok_or_else(|| {
         Failure::Usage(match name {
             Some(name) => format!(
-                "the language of '{name}' is not known: name it with --lang, such as --lang python"
+                "cannot detect the language of '{name}': name it with --lang, such as --lang python"
             ),
-            None => "which language is this? Name it with --lang, such as --lang python".to_owned(),
+            None => {
+                "cannot detect the language of the code: name it with --lang, such as --lang python"
+                    .to_owned()
+            }
         })
     })
 }
@@ -175,7 +178,7 @@ fn checked<E: std::error::Error>(flag: &str, limits: Result<Limits, E>) -> Resul
     limits.map_err(|error| Failure::Usage(format!("{flag}: {error}")))
 }
 
-/// A directory for files without a word about which means all of them.
+/// The patterns to collect; `**` if only --output-dir was given.
 fn collect_globs(args: &RunArgs) -> Vec<String> {
     if args.collect.is_empty() && args.output_dir.is_some() {
         vec!["**".to_owned()]
@@ -184,7 +187,7 @@ fn collect_globs(args: &RunArgs) -> Vec<String> {
     }
 }
 
-/// On a command line, `./data` is a path like any other; the library wants it from the root.
+/// Parses a volume whose host path may be relative; the library requires an absolute path.
 fn parse_volume(text: &str) -> Result<Volume, Failure> {
     let from_root = match text.split_once(':') {
         Some((host, rest)) if !host.is_empty() => {
@@ -202,9 +205,8 @@ fn program_stdin(path: &Path) -> Result<Stdin, Failure> {
     open(path).map(|input| Stdin::from_reader(input.file))
 }
 
-/// Puts the code and the values into the template. What comes out takes the place of the code, and says
-/// where the code is in it.
-fn fill_in(
+/// Fills the code and the values into the template. The result replaces the code; the snippet maps its lines back.
+fn render_template(
     args: &RunArgs,
     template: &str,
     program: Program,
@@ -223,7 +225,7 @@ fn fill_in(
         render(code).map(|rendered| (Program::Text(rendered.text), rendered.snippet))
     };
     match program {
-        Program::Nothing => text(None),
+        Program::TemplateOnly => text(None),
         Program::Text(code) => text(Some(&code)),
         Program::Files(mut files) => {
             let Some(entry) = files.first_mut() else {
@@ -231,7 +233,7 @@ fn fill_in(
             };
             let code = std::str::from_utf8(&entry.contents).map_err(|_| {
                 Failure::Usage(format!(
-                    "'{}' is not UTF-8 text, so it cannot fill a template",
+                    "cannot use '{}' as {{{{ code }}}}: it is not UTF-8",
                     entry.path
                 ))
             })?;
@@ -242,7 +244,7 @@ fn fill_in(
     }
 }
 
-/// Whether a template has a place for code: only then is it worth waiting for standard input.
+/// Whether a template uses `code`. If it does not, standard input is not read for code.
 pub(crate) fn template_wants_code(template: &str) -> bool {
     template
         .split("{{")
@@ -268,7 +270,7 @@ mod tests {
     }
 
     fn prepared(line: &[&str], program: Program) -> Result<Request, String> {
-        let args = RunArgs::typed(line);
+        let args = RunArgs::from_line(line);
         let template = args.template.as_ref().map(|path| path.to_str().unwrap());
         let languages = Languages {
             of_file: &by_extension,
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_become_limits_and_only_those_typed_count_as_asked_for() {
+    fn flags_become_limits_and_only_those_given_are_required() {
         let line = ["-l", "py", "-m", "64M", "--cpus", "0.5", "--compile-memory", "2G"];
         let request = prepared(&line, text("1")).unwrap();
         let limits = request.run_limits();
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn an_absurd_limit_is_refused_with_the_name_of_its_flag() {
+    fn a_limit_out_of_range_is_refused_with_its_flag() {
         let message = prepared(&["-l", "py", "--pids", "0"], text("1")).unwrap_err();
         assert!(
             message.starts_with("sandbox-run: --pids:") && message.contains("1 to"),
@@ -306,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_language_is_said_or_found_or_asked_for() {
+    fn the_language_is_given_or_detected_or_required() {
         let file = |path: &str| {
             Program::Files(vec![crate::input::SourceFile {
                 path: path.into(),
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_for_files_collects_everything_unless_told_otherwise() {
+    fn output_dir_collects_all_files_by_default() {
         let globs = |line: &[&str]| {
             let request = prepared(line, text("1")).unwrap();
             let globs = request.collect().iter().map(ToString::to_string);
@@ -339,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn a_volume_may_be_named_from_the_current_directory() {
+    fn a_volume_may_be_a_relative_path() {
         let volume = parse_volume("data:/data:rw").unwrap();
         assert!(volume.host().is_absolute() && volume.host().ends_with("data"));
         assert!(parse_volume("/proc:/p").is_err());
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn code_is_wanted_only_by_templates_that_mention_it() {
+    fn only_templates_that_mention_code_need_it() {
         assert!(template_wants_code("def f():\n{{ code | indent }}"));
         assert!(template_wants_code("{% if code %}x{% endif %} {{ encoder }}"));
         assert!(!template_wants_code("code = {{ name }} # code"));

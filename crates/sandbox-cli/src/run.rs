@@ -1,8 +1,8 @@
-//! `sandbox-run run`: from arguments to an exit code.
+//! `sandbox-run run`: execute a program and return its exit code.
 //!
-//! Three threads share the work. One carries the execution out, one prints what happens, and the
-//! main thread waits for signals and the end. A reader that takes its time therefore delays neither
-//! the limits of the program nor Ctrl-C. What waits to be printed is bounded by the output limit.
+//! Three threads: `execute` runs the program, `print` prints its events, and the main thread waits for signals and
+//! the result. A slow reader of standard output therefore delays neither the limits of the program nor Ctrl-C. The
+//! queue of unprinted events is bounded by the output limit.
 
 use std::io;
 use std::sync::Arc;
@@ -11,42 +11,39 @@ use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandbox::{
-    BackendError, CancelToken, Event, ExecuteError, LanguageChoice, NetworkPolicy, Report, Request,
-    Runtimes, Sandbox, StartError,
+    BackendError, CancelToken, Event, LanguageChoice, NetworkPolicy, Report, Request, Runtimes,
+    Sandbox, StartError,
 };
 
 use crate::args::{IsolationChoice, RunArgs};
-use crate::errors::Failure;
+use crate::errors::{EXIT_CANCELLED, Failure};
 use crate::input::{Languages, gather, own_stdin, read_text};
 use crate::output::{self, Presenter};
-use crate::remote::Errand;
+use crate::output_dir::OutputDirectory;
+use crate::remote::RemoteRun;
 use crate::request::{Prepared, prepare, template_wants_code};
 use crate::signals;
-use crate::warm;
-use crate::write_files::OutputDirectory;
+use crate::warm::WarmRun;
 
-/// What the main thread hears.
-enum Message {
-    /// A signal asked us to stop.
+/// Sent to the main thread.
+enum MainMessage {
+    /// A stop signal arrived.
     Stop,
-    /// Everything is done and printed.
+    /// The printer has finished; the exit code of the command.
     Done(Result<u8, Failure>),
 }
 
-/// What the printing thread hears.
-enum News {
+/// Sent from the `execute` thread to the `print` thread.
+enum PrinterMessage {
     Event(Event),
     End(Box<Result<Report, Failure>>),
 }
 
-/// The code a shell gives for SIGINT, and ours for everything that was cancelled.
-const CANCELLED: u8 = 130;
-
 pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
-    let runtimes = Arc::new(Runtimes::load(None).map_err(|error| Failure::ours(&error))?);
-    let prepared = request(args, &runtimes)?;
-    let errand = Errand::new(args, &prepared.request)?;
-    let warm = warm::Errand::new(args, &runtimes, &prepared.request)?;
+    let runtimes = Arc::new(Runtimes::load(None).map_err(|error| Failure::internal(&error))?);
+    let prepared = build_request(args, &runtimes)?;
+    let remote = RemoteRun::new(args, &prepared.request)?;
+    let warm = WarmRun::new(args, &runtimes, &prepared.request)?;
     let directory = args.output_dir.as_deref().map(OutputDirectory::open);
     let directory = directory.transpose()?;
     let mut presenter = output::presenter(args.format(), args.quiet);
@@ -55,32 +52,35 @@ pub(crate) fn run(args: &RunArgs) -> Result<u8, Failure> {
         printed.map_err(|error| Failure::printing(&error))?;
     }
     let printer = Printer { presenter, directory, cancel: CancelToken::new() };
-    match (errand, warm) {
-        (Some(errand), _) => supervise(printer, |tell, cancel| errand.carry_out(tell, cancel)),
-        (_, Some(errand)) => supervise(printer, |tell, cancel| errand.carry_out(tell, cancel)),
-        (None, None) => run_here(args, &runtimes, prepared.request, printer),
+    match (remote, warm) {
+        (Some(run), _) => supervise(printer, |on_event, cancel| run.execute(on_event, cancel)),
+        (_, Some(run)) => supervise(printer, |on_event, cancel| run.execute(on_event, cancel)),
+        (None, None) => run_locally(args, &runtimes, prepared.request, printer),
     }
 }
 
-fn run_here(
+fn run_locally(
     args: &RunArgs,
     runtimes: &Arc<Runtimes>,
     request: Request,
     printer: Printer,
 ) -> Result<u8, Failure> {
-    // Before any other thread exists: starting the sandbox starts processes.
-    let sandbox = start(args, Arc::clone(runtimes)).or_else(|failure| {
-        // On a host without walls a wrong request is still a wrong request.
-        named(args, runtimes, request.language()).and(Err(failure))
+    // Before any other thread exists, because starting the sandbox forks.
+    let sandbox = start_sandbox(args, Arc::clone(runtimes)).or_else(|failure| {
+        // A wrong request is reported as such even on a host that cannot start a sandbox.
+        canonical_name(args, runtimes, request.language()).and(Err(failure))
     })?;
-    // The main thread must be the last to hold the sandbox, or the process could end in the middle of
-    // taking it down: the other holder drops its share before it tells the end.
+    // The main thread holds the last reference: if the `execute` thread did, the process could exit during teardown.
+    // That thread drops its reference before it sends the result.
     let sandbox = Arc::new(sandbox);
     let shared = Arc::clone(&sandbox);
-    supervise(printer, move |tell, cancel| execute(&shared, request, tell, cancel))
+    supervise(printer, move |on_event, cancel| {
+        let mut on_event = |event: &Event| on_event(event.clone());
+        shared.execute_with(request, &mut on_event, cancel).map_err(Failure::from)
+    })
 }
 
-/// Lets a thread do the work and another one print what comes of it, and waits for both.
+/// Runs `work` on one thread, prints its events on another, and waits for both.
 fn supervise(
     printer: Printer,
     work: impl FnOnce(&mut dyn FnMut(Event), &CancelToken) -> Result<Report, Failure> + Send + 'static,
@@ -88,48 +88,50 @@ fn supervise(
     let (to_main, messages) = mpsc::channel();
     let cancel = printer.cancel.clone();
     let token = cancel.clone();
-    let started = signals::forward(to_main.clone(), || Message::Stop)
+    let started = signals::forward(to_main.clone(), || MainMessage::Stop)
         .and_then(|()| {
-            let (to_printer, news) = mpsc::channel();
+            let (to_printer, messages) = mpsc::channel();
             spawn("print", move || {
-                let _ = to_main.send(Message::Done(printer.print(&news)));
+                let _ = to_main.send(MainMessage::Done(printer.print(&messages)));
             })?;
             spawn("execute", move || {
-                let mut tell = |event: Event| {
-                    // A printer that has gone has cancelled the execution.
-                    let _ = to_printer.send(News::Event(event));
+                let mut on_event = |event: Event| {
+                    // Fails only after the printer has ended, which also cancels the execution.
+                    let _ = to_printer.send(PrinterMessage::Event(event));
                 };
-                let result = work(&mut tell, &token);
-                let _ = to_printer.send(News::End(Box::new(result)));
+                let result = work(&mut on_event, &token);
+                let _ = to_printer.send(PrinterMessage::End(Box::new(result)));
             })
         })
-        .map_err(|error| Failure::Ours(format!("cannot start a thread: {error}")));
+        .map_err(|error| Failure::thread(&error));
     started?;
     wait(&messages, &cancel)
 }
 
-/// The first signal asks the program to end and waits for the report. The second leaves at once:
-/// nothing of the sandbox outlives this process.
-fn wait(messages: &Receiver<Message>, cancel: &CancelToken) -> Result<u8, Failure> {
+/// The first stop signal cancels the execution and waits for the report. The second returns at once; the kernel
+/// kills the sandbox when this process exits.
+fn wait(messages: &Receiver<MainMessage>, cancel: &CancelToken) -> Result<u8, Failure> {
     loop {
         match messages.recv() {
-            Ok(Message::Stop) if cancel.is_cancelled() => return Ok(CANCELLED),
-            Ok(Message::Stop) => cancel.cancel(),
-            Ok(Message::Done(result)) => return result,
-            Err(_) => return Err(Failure::Ours("the execution ended without a word".into())),
+            Ok(MainMessage::Stop) if cancel.is_cancelled() => return Ok(EXIT_CANCELLED),
+            Ok(MainMessage::Stop) => cancel.cancel(),
+            Ok(MainMessage::Done(result)) => return result,
+            Err(_) => {
+                return Err(Failure::Internal("the printer thread ended without a result".into()));
+            }
         }
     }
 }
 
-fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
+fn build_request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
     let of_file = |name: &str, line: &str| {
         let found = runtimes.language_for_file(name, line);
         found.map(ToOwned::to_owned)
     };
     let named = |name: &str| {
         let choice: LanguageChoice = name.parse().map_err(|error| Failure::usage(&error))?;
-        match named(args, runtimes, &choice) {
-            // What is not here may be there.
+        match canonical_name(args, runtimes, &choice) {
+            // The server may have languages that this host lacks.
             Err(_) if args.server.server.is_some() => Ok(choice.name().to_owned()),
             result => result,
         }
@@ -146,48 +148,52 @@ fn request(args: &RunArgs, runtimes: &Runtimes) -> Result<Prepared, Failure> {
     let gathered = gather(args, wants_code, languages, own_stdin(&mut io::stdin()))?;
     let mut prepared = prepare(args, gathered.program, template, gathered.notes, languages)?;
     if args.server.server.is_some() && prepared.request.snippet().is_some() {
-        let note = "the server sees one program: lines in its messages are not those of your code";
+        let note = "--server runs the filled-in template: line numbers in errors are those of the template, not of your code";
         prepared.notes.push(note.to_owned());
     }
     Ok(prepared)
 }
 
-/// The proper name of a language.
-fn named(args: &RunArgs, runtimes: &Runtimes, choice: &LanguageChoice) -> Result<String, Failure> {
+/// The canonical name of a language, given by name or alias.
+fn canonical_name(
+    args: &RunArgs,
+    runtimes: &Runtimes,
+    choice: &LanguageChoice,
+) -> Result<String, Failure> {
     let name = runtimes.proper_name(choice).map_err(|error| Failure::usage(&error))?;
     if args.image.is_none() && runtimes.image_of(name).is_none() {
-        // Before anything is read or started for it.
+        // Fail before any file is read or any process is started.
         runtimes.resolve(choice).map_err(|error| Failure::usage(&error))?;
     }
     Ok(name.to_owned())
 }
 
-fn start(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
+fn start_sandbox(args: &RunArgs, runtimes: Arc<Runtimes>) -> Result<Sandbox, Failure> {
     if args.network == NetworkPolicy::Allowlist {
-        allow_open_files();
+        raise_open_files_limit();
     }
     let mut builder = Sandbox::builder().runtimes(runtimes).for_one_execution();
     builder = match args.isolation {
-        IsolationChoice::This(isolation) => builder.isolation(isolation),
+        IsolationChoice::Named(isolation) => builder.isolation(isolation),
         IsolationChoice::Auto => builder
-            .isolation_order(args.order.order().iter().copied())
+            .isolation_order(args.backend.isolation_order().iter().copied())
             .isolation_may_lack(args.allow_missing.iter().copied()),
     };
-    builder = args.order.set_up(builder);
+    builder = args.backend.apply(builder);
     if args.no_cache {
         builder = builder.without_compile_cache();
     }
     builder.build().map_err(|error| match error {
-        // It says what to install, or what to use instead.
+        // The reason says what to install or which backend to use.
         StartError::Backend(BackendError::Refused(reason)) => Failure::Usage(reason),
-        error => Failure::ours(&error),
+        error => Failure::internal(&error),
     })
 }
 
-/// Each connection through an allow-list takes two descriptors, and a shell lets a process have few unless it asks for more.
-fn allow_open_files() {
+/// Raises the soft limit of open files to the hard limit: the egress proxy needs two descriptors per connection.
+fn raise_open_files_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // Without it there are fewer connections at once.
+    // On failure, fewer connections fit at once.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
@@ -196,27 +202,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     Ok(())
 }
 
-fn execute(
-    sandbox: &Sandbox,
-    request: Request,
-    tell: &mut dyn FnMut(Event),
-    cancel: &CancelToken,
-) -> Result<Report, Failure> {
-    let mut tell = |event: &Event| tell(event.clone());
-    sandbox.execute_with(request, &mut tell, cancel).map_err(not_executed)
-}
-
-/// Whose failure it is that there is no report.
-pub(crate) fn not_executed(error: ExecuteError) -> Failure {
-    match error {
-        ExecuteError::Thread(_) | ExecuteError::Walls(_) => Failure::ours(&error),
-        ExecuteError::Image(image) if image.is_internal() => Failure::ours(&image),
-        ExecuteError::Packages(packages) if packages.is_ours() => Failure::ours(&packages),
-        _ => Failure::usage(&error),
-    }
-}
-
-/// Prints what happens, and brings the files home.
+/// Prints events and the report, and writes the collected files.
 struct Printer {
     presenter: Box<dyn Presenter>,
     directory: Option<OutputDirectory>,
@@ -224,30 +210,30 @@ struct Printer {
 }
 
 impl Printer {
-    fn print(mut self, news: &Receiver<News>) -> Result<u8, Failure> {
+    fn print(mut self, messages: &Receiver<PrinterMessage>) -> Result<u8, Failure> {
         let mut printed = Ok(());
-        for news in news {
-            match news {
-                News::Event(event) if printed.is_ok() => {
+        for message in messages {
+            match message {
+                PrinterMessage::Event(event) if printed.is_ok() => {
                     printed = self.presenter.event(&event);
                     if printed.is_err() {
-                        // Nobody will see the rest: the program need not go on. What it had started
-                        // is still taken down in order, so its end is waited for.
+                        // The output has no reader any more. Cancel the program, and wait for its end so that the
+                        // sandbox is torn down in order.
                         self.cancel.cancel();
                     }
                 }
-                News::Event(_) => {}
-                News::End(result) => {
+                PrinterMessage::Event(_) => {}
+                PrinterMessage::End(result) => {
                     printed.map_err(|error| Failure::printing(&error))?;
                     let report = (*result)?;
-                    return self.end(&report);
+                    return self.finish(&report);
                 }
             }
         }
-        Err(Failure::Ours("the execution ended without a report".into()))
+        Err(Failure::Internal("the execution thread ended without a report".into()))
     }
 
-    fn end(mut self, report: &Report) -> Result<u8, Failure> {
+    fn finish(mut self, report: &Report) -> Result<u8, Failure> {
         let written = match &self.directory {
             Some(directory) => directory.write(&report.output_files),
             None => Ok(()),
@@ -267,13 +253,13 @@ mod tests {
     fn the_first_signal_cancels_and_the_second_does_not_wait() {
         let (sender, messages) = mpsc::channel();
         let cancel = CancelToken::new();
-        sender.send(Message::Stop).unwrap();
-        sender.send(Message::Done(Ok(130))).unwrap();
+        sender.send(MainMessage::Stop).unwrap();
+        sender.send(MainMessage::Done(Ok(130))).unwrap();
         assert_eq!(wait(&messages, &cancel).unwrap(), 130);
         assert!(cancel.is_cancelled());
 
-        sender.send(Message::Stop).unwrap();
-        assert_eq!(wait(&messages, &cancel).unwrap(), CANCELLED);
+        sender.send(MainMessage::Stop).unwrap();
+        assert_eq!(wait(&messages, &cancel).unwrap(), EXIT_CANCELLED);
     }
 
     struct Closed;
@@ -288,23 +274,23 @@ mod tests {
         }
 
         fn report(&mut self, _: &Report) -> io::Result<()> {
-            panic!("there is nobody to report to")
+            panic!("the report is printed to a closed pipe")
         }
     }
 
     #[test]
-    fn a_reader_that_has_gone_cancels_the_execution_quietly() {
+    fn a_closed_pipe_cancels_the_execution_without_a_message() {
         let cancel = CancelToken::new();
         let printer =
             Printer { presenter: Box::new(Closed), directory: None, cancel: cancel.clone() };
-        let (sender, news) = mpsc::channel();
+        let (sender, messages) = mpsc::channel();
         for _ in 0..2 {
             let kind = sandbox::EventKind::Queued;
-            sender.send(News::Event(Event { seq: 1, kind })).unwrap();
+            sender.send(PrinterMessage::Event(Event { seq: 1, kind })).unwrap();
         }
-        let report = crate::output::samples::report();
-        sender.send(News::End(Box::new(Ok(report)))).unwrap();
-        let failure = printer.print(&news).unwrap_err();
+        let report = crate::output::fixtures::report();
+        sender.send(PrinterMessage::End(Box::new(Ok(report)))).unwrap();
+        let failure = printer.print(&messages).unwrap_err();
         assert!(cancel.is_cancelled());
         assert!(failure.message().is_none());
     }

@@ -1,13 +1,11 @@
-//! `sandbox-run seccomp`: our system-call filter for containers that others run.
-
-use std::io::{self, Write};
+//! `sandbox-run seccomp`: print the system-call filter for use with other container engines.
 
 use crate::args::SeccompArgs;
 use crate::errors::Failure;
+use crate::stdout;
 
-pub(crate) fn print(args: &SeccompArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &SeccompArgs) -> Result<u8, Failure> {
     let profile = if args.oci { sandbox::seccomp_for_oci() } else { sandbox::seccomp_for_docker() };
-    let printed = writeln!(io::stdout().lock(), "{profile:#}");
-    printed.map_err(|error| Failure::printing(&error))?;
+    stdout::print(&format!("{profile:#}\n"))?;
     Ok(0)
 }

@@ -1,3 +1,5 @@
+//! Turns SIGINT, SIGTERM and SIGHUP into messages.
+
 use std::fs;
 use std::io;
 use std::sync::mpsc::Sender;
@@ -6,12 +8,12 @@ use std::thread;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// From now on each signal that asks us to stop becomes a message made by `message`.
+/// Sends `message()` for each stop signal from now on.
 pub(crate) fn forward<T: Send + 'static>(
     sender: Sender<T>,
     message: impl Fn() -> T + Send + 'static,
 ) -> io::Result<()> {
-    let mut signals = those_that_stop()?;
+    let mut signals = stop_signals()?;
     let listen = move || {
         for _ in signals.forever() {
             if sender.send(message()).is_err() {
@@ -23,10 +25,10 @@ pub(crate) fn forward<T: Send + 'static>(
     Ok(())
 }
 
-/// The signals that ask us to stop. From now on they do nothing else.
-pub(crate) fn those_that_stop() -> io::Result<Signals> {
+/// Registers for the stop signals, whose default action is off from now on.
+pub(crate) fn stop_signals() -> io::Result<Signals> {
     let mut wanted = vec![SIGINT, SIGTERM];
-    // Under nohup the terminal's end must not be ours.
+    // nohup ignores SIGHUP so that the command survives the terminal: keep it ignored.
     let ignored = fs::read_to_string("/proc/self/status").is_ok_and(|s| ignores(&s, SIGHUP));
     if !ignored {
         wanted.push(SIGHUP);
@@ -48,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mask_of_ignored_signals_is_read() {
+    fn ignored_signals_are_read_from_the_mask() {
         let status = "Name:\tx\nSigBlk:\t0000000000000001\nSigIgn:\t0000000000001001\n";
         assert!(ignores(status, SIGHUP));
         assert!(!ignores(status, SIGINT));

@@ -1,18 +1,19 @@
+//! Arguments of `env`.
+
 use clap::{Args, Subcommand};
 use sandbox::{EnvironmentName, LanguageChoice};
 
-use super::values::{Packages, parse_packages};
+use super::values::{PackageList, parse_packages};
 
 /// Arguments of `env`.
 #[derive(Debug, Args)]
 #[command(
     disable_help_subcommand = true,
     after_help = "\
-Packages come from the index that pip or npm on this host are set up to use, by their settings and
-variables. They are kept in the store, which `sandbox-run cache` shows; environments that come to the
-same packages share them.
+Packages come from the index that pip or npm is configured to use on this host. They are kept in the store, which \
+`sandbox-run cache` shows; environments with the same packages share them.
 
-Example:
+Examples:
   sandbox-run env build data --lang python --packages 'numpy==2.*,requests'
   sandbox-run --environment data analyse.py"
 )]
@@ -21,27 +22,27 @@ pub(crate) struct EnvArgs {
     pub(crate) action: EnvAction,
 }
 
-/// What to do with environments.
+/// The subcommands of `env`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum EnvAction {
-    /// Fetch and install packages, and give them a name
+    /// Install packages and name the set
     ///
-    /// One that has the name already is replaced, with what the index has now.
+    /// Replaces an environment of the same name, with the versions that the index has now.
     Build(BuildArgs),
-    /// List them
+    /// List environments
     List {
-        /// Print JSON instead of a table [default: a table]
+        /// Print JSON [default: a table]
         #[arg(long)]
         json: bool,
     },
-    /// Print the lock of one: every package with its version and hash, as JSON
+    /// Print the lock of an environment as JSON: every package with its version and hash
     Show {
-        /// Its name
+        /// Name of the environment
         name: EnvironmentName,
     },
-    /// Forget one; its packages stay in the store until that is cleared
+    /// Remove an environment; its packages stay in the store until `cache clear`
     Remove {
-        /// Its name
+        /// Name of the environment
         name: EnvironmentName,
     },
 }
@@ -49,22 +50,22 @@ pub(crate) enum EnvAction {
 /// Arguments of `env build`.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
-    /// What to call it
+    /// Name of the environment
     pub(crate) name: EnvironmentName,
 
-    /// The language, with @VERSION if only that one will do
+    /// Set the language, optionally with a version
     #[arg(short, long, value_name = "LANG[@VERSION]")]
     pub(crate) lang: LanguageChoice,
 
-    /// The packages, separated by commas; can be repeated
+    /// Install these packages, separated by commas; repeatable
     #[arg(long, value_name = "SPEC,...", value_parser = parse_packages, required = true)]
-    pub(crate) packages: Vec<Packages>,
+    pub(crate) packages: Vec<PackageList>,
 
-    /// Print the lock as JSON, and no progress [default: a line of text]
+    /// Print the lock as JSON, without progress [default: one line of text]
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Print nothing if all goes well
+    /// Print nothing on success
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }

@@ -1,3 +1,5 @@
+//! Arguments of `images`.
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -9,11 +11,11 @@ use sandbox_images::Reference;
 #[command(
     disable_help_subcommand = true,
     after_help = "\
-An image is named [HOST[:PORT]/]NAME[:TAG|@DIGEST]; names without a host are those of Docker Hub. Images lie
-in $SANDBOX_RUN_IMAGES, or else in sandbox-run/images below $XDG_DATA_HOME, or else in
-/var/lib/sandbox-run/images for root and in ~/.local/share/sandbox-run/images for others. No daemon is needed.
+REF is [HOST[:PORT]/]NAME[:TAG|@DIGEST]; without HOST it is an image of Docker Hub. Images are stored in \
+$SANDBOX_RUN_IMAGES, else in sandbox-run/images in $XDG_DATA_HOME, else in /var/lib/sandbox-run/images as root and \
+in ~/.local/share/sandbox-run/images as another user. No daemon is needed.
 
-Example:
+Examples:
   sandbox-run images pull python:3.12-slim
   sandbox-run images build python
   docker save my/tool:1 | gzip > tool.tar.gz; sandbox-run images import tool.tar.gz
@@ -24,73 +26,73 @@ pub(crate) struct ImagesArgs {
     pub(crate) action: ImagesAction,
 }
 
-/// What to do with images.
+/// The subcommands of `images`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImagesAction {
-    /// Fetch one from its registry and unpack it
+    /// Pull an image from its registry and unpack it
     ///
-    /// Only what is not here yet is fetched. One that has the name already is replaced.
+    /// Fetches only missing blobs. Replaces an image of the same name.
     Pull(PullArgs),
-    /// Take images from a file or a directory
+    /// Import images from an archive or a directory
     ///
-    /// Archives of `docker save` and OCI layouts are taken, also compressed with gzip, and layouts that lie in a
-    /// directory. All images in it are taken, or none.
+    /// Accepts archives of `docker save` and of OCI layouts, optionally compressed with gzip, and OCI layouts in a
+    /// directory. Imports all images in it, or none.
     Import {
-        /// The archive or the directory
+        /// Archive or directory to import
         #[arg(value_hint = ValueHint::AnyPath)]
         file: PathBuf,
-        /// What to call it, if there is one image in it [default: what it is called there]
+        /// Name the image, if there is exactly one [default: the name in the archive]
         #[arg(long, value_name = "REF")]
         name: Option<Reference>,
-        /// Print nothing if all goes well
+        /// Print nothing on success
         #[arg(short, long)]
         quiet: bool,
     },
-    /// Build one for languages from Debian packages, without a registry
+    /// Build an image with these languages from Debian packages
     ///
-    /// The packages are those by which the recipes of the languages say that they are installed. mmdebstrap puts them
-    /// together, from the mirrors that this host uses; it needs root, or user namespaces.
+    /// The recipe of each language names its packages. Needs mmdebstrap, which installs them from the mirrors of this
+    /// host and needs root or user namespaces. No registry is needed.
     Build(BuildImageArgs),
-    /// List them
+    /// List images
     List {
-        /// Print JSON instead of a table [default: a table]
+        /// Print JSON [default: a table]
         #[arg(long)]
         json: bool,
     },
-    /// Tell what is known of one
+    /// Show an image: its digest, size and configuration
     Show {
-        /// Its name
+        /// Name of the image
         #[arg(value_name = "REF")]
         reference: Reference,
-        /// Print JSON instead of lines [default: lines]
+        /// Print JSON [default: text]
         #[arg(long)]
         json: bool,
     },
-    /// Forget the name of one; `prune` then removes what no other name needs
+    /// Remove the name of an image; `prune` then removes its data
     #[command(alias = "rm")]
     Remove {
-        /// Its name
+        /// Name of the image
         #[arg(value_name = "REF")]
         reference: Reference,
     },
-    /// Remove what no name needs, and what a command left that was killed
+    /// Remove data that no image needs, and leftovers of killed commands
     ///
-    /// Images that are being used stay.
+    /// Keeps images that are in use.
     Prune,
 }
 
 /// Arguments of `images pull`.
 #[derive(Debug, Args)]
 pub(crate) struct PullArgs {
-    /// Its name
+    /// Name of the image
     #[arg(value_name = "REF")]
     pub(crate) reference: Reference,
-    /// Speak with the registry without TLS, wherever it is [default: only on this machine]
+    /// Connect to the registry without TLS [default: only to registries on this machine]
     ///
-    /// Whoever is on the way can then give you another image for a tag.
+    /// Anyone on the network path can then replace the image of a tag.
     #[arg(long)]
     pub(crate) plain_http: bool,
-    /// Print nothing if all goes well
+    /// Print nothing on success
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -98,21 +100,21 @@ pub(crate) struct PullArgs {
 /// Arguments of `images build`.
 #[derive(Debug, Args)]
 pub(crate) struct BuildImageArgs {
-    /// The languages
+    /// Languages to include
     #[arg(value_name = "LANG", required = true)]
     pub(crate) languages: Vec<String>,
-    /// What to call it [default: sandbox-run/LANG:latest, several languages joined by '-']
+    /// Name the image [default: sandbox-run/LANG:latest, several languages joined by '-']
     #[arg(long, value_name = "REF")]
     pub(crate) name: Option<Reference>,
-    /// The release whose packages to take [default: this host's if it is Debian, or else bookworm]
+    /// Set the Debian release [default: that of this host if it runs Debian, else bookworm]
     #[arg(long)]
     pub(crate) suite: Option<Suite>,
-    /// Print nothing if all goes well
+    /// Print nothing on success
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
 
-/// The name of a release, such as `bookworm`.
+/// The name of a Debian release, such as `bookworm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Suite(String);
 
@@ -125,14 +127,14 @@ impl Suite {
 impl FromStr for Suite {
     type Err = &'static str;
 
-    /// It becomes an argument of other programs, and a part of addresses.
+    /// Restricts the characters, because the name becomes an argument of other programs and part of URLs.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-.".contains(letter);
         let begins_well = text.starts_with(|letter: char| letter.is_ascii_alphanumeric());
         if begins_well && text.chars().all(is_plain) {
             Ok(Self(text.to_owned()))
         } else {
-            Err("a release has a name like bookworm")
+            Err("write the name of a Debian release, such as bookworm")
         }
     }
 }
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_release_has_a_plain_name() {
+    fn a_release_name_has_only_plain_characters() {
         for good in ["bookworm", "stable-updates", "12.0"] {
             assert_eq!(good.parse::<Suite>().unwrap().as_str(), good);
         }

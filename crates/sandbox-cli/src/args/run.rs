@@ -1,3 +1,5 @@
+//! Arguments of `run`.
+
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,93 +10,95 @@ use sandbox::{
 };
 use sandbox_images::Reference;
 
-use super::values::{IsolationChoice, Packages, Pair, parse_isolation, parse_packages, parse_pair};
-use super::{OrderArgs, ServerArgs};
+use super::backend::{BackendArgs, ISOLATION};
+use super::server::ServerArgs;
+use super::values::{
+    IsolationChoice, PackageList, Pair, parse_isolation, parse_packages, parse_pair,
+};
 
 const CODE: &str = "Code";
-const PROGRAM: &str = "What the program gets";
+const PROGRAM: &str = "Program";
 const LIMITS: &str = "Limits";
-const WALLS: &str = "Walls";
-const RESULT: &str = "Result";
+const OUTPUT: &str = "Output";
 
 /// Arguments of `run`, the default command.
 ///
-/// Limits are optional here although each has a default: one that was typed must be enforced or the
-/// execution is refused, while a default that the host cannot enforce is only listed. The defaults
-/// themselves belong to the library; a test below compares them with what the help says.
+/// Each limit is optional although it has a default: a limit that the user set must be enforced or the execution is
+/// refused, while a default that the host cannot enforce is only reported. The library owns defaults and ranges; tests
+/// compare them with the help texts.
 #[derive(Debug, Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag that can be typed or not")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag without a value")]
 pub(crate) struct RunArgs {
-    /// Files of the program; the first is where it starts
+    /// Source files; the first is the entry point. One directory is a project. `-` is standard input
     ///
-    /// A directory is a project: all its files go in (links and .git stay out), and it starts at
-    /// main.EXT or at its only file. `-` reads the code from standard input, which is also what
-    /// happens when no code is given at all.
+    /// All files of a project are copied, except symbolic links and .git. It starts at --entry, at the file that its
+    /// language starts at (such as src/main.rs), at main.EXT, or at its only file. Without FILE, --file and --code the
+    /// code is read from standard input.
     #[arg(value_name = "FILE", help_heading = CODE, value_hint = ValueHint::AnyPath)]
     pub(crate) positional: Vec<PathBuf>,
 
-    /// Arguments for the program
+    /// Arguments of the program
     #[arg(value_name = "ARGS", last = true, help_heading = PROGRAM)]
     pub(crate) args: Vec<String>,
 
-    /// Language, by name or alias, with a version if need be [default: from FILE or its #! line]
+    /// Set the language by name or alias, optionally with a version [default: from FILE or its #! line]
     #[arg(short, long, value_name = "LANG[@VERSION]", help_heading = CODE)]
     pub(crate) lang: Option<String>,
 
-    /// The code itself [default: read from FILE, or from standard input]
+    /// Run this source text [default: read FILE or standard input]
     #[arg(short, long, value_name = "TEXT", help_heading = CODE, allow_hyphen_values = true,
           conflicts_with_all = ["file", "positional", "entry"])]
     pub(crate) code: Option<String>,
 
-    /// The same as FILE; can be repeated [default: none]
+    /// Add a source file, as FILE does; repeatable [default: none]
     #[arg(short, long, value_name = "PATH", help_heading = CODE, value_hint = ValueHint::AnyPath)]
     pub(crate) file: Vec<PathBuf>,
 
-    /// Where the program starts, if not at the first file [default: main.EXT or the first file]
+    /// Start at this source file [default: first FILE; in a project, the main file of its language]
     #[arg(long, value_name = "PATH", help_heading = CODE)]
     pub(crate) entry: Option<String>,
 
-    /// Compile it anew, even if the same program was compiled before
+    /// Compile even if the compile cache has the result
     #[arg(long, help_heading = CODE)]
     pub(crate) no_cache: bool,
 
-    /// Fill in this template and run the result [default: the code as it is]
+    /// Fill in this Jinja template and run the result [default: run the code as it is]
     ///
-    /// `{{ name }}` stands for what `--set name=...` says, `{{ code }}` for the code. A placeholder
-    /// without a value is an error.
+    /// `{{ code }}` is replaced by the code, `{{ KEY }}` by the value from --set or --set-file. A placeholder without
+    /// a value is an error.
     #[arg(long, value_name = "FILE", help_heading = CODE, value_hint = ValueHint::FilePath)]
     pub(crate) template: Option<PathBuf>,
 
-    /// A value for the template; can be repeated [default: none]
+    /// Set a value for the template; repeatable [default: none]
     #[arg(long, value_name = "KEY=VALUE", help_heading = CODE, value_parser = parse_pair,
           requires = "template", allow_hyphen_values = true)]
     pub(crate) set: Vec<Pair>,
 
-    /// A value for the template, from a file; can be repeated [default: none]
+    /// Set a value for the template from a file; repeatable [default: none]
     #[arg(long, value_name = "KEY=PATH", help_heading = CODE, value_parser = parse_pair,
           requires = "template")]
     pub(crate) set_file: Vec<Pair>,
 
-    /// Standard input of the program: a file, or - for our own [default: empty]
+    /// Read the program's standard input from a file; `-` passes on this command's [default: empty]
     #[arg(long, value_name = "FILE|-", help_heading = PROGRAM, value_hint = ValueHint::FilePath)]
     pub(crate) stdin: Option<PathBuf>,
 
-    /// Put a file or directory into its work directory; can be repeated [default: none]
+    /// Copy a file or directory into the work directory; repeatable [default: none]
     ///
-    /// DEST is a path below the work directory. Without it the last name of SRC is used.
+    /// DEST is a path below the work directory [default: the last component of SRC].
     #[arg(short, long, value_name = "SRC[:DEST]", help_heading = PROGRAM,
           value_hint = ValueHint::AnyPath)]
     pub(crate) input: Vec<String>,
 
-    /// Show it a directory of this host, read-only unless rw; can be repeated [default: none]
+    /// Mount a host directory in the sandbox, read-only unless `rw`; repeatable [default: none]
     #[arg(short, long, value_name = "HOST:DEST[:ro|rw]", help_heading = PROGRAM)]
     pub(crate) volume: Vec<String>,
 
-    /// Work in a directory that outlives the execution; it is made by its first use [default: none]
+    /// Use a work directory that outlives the execution; created on first use [default: a temporary one]
     ///
-    /// Its files are in the work directory, and what the program leaves there is kept if the program
-    /// ends by itself. With :ro nothing is kept, and any number of executions can have it at once. It lies
-    /// in memory, which counts against --memory, and holds up to 256M and 10240 files.
+    /// Changes are saved if the program ends by itself. With `:ro` nothing is saved, and any number of executions may
+    /// use it at the same time; otherwise one. It is held in memory while in use, which counts against --memory, and
+    /// holds at most 256M and 10240 files.
     #[arg(long, value_name = "NAME[:ro]", help_heading = PROGRAM)]
     pub(crate) workspace: Option<WorkspaceChoice>,
 
@@ -102,150 +106,149 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "DIR", help_heading = PROGRAM)]
     pub(crate) workdir: Option<String>,
 
-    /// Set a variable in its environment; can be repeated [default: none]
+    /// Set an environment variable; repeatable [default: none]
     #[arg(short, long, value_name = "KEY=VALUE", help_heading = PROGRAM, value_parser = parse_pair,
           allow_hyphen_values = true)]
     pub(crate) env: Vec<Pair>,
 
-    /// Packages to be there, separated by commas; can be repeated [default: none]
+    /// Install these packages, separated by commas; repeatable [default: none]
     ///
-    /// Each is a name with the versions that will do, as pip or npm write it: six, numpy==2.*,
-    /// lodash@4. They are fetched and installed once, in a sandbox that reaches the package index and
-    /// nothing else; the program itself has no network.
+    /// Each is a name with an optional version constraint, as pip or npm write it: six, numpy==2.*, lodash@4. They are
+    /// installed once, in a sandbox that reaches only the package index. The program itself has no network.
     #[arg(long, value_name = "SPEC,...", help_heading = PROGRAM, value_parser = parse_packages)]
-    pub(crate) packages: Vec<Packages>,
+    pub(crate) packages: Vec<PackageList>,
 
-    /// Hide the packages that this host has installed for its own use [default: they can be imported]
+    /// Hide the packages that are installed on this host [default: visible]
     ///
-    /// `sandbox-run runtimes show LANG` lists where they are.
+    /// `sandbox-run runtimes show LANG` lists their directories.
     #[arg(long, help_heading = PROGRAM)]
     pub(crate) no_host_packages: bool,
 
-    /// Use the packages of an environment, which `sandbox-run env build` makes [default: none]
+    /// Use the packages of an environment that `sandbox-run env build` made [default: none]
     #[arg(long, value_name = "NAME", help_heading = PROGRAM, conflicts_with = "packages")]
     pub(crate) environment: Option<EnvironmentName>,
 
-    /// Time on the clock [default: 10s]
+    /// Limit the wall-clock time, 1ms to 24h [default: 10s]
     #[arg(short, long, value_name = "DURATION", help_heading = LIMITS,
           value_parser = parse_duration)]
     pub(crate) timeout: Option<Duration>,
 
-    /// CPU time of all its processes together [default: no limit but the clock]
+    /// Limit the CPU time of all processes, 1ms to 24h [default: no limit]
     #[arg(long, value_name = "DURATION", help_heading = LIMITS, value_parser = parse_duration)]
     pub(crate) cpu_time: Option<Duration>,
 
-    /// Memory of all its processes together, files in /tmp included [default: 256M]
+    /// Limit the memory of all processes, files in memory included, 1M to 1T [default: 256M]
     #[arg(short, long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) memory: Option<ByteSize>,
 
-    /// CPUs' worth of time, in parts if need be [default: 1]
+    /// Limit the CPUs; fractions allowed, 0.01 to 1024 [default: 1]
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) cpus: Option<f64>,
 
-    /// Processes and threads at once [default: 64]
+    /// Limit processes and threads together, 1 to 32768 [default: 64]
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) pids: Option<u32>,
 
-    /// Bytes written to the work directory and /tmp [default: 64M]
+    /// Limit bytes written to the work directory and /tmp, 64K to 1T [default: 64M]
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) disk: Option<ByteSize>,
 
-    /// Bytes printed, both streams together, and as many again in collected files [default: 1M]
+    /// Limit bytes of stdout and stderr together, and of collected files, 1B to 1G [default: 1M]
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) output_limit: Option<ByteSize>,
 
-    /// Open files of one process [default: 256]
+    /// Limit open files of each process, 4 to 1048576 [default: 256]
     #[arg(long, value_name = "N", help_heading = LIMITS)]
     pub(crate) open_files: Option<u32>,
 
-    /// Time on the clock for compiling [default: 30s]
+    /// Limit the compiler's wall-clock time, 1ms to 24h [default: 30s]
     #[arg(long, value_name = "DURATION", help_heading = LIMITS, value_parser = parse_duration)]
     pub(crate) compile_timeout: Option<Duration>,
 
-    /// Memory for compiling [default: 1G]
+    /// Limit the compiler's memory, 1M to 1T [default: 1G]
     #[arg(long, value_name = "SIZE", help_heading = LIMITS)]
     pub(crate) compile_memory: Option<ByteSize>,
 
-    /// What it reaches: none, a localhost of its own, or what --allow names besides
-    #[arg(long, value_name = "none|localhost|allowlist", help_heading = WALLS,
+    /// Set the network access: none, the sandbox's own localhost, or the hosts that --allow names
+    #[arg(long, value_name = "none|localhost|allowlist", help_heading = ISOLATION,
           default_value_t = NetworkPolicy::None)]
     pub(crate) network: NetworkPolicy,
 
-    /// Let it reach this, with --network allowlist; can be repeated [default: nothing]
+    /// Allow connections to a host, with --network allowlist; repeatable [default: none]
     ///
-    /// HOST is a name, *.domain for every name below it, an address, or a range of addresses such as 10.0.0.0/8.
-    /// Without a port it is 80 and 443. A name that leads to a private address is refused, unless that address is
-    /// allowed too.
-    #[arg(long, value_name = "HOST[:PORT[-PORT]]", help_heading = WALLS)]
+    /// HOST is a name, *.DOMAIN for every name below a domain, an address, or a range such as 10.0.0.0/8. Without a
+    /// port, ports 80 and 443 are allowed. A name that resolves to a private address is refused unless a rule allows
+    /// that address too.
+    #[arg(long, value_name = "HOST[:PORT[-PORT]]", help_heading = ISOLATION)]
     pub(crate) allow: Vec<AllowRule>,
 
-    /// Look up any name for it, also one that --allow does not name
-    #[arg(long, help_heading = WALLS)]
+    /// Resolve any host name, not only those that --allow names
+    #[arg(long, help_heading = ISOLATION)]
     pub(crate) allow_dns: bool,
 
-    /// What builds the walls: this program itself (native), docker, runc, gvisor, or auto to leave the choice
-    #[arg(long, value_name = "native|docker|runc|gvisor|auto", help_heading = WALLS, default_value = "auto",
-          value_parser = parse_isolation)]
+    /// Set the isolation backend; auto takes the first of --isolation-order that works here
+    #[arg(long, value_name = "native|docker|runc|gvisor|auto", help_heading = ISOLATION,
+          default_value = "auto", value_parser = parse_isolation)]
     pub(crate) isolation: IsolationChoice,
 
     #[command(flatten)]
-    pub(crate) order: OrderArgs,
+    pub(crate) backend: BackendArgs,
 
-    /// See the files and programs of this image instead of this host's [default: this host's]
+    /// Use the files and toolchains of a container image [default: those of this host]
     ///
-    /// One that `sandbox-run images` has pulled, imported or built. The language is looked for in it as it is on a
-    /// host, and its variables are set. Its user, command and directory are not used.
-    #[arg(long, value_name = "REF", help_heading = WALLS, conflicts_with_all = ["packages", "environment"])]
+    /// The image must have been pulled, imported or built with `sandbox-run images`. Its environment variables are
+    /// set; its user, command and working directory are ignored.
+    #[arg(long, value_name = "REF", help_heading = ISOLATION, conflicts_with_all = ["packages", "environment"])]
     pub(crate) image: Option<Reference>,
 
-    /// Go on without this protection if the host cannot give it; can be repeated [default: none]
+    /// Run without this protection if the host cannot enforce it; repeatable [default: none]
     ///
-    /// The names are those `sandbox-run doctor` shows. The report lists what was missing.
-    #[arg(long, value_name = "NAME", help_heading = WALLS)]
+    /// `sandbox-run doctor` lists the names. The report lists the protections that were missing.
+    #[arg(long, value_name = "NAME", help_heading = ISOLATION)]
     pub(crate) allow_missing: Vec<Protection>,
 
-    /// Write the files the program leaves below this directory [default: nowhere]
-    #[arg(short, long, value_name = "DIR", help_heading = RESULT, value_hint = ValueHint::DirPath)]
+    /// Run in a background helper that keeps sandboxes ready (see `sandbox-run warm --help`)
+    ///
+    /// The first use starts the helper. Results are the same as without it.
+    #[arg(long, help_heading = ISOLATION)]
+    pub(crate) warm: bool,
+
+    /// Write the collected files below this directory, created if missing [default: not written]
+    #[arg(short, long, value_name = "DIR", help_heading = OUTPUT, value_hint = ValueHint::DirPath)]
     pub(crate) output_dir: Option<PathBuf>,
 
-    /// Which files to bring back; can be repeated [default: ** with --output-dir, else none]
+    /// Collect the files that match this pattern; repeatable [default: ** with --output-dir, else none]
     ///
-    /// `*` and `?` stand for parts of a name, `**` for any directories. The name of a directory brings
-    /// back everything in it.
-    #[arg(long, value_name = "GLOB", help_heading = RESULT)]
+    /// `*` and `?` match within a name, `**` matches any number of directories. The name of a directory collects
+    /// everything in it.
+    #[arg(long, value_name = "GLOB", help_heading = OUTPUT)]
     pub(crate) collect: Vec<String>,
 
-    /// How to print the result
+    /// Set the output format
     ///
-    /// text: the program's output as it comes, then a line about it on standard error.
-    /// json: the report. ndjson: one event a line as they happen, the report last.
-    #[arg(long, value_enum, value_name = "text|json|ndjson", help_heading = RESULT,
+    /// text: the program's output as it is produced, then a summary on standard error. json: the report.
+    /// ndjson: one event per line as it happens, the report last.
+    #[arg(long, value_enum, value_name = "text|json|ndjson", help_heading = OUTPUT,
           default_value_t, hide_possible_values = true)]
     format: Format,
 
-    /// Short for --format json
-    #[arg(long, help_heading = RESULT, conflicts_with = "format")]
+    /// Same as --format json
+    #[arg(long, help_heading = OUTPUT, conflicts_with = "format")]
     json: bool,
 
-    /// Print nothing but what the program prints
-    #[arg(short, long, help_heading = RESULT)]
+    /// Print only the program's output, no summary
+    #[arg(short, long, help_heading = OUTPUT)]
     pub(crate) quiet: bool,
 
-    /// Sample what it uses this often, for --format ndjson [default: no samples]
-    #[arg(long, value_name = "DURATION", help_heading = RESULT, value_parser = parse_duration)]
+    /// Emit a usage event this often with --format ndjson, 10ms to 60s [default: no usage events]
+    #[arg(long, value_name = "DURATION", help_heading = OUTPUT, value_parser = parse_duration)]
     pub(crate) usage_interval: Option<Duration>,
-
-    /// Let a helper in the background do it, which keeps sandboxes prepared (see `sandbox-run warm --help`)
-    ///
-    /// The first use starts the helper. Everything else is as it is without.
-    #[arg(long, help_heading = WALLS)]
-    pub(crate) warm: bool,
 
     #[command(flatten)]
     pub(crate) server: ServerArgs,
 }
 
-/// How the result is printed.
+/// Output format of `run`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     #[default]
@@ -255,13 +258,13 @@ pub(crate) enum Format {
 }
 
 impl RunArgs {
-    /// The files of the program in the order they count.
+    /// The source files, entry point first.
     pub(crate) fn sources(&self) -> Vec<&Path> {
         let named = self.file.iter().chain(&self.positional);
         named.map(PathBuf::as_path).collect()
     }
 
-    /// How to print, whichever way it was asked for.
+    /// The output format, from --format or --json.
     pub(crate) fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
@@ -269,13 +272,13 @@ impl RunArgs {
 
 #[cfg(test)]
 impl RunArgs {
-    /// What the command makes of a line, for tests.
-    pub(crate) fn typed(line: &[&str]) -> Self {
+    /// Parses a command line of `run`.
+    pub(crate) fn from_line(line: &[&str]) -> Self {
         use clap::Parser;
         let line = std::iter::once("sandbox-run").chain(line.iter().copied());
         match super::Cli::try_parse_from(line).unwrap().into_command() {
             super::Command::Run(args) => *args,
-            command => panic!("this is another command: {command:?}"),
+            command => panic!("not a `run` command: {command:?}"),
         }
     }
 }
@@ -284,12 +287,18 @@ impl RunArgs {
 mod tests {
     use crate::args::Cli;
     use clap::CommandFactory;
-    use sandbox::{Limits, format_duration};
+    use sandbox::{ByteSize, InvalidLimit, Limits, format_duration};
+    use std::time::Duration;
+
+    fn help_of(option: &str) -> String {
+        let command = Cli::command();
+        let found = command.get_arguments().find(|arg| arg.get_id() == option);
+        found.unwrap().get_help().unwrap().to_string()
+    }
 
     #[test]
-    fn the_help_tells_the_defaults_of_the_library() {
+    fn help_states_the_defaults_of_the_library() {
         let (run, compile) = (Limits::run(), Limits::compile());
-        let command = Cli::command();
         for (option, default) in [
             ("timeout", format_duration(run.wall_time())),
             ("memory", run.memory().to_string()),
@@ -301,10 +310,36 @@ mod tests {
             ("compile_timeout", format_duration(compile.wall_time())),
             ("compile_memory", compile.memory().to_string()),
         ] {
-            let found = command.get_arguments().find(|arg| arg.get_id() == option);
-            let help = found.unwrap().get_help().unwrap().to_string();
-            let wanted = format!("[default: {default}]");
-            assert!(help.ends_with(&wanted), "{option}: {help}");
+            let help = help_of(option);
+            assert!(help.ends_with(&format!("[default: {default}]")), "{option}: {help}");
+        }
+    }
+
+    #[test]
+    fn help_states_the_ranges_of_the_library() {
+        let range = |result: Result<Limits, InvalidLimit>| {
+            let error = result.unwrap_err().to_string();
+            let (_, range) = error.split_once("outside the range ").unwrap();
+            range.replace("86400s", "24h")
+        };
+        let zero = ByteSize::bytes(0);
+        for (option, range) in [
+            ("timeout", range(Limits::run().with_wall_time(Duration::ZERO))),
+            ("cpu_time", range(Limits::run().with_cpu_time(Duration::ZERO))),
+            ("memory", range(Limits::run().with_memory(zero))),
+            ("cpus", range(Limits::run().with_cpus(0.0))),
+            ("pids", range(Limits::run().with_pids(0))),
+            ("disk", range(Limits::run().with_disk(zero))),
+            ("output_limit", range(Limits::run().with_output(zero))),
+            ("open_files", range(Limits::run().with_open_files(0))),
+            ("compile_timeout", range(Limits::compile().with_wall_time(Duration::ZERO))),
+            ("compile_memory", range(Limits::compile().with_memory(zero))),
+        ] {
+            let help = help_of(option);
+            assert!(
+                help.contains(&format!(", {range} [default")),
+                "{option}: {range} not in {help}"
+            );
         }
     }
 }

@@ -1,33 +1,35 @@
+//! Options that name a server, for `run` and `runtimes`.
+
 use std::collections::VecDeque;
 use std::ffi::OsString;
 
 use clap::Args;
 
-use crate::remote::{ApiKey, ServerUrl};
+use crate::server_url::{ApiKey, ServerUrl};
 
 const SERVER: &str = "Server";
 
-/// Where the work is done, if not here.
+/// The server that runs the command instead of this host.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ServerArgs {
-    /// Let a sandboxd do it: its address, such as http://127.0.0.1:8080 [default: done here]
+    /// Run on a sandboxd server, such as http://127.0.0.1:8080 [default: this host]
     ///
-    /// With https:// its certificate must be one that this machine trusts; SSL_CERT_FILE names another
-    /// file of authorities to trust. Without, whoever is on the way reads the key and the code.
+    /// With https:// this machine must trust the server's certificate; SSL_CERT_FILE names another file of trusted
+    /// certificates. With http:// anyone on the network path can read the key and the code.
     #[arg(long, value_name = "URL", help_heading = SERVER, env = "SANDBOX_RUN_SERVER")]
     pub(crate) server: Option<ServerUrl>,
 
-    /// The key that the server wants; better set in the environment than typed [default: none]
+    /// Set the API key of the server; prefer the environment variable [default: none]
     #[arg(long, value_name = "KEY", help_heading = SERVER, env = "SANDBOX_RUN_API_KEY",
           hide_env_values = true)]
     pub(crate) api_key: Option<ApiKey>,
 }
 
-/// Commands that go after `--server URL` as well as before it.
+/// Commands that `--server URL` may precede as well as follow.
 const COMMANDS: [&str; 6] = ["run", "runtimes", "doctor", "env", "cache", "completions"];
 
-/// Moves a server that is named before the command behind it, where every other option stands.
-pub(crate) fn server_behind_command(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+/// Moves --server and --api-key from before the command to after it, where clap expects them.
+pub(crate) fn move_server_after_command(line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut rest: VecDeque<OsString> = line.into_iter().collect();
     let mut line: Vec<OsString> = rest.pop_front().into_iter().collect();
     let mut server = Vec::new();
@@ -53,19 +55,19 @@ mod tests {
     use super::*;
 
     fn moved(line: &[&str]) -> Vec<String> {
-        let moved = server_behind_command(line.iter().map(OsString::from));
+        let moved = move_server_after_command(line.iter().map(OsString::from));
         moved.into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
     #[test]
-    fn a_server_before_the_command_is_a_server_behind_it() {
+    fn a_server_before_the_command_moves_after_it() {
         let line = ["sandbox-run", "--server", "URL", "--api-key=K", "runtimes", "--json"];
         let behind = ["sandbox-run", "runtimes", "--server", "URL", "--api-key=K", "--json"];
         assert_eq!(moved(&line), behind);
     }
 
     #[test]
-    fn other_lines_stay_as_they_are() {
+    fn other_lines_are_unchanged() {
         for line in [
             &["sandbox-run"][..],
             &["sandbox-run", "--server"],

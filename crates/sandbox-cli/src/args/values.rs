@@ -1,38 +1,40 @@
+//! Parsers of option values.
+
 use sandbox::{Isolation, PackageSpec};
 
-/// Packages that were typed as one list.
+/// The packages of one `--packages` option.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Packages(pub(crate) Vec<PackageSpec>);
+pub(crate) struct PackageList(pub(crate) Vec<PackageSpec>);
 
-/// Reads packages that are separated by commas.
-pub(super) fn parse_packages(text: &str) -> Result<Packages, String> {
-    PackageSpec::split(text).map(Packages).map_err(|error| error.to_string())
+/// Parses packages that are separated by commas.
+pub(super) fn parse_packages(text: &str) -> Result<PackageList, String> {
+    PackageSpec::split(text).map(PackageList).map_err(|error| error.to_string())
 }
 
-/// Two texts joined by `=` on the command line.
+/// A `KEY=VALUE` argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pair {
     pub(crate) key: String,
     pub(crate) value: String,
 }
 
-/// What may be asked to build the walls.
+/// The value of `--isolation`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum IsolationChoice {
-    /// Whatever is preferred.
+    /// The first backend in order of preference that works.
     Auto,
-    /// This one.
-    This(Isolation),
+    /// This backend and no other.
+    Named(Isolation),
 }
 
-/// In which order they are preferred.
+/// The value of `--isolation-order`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct IsolationOrder(pub(crate) Vec<Isolation>);
 
-/// Walls that are known by name and may not be there yet.
+/// Backends that are planned and not implemented yet.
 const PLANNED: [&str; 1] = ["firecracker"];
 
-/// Reads `KEY=VALUE`; the value may be empty and may contain `=`.
+/// Parses `KEY=VALUE`; the value may be empty and may contain `=`.
 pub(super) fn parse_pair(text: &str) -> Result<Pair, String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => {
@@ -45,18 +47,18 @@ pub(super) fn parse_pair(text: &str) -> Result<Pair, String> {
 pub(super) fn parse_isolation(text: &str) -> Result<IsolationChoice, String> {
     match text {
         "auto" => Ok(IsolationChoice::Auto),
-        _ => text.parse().map(IsolationChoice::This).map_err(|_| {
+        _ => text.parse().map(IsolationChoice::Named).map_err(|_| {
             let names: Vec<_> = Isolation::ALL.iter().map(|isolation| isolation.name()).collect();
             let names = names.join(", ");
             if PLANNED.contains(&text) {
                 return format!("not available in this build: use {names} or auto");
             }
-            format!("it is {names} or auto")
+            format!("unknown backend: use {names} or auto")
         }),
     }
 }
 
-/// Reads the order in which `auto` prefers.
+/// Parses a list of backends in order of preference.
 pub(super) fn parse_order(text: &str) -> Result<IsolationOrder, String> {
     Isolation::parse_list(text).map(IsolationOrder)
 }
@@ -75,10 +77,10 @@ mod tests {
     }
 
     #[test]
-    fn walls_of_others_are_known_by_name_and_refused() {
-        assert_eq!(parse_isolation("native"), Ok(IsolationChoice::This(Isolation::Native)));
-        assert_eq!(parse_isolation("runc"), Ok(IsolationChoice::This(Isolation::Runc)));
-        assert_eq!(parse_isolation("gvisor"), Ok(IsolationChoice::This(Isolation::Gvisor)));
+    fn a_planned_backend_is_refused_as_not_available() {
+        assert_eq!(parse_isolation("native"), Ok(IsolationChoice::Named(Isolation::Native)));
+        assert_eq!(parse_isolation("runc"), Ok(IsolationChoice::Named(Isolation::Runc)));
+        assert_eq!(parse_isolation("gvisor"), Ok(IsolationChoice::Named(Isolation::Gvisor)));
         let refusal = parse_isolation("firecracker").unwrap_err();
         assert!(refusal.contains("not available in this build"), "{refusal}");
         assert!(!parse_isolation("magic").unwrap_err().contains("build"));

@@ -1,3 +1,5 @@
+//! Arguments of `warm`.
+
 use clap::{Args, Subcommand};
 
 /// Arguments of `warm`.
@@ -5,18 +7,16 @@ use clap::{Args, Subcommand};
 #[command(
     disable_help_subcommand = true,
     after_help = "\
-By itself each sandbox-run builds one sandbox, uses it and takes it down. With --warm it leaves the \
-work to a helper, a process of yours in the background that keeps sandboxes prepared: the first \
---warm starts it, later ones find it, and programs start sooner. Output, exit codes, limits and walls \
-are the same, and every sandbox is still used once.
+Without --warm each sandbox-run creates one sandbox, uses it and tears it down. With --warm a helper, a \
+background process of your user, keeps sandboxes ready, so that programs start sooner. The first --warm \
+starts the helper. Output, exit codes, limits and isolation are the same, and every sandbox is used once.
 
 The helper listens on a socket in $XDG_RUNTIME_DIR/sandbox-run, or else in /tmp/sandbox-run-UID, \
-which only you can use. It ends by itself after 10 minutes without work, or after \
-$SANDBOX_RUN_WARM_IDLE, such as 30s. A sandbox-run that was installed anew replaces it. Where your \
-settings, rights or resource limits differ from those it was started with, you get a second one; its \
-cgroup stays that of the call that started it.
+that only your user can connect to. It exits after 10 minutes without work, or after $SANDBOX_RUN_WARM_IDLE, \
+such as 30s. A newly installed sandbox-run replaces it. A call whose settings, privileges or resource limits \
+differ from those of the helper gets a helper of its own. A helper stays in the cgroup of the call that started it.
 
-Example:
+Examples:
   sandbox-run --warm --lang python --code 'print(6 * 7)'
   sandbox-run warm status
   sandbox-run warm stop"
@@ -26,17 +26,17 @@ pub(crate) struct WarmArgs {
     pub(crate) action: WarmAction,
 }
 
-/// What to do with the helper.
+/// The subcommands of `warm`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WarmAction {
-    /// Tell whether it runs, since when, and how much it did
+    /// Show each running helper: its process, start time and number of executions
     ///
-    /// Exit code: 0 if it runs, 1 if it does not.
+    /// Exit code: 0 if a helper is running, 1 if not.
     Status {
-        /// Print JSON instead of lines [default: lines]
+        /// Print JSON [default: text]
         #[arg(long)]
         json: bool,
     },
-    /// End it, once what it is running has ended
+    /// Stop each helper once its running executions have finished
     Stop,
 }

@@ -1,3 +1,5 @@
+//! Arguments of `workspace`.
+
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
@@ -8,11 +10,14 @@ use sandbox::WorkspaceName;
 #[command(
     disable_help_subcommand = true,
     after_help = "\
-A workspace is made by its first use and kept until it is removed. They lie in $SANDBOX_RUN_WORKSPACES,
-or else in sandbox-run/workspaces below $XDG_DATA_HOME or ~/.local/share. $SANDBOX_RUN_WORKSPACE_SIZE
-bounds each [default: 256M], and 40 files go with each MiB of it.
+A workspace is created on first use and kept until it is removed.
 
-Example:
+Environment variables:
+  SANDBOX_RUN_WORKSPACES      directory
+                              [default: sandbox-run/workspaces in $XDG_DATA_HOME or ~/.local/share]
+  SANDBOX_RUN_WORKSPACE_SIZE  maximum size of each, with 40 files per MiB [default: 256M]
+
+Examples:
   sandbox-run --workspace job --lang bash --code 'echo built > result'
   sandbox-run --workspace job --lang bash --code 'cat result'
   sandbox-run workspace export job | tar t"
@@ -22,44 +27,43 @@ pub(crate) struct WorkspaceArgs {
     pub(crate) action: WorkspaceAction,
 }
 
-/// What to do with workspaces.
+/// The subcommands of `workspace`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorkspaceAction {
-    /// List them
+    /// List workspaces
     List {
-        /// Print JSON instead of a table [default: a table]
+        /// Print JSON [default: a table]
         #[arg(long)]
         json: bool,
     },
-    /// Print what is known of one, as JSON
+    /// Show a workspace as JSON
     Show {
-        /// Its name
+        /// Name of the workspace
         name: WorkspaceName,
     },
-    /// Remove one with all that is in it
+    /// Remove a workspace and its files
     #[command(alias = "remove")]
     Rm {
-        /// Its name
+        /// Name of the workspace
         name: WorkspaceName,
     },
-    /// Write one as a tar archive
+    /// Export a workspace as a tar archive
     ///
-    /// Links in it lead where the program made them lead: unpack it as you would an archive from a
-    /// stranger.
+    /// Links in the archive are those that the program made: unpack it as any untrusted archive.
     Export {
-        /// Its name
+        /// Name of the workspace
         name: WorkspaceName,
-        /// Where to [default: standard output]
+        /// File to write [default: standard output]
         #[arg(value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
     },
-    /// Make one from a tar archive, in place of one that may have the name
+    /// Import a workspace from a tar archive, replacing one of the same name
     ///
-    /// Files, directories and symbolic links are taken, all of them or none.
+    /// Imports all files, directories and symbolic links, or none.
     Import {
-        /// Its name
+        /// Name of the workspace
         name: WorkspaceName,
-        /// The archive [default: standard input]
+        /// Archive to read [default: standard input]
         #[arg(value_hint = ValueHint::FilePath)]
         file: Option<PathBuf>,
     },

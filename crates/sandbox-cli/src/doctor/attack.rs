@@ -1,16 +1,15 @@
-//! `sandbox-run doctor --attack`: proves the walls by trying to get through them.
+//! `sandbox-run doctor --attack`: test the sandbox with the bundled attacks.
 
 use std::io::{self, IsTerminal, Write};
 
-use comfy_table::{ContentArrangement, Table};
 use sandbox::attack::{AttackResult, Outcome};
 use serde::Serialize;
 
-use crate::answer::as_json;
 use crate::errors::{Failure, printable};
-use crate::output::{Paint, terminal_width};
+use crate::output::{Paint, new_table, terminal_width};
+use crate::stdout::{print, to_json};
 
-/// One attack in JSON.
+/// One attack; an element of the JSON output.
 #[derive(Serialize)]
 struct Entry<'a> {
     name: &'a str,
@@ -22,13 +21,13 @@ struct Entry<'a> {
     detail: &'a str,
 }
 
-/// Tries every shipped attack. Exit code 0 means that none got through, and that some were tried.
-pub(super) fn try_all(json: bool) -> Result<u8, Failure> {
+/// Runs every bundled attack. Exit code 0 means that at least one ran and all that ran were contained.
+pub(super) fn run_all(json: bool) -> Result<u8, Failure> {
     let shows_progress = io::stderr().is_terminal();
     let mut progress = |result: &AttackResult| {
         let mark = if result.outcome.is_fine() { "." } else { "!" };
         if shows_progress {
-            // Progress is a courtesy: where it cannot be shown, the table still can.
+            // A failure to print progress must not hide the result.
             let _ = write!(io::stderr().lock(), "{mark}");
         }
     };
@@ -36,24 +35,22 @@ pub(super) fn try_all(json: bool) -> Result<u8, Failure> {
     if shows_progress {
         let _ = writeln!(io::stderr().lock());
     }
-    let attacks = attacks.map_err(|error| Failure::ours(&error))?;
-    let stdout = io::stdout();
+    let attacks = attacks.map_err(|error| Failure::internal(&error))?;
     let text = if json {
         let entries: Vec<_> = attacks.iter().map(entry).collect();
-        as_json(&entries)?
+        to_json(&entries)?
     } else {
-        describe(&attacks, Paint::for_stream(&stdout), terminal_width())
+        describe(&attacks, Paint::for_stream(&io::stdout()), terminal_width())
     };
-    let printed = stdout.lock().write_all(text.as_bytes());
-    printed.map_err(|error| Failure::printing(&error))?;
+    print(&text)?;
     let count = Count::of(&attacks);
-    Ok(u8::from(count.through > 0 || count.contained == 0))
+    Ok(u8::from(count.not_contained > 0 || count.contained == 0))
 }
 
-/// How many went which way.
+/// The number of attacks by outcome.
 struct Count {
     contained: usize,
-    through: usize,
+    not_contained: usize,
     skipped: usize,
 }
 
@@ -62,22 +59,22 @@ impl Count {
         let those = |outcome: Outcome| attacks.iter().filter(move |it| it.outcome == outcome);
         Self {
             contained: those(Outcome::Contained).count(),
-            // What went neither way proves nothing, and counts as if it had got through.
-            through: those(Outcome::Breached).chain(those(Outcome::Unclear)).count(),
+            // An unclear outcome proves nothing: count it as not contained.
+            not_contained: those(Outcome::Breached).chain(those(Outcome::Unclear)).count(),
             skipped: those(Outcome::Skipped).count(),
         }
     }
 
-    fn in_words(&self, paint: Paint) -> String {
-        let Self { contained, through, skipped } = self;
-        let tried = contained + through;
-        let mut text = match (contained, through) {
-            (0, 0) => paint.bad("no attack could be tried here"),
+    fn describe(&self, paint: Paint) -> String {
+        let Self { contained, not_contained, skipped } = self;
+        let tried = contained + not_contained;
+        let mut text = match (contained, not_contained) {
+            (0, 0) => paint.bad("no attack could run on this host"),
             (_, 0) => paint.good(&format!("all {tried} attacks were contained")),
-            _ => paint.bad(&format!("{through} of {tried} attacks were NOT contained")),
+            _ => paint.bad(&format!("{not_contained} of {tried} attacks were NOT contained")),
         };
         if *skipped > 0 {
-            text.push_str(&paint.warning(&format!("; {skipped} could not be tried here")));
+            text.push_str(&paint.warning(&format!("; {skipped} could not run on this host")));
         }
         text
     }
@@ -96,13 +93,7 @@ fn entry(attack: &AttackResult) -> Entry<'_> {
 }
 
 fn describe(attacks: &[AttackResult], paint: Paint, width: Option<u16>) -> String {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    if let Some(width) = width {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(width);
-    }
-    table.set_header(["ATTACK", "WALL", "RESULT"]);
+    let mut table = new_table(["ATTACK", "PROTECTION", "RESULT"], width);
     for attack in attacks {
         let name = format!("{}/{}", attack.class, attack.name);
         let detail = printable(&attack.detail);
@@ -114,7 +105,7 @@ fn describe(attacks: &[AttackResult], paint: Paint, width: Option<u16>) -> Strin
         };
         table.add_row([&name, &attack.wall, &result]);
     }
-    format!("{}\n\n{}\n", table.trim_fmt(), Count::of(attacks).in_words(paint))
+    format!("{}\n\n{}\n", table.trim_fmt(), Count::of(attacks).describe(paint))
 }
 
 #[cfg(test)]
@@ -133,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn one_attack_that_gets_through_is_seen_at_once() {
+    fn an_attack_that_is_not_contained_is_highlighted() {
         let attacks =
             [attack("read-shadow", Outcome::Contained), attack("read-root", Outcome::Breached)];
         let text = describe(&attacks, Paint::none(), None);
@@ -145,13 +136,13 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_tried_is_no_proof_and_no_failure() {
+    fn a_skipped_attack_is_neither_contained_nor_a_failure() {
         let attacks = [attack("one", Outcome::Contained), attack("two", Outcome::Skipped)];
         let text = describe(&attacks, Paint::none(), None);
-        assert!(text.ends_with("all 1 attacks were contained; 1 could not be tried here\n"));
+        assert!(text.ends_with("all 1 attacks were contained; 1 could not run on this host\n"));
         let text = describe(&attacks[1..], Paint::none(), None);
-        assert!(text.contains("no attack could be tried here"), "{text}");
+        assert!(text.contains("no attack could run on this host"), "{text}");
         let unclear = Count::of(&[attack("three", Outcome::Unclear)]);
-        assert_eq!(unclear.through, 1);
+        assert_eq!(unclear.not_contained, 1);
     }
 }

@@ -1,31 +1,33 @@
+//! Facts about the host that need no probing.
+
 use std::fs;
 
 use serde::Serialize;
 
-/// What can be seen of the host without trying anything.
+/// Kernel, user and control groups of the host.
 #[derive(Debug, Serialize)]
 pub(super) struct Host {
     pub(super) kernel: String,
     pub(super) architecture: String,
     pub(super) uid: u32,
-    /// Whether sandboxes get ids of their own.
+    /// Whether each sandbox gets its own id range.
     pub(super) own_ids: bool,
     pub(super) cgroups: Cgroups,
 }
 
-/// Which control groups there are.
+/// The mounted versions of control groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Cgroups {
     V2,
     V1,
-    /// Controllers in version 1, with a tree of version 2 beside them.
+    /// Controllers in version 1, and a version 2 hierarchy without them.
     Hybrid,
     None,
 }
 
 impl Host {
-    pub(super) fn look() -> Self {
+    pub(super) fn detect() -> Self {
         let name = rustix::system::uname();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         Self {
@@ -37,19 +39,19 @@ impl Host {
         }
     }
 
-    pub(super) fn user_in_words(&self) -> String {
+    pub(super) fn describe_user(&self) -> String {
         match (self.uid, self.own_ids) {
-            (_, true) => "root (each sandbox gets an id range of its own)".to_owned(),
+            (_, true) => "root (each sandbox gets its own id range)".to_owned(),
             (0, false) => {
-                "root of a user namespace with few ids (sandboxes run under this id)".to_owned()
+                "root of a user namespace with few ids (sandboxes run with this id)".to_owned()
             }
-            (uid, false) => format!("uid {uid} (an ordinary user: sandboxes run under this id)"),
+            (uid, false) => format!("uid {uid}, unprivileged (sandboxes run with this id)"),
         }
     }
 }
 
 impl Cgroups {
-    /// Reads `/proc/self/mountinfo`, where the type of a file system follows a lone dash.
+    /// Parses `/proc/self/mountinfo`, where ` - ` precedes the file system type.
     fn from_mounts(mounts: &str) -> Self {
         let kinds = mounts.lines().filter_map(|line| line.split_once(" - ")?.1.split(' ').next());
         let (mut first, mut second) = (false, false);
@@ -65,11 +67,11 @@ impl Cgroups {
         }
     }
 
-    pub(super) fn in_words(self) -> &'static str {
+    pub(super) fn describe(self) -> &'static str {
         match self {
             Self::V2 => "version 2",
             Self::V1 => "version 1",
-            Self::Hybrid => "version 1, with version 2 beside it",
+            Self::Hybrid => "version 1, and version 2 without controllers",
             Self::None => "none",
         }
     }
@@ -80,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_is_read_from_the_mounts() {
+    fn the_cgroup_version_is_read_from_the_mounts() {
         let v1 = "32 25 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
         let v2 = "33 25 0:29 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw\n";
         let other = "22 1 8:1 / / rw - ext4 /dev/cgroup2 rw\n";

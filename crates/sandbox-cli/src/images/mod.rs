@@ -1,4 +1,4 @@
-//! `sandbox-run images`: what sandboxes can have as their root.
+//! `sandbox-run images`: pull, import, build, list, show and remove container images.
 
 mod build;
 mod progress;
@@ -6,23 +6,23 @@ mod show;
 
 use std::path::Path;
 
-use sandbox_images::{ImageError, ImageInfo, Reference, Store};
+use sandbox_images::{Reference, Store};
 
-use crate::answer::{as_json, print};
 use crate::args::{ImagesAction, ImagesArgs, PullArgs};
-use crate::errors::{Failure, printable};
+use crate::errors::Failure;
 use crate::input;
-use crate::output::figures;
+use crate::stdout::{print, to_json};
 
-use progress::Line;
+use progress::ProgressLine;
+use show::{failure, print_added};
 
-pub(crate) fn carry_out(args: &ImagesArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &ImagesArgs) -> Result<u8, Failure> {
     if let ImagesAction::Import { file, .. } = &args.action {
-        // Before anything is made.
-        look_at(file)?;
+        // Before the store is created.
+        check_readable(file)?;
     }
     if let ImagesAction::Build(args) = &args.action {
-        // It opens the store when it knows what to build.
+        // It opens the store after the plan is known to be valid.
         return build::build(args);
     }
     let store = Store::of_user().map_err(|error| failure(&error))?;
@@ -34,10 +34,10 @@ pub(crate) fn carry_out(args: &ImagesArgs) -> Result<u8, Failure> {
         ImagesAction::Build(_) => {}
         ImagesAction::List { json } => {
             let listed = store.list().map_err(|error| failure(&error))?;
-            print(&if *json { as_json(&listed)? } else { show::table(&listed) })?;
+            print(&if *json { to_json(&listed)? } else { show::table(&listed) })?;
         }
         ImagesAction::Show { reference, json } => {
-            print(&show::one(&store, reference, *json)?)?;
+            print(&show::describe(&store, reference, *json)?)?;
         }
         ImagesAction::Remove { reference } => {
             store.remove(reference).map_err(|error| failure(&error))?;
@@ -56,17 +56,17 @@ fn pull(store: &Store, args: &PullArgs) -> Result<(), Failure> {
 
     let plain_http = if args.plain_http { PlainHttp::Everywhere } else { PlainHttp::Loopback };
     let options = PullOptions { plain_http, ..PullOptions::default() };
-    let mut line = Line::on_terminal(args.quiet);
+    let mut line = ProgressLine::new(args.quiet);
     let pulled = store.pull(&args.reference, &options, &mut |progress| line.show(&progress));
     line.clear();
-    tell("pulled", &[pulled.map_err(|error| failure(&error))?], args.quiet)
+    print_added("pulled", &[pulled.map_err(|error| failure(&error))?], args.quiet)
 }
 
 #[cfg(not(feature = "https"))]
 fn pull(_: &Store, args: &PullArgs) -> Result<(), Failure> {
     let PullArgs { reference, plain_http: _, quiet: _ } = args;
     Err(Failure::Usage(format!(
-        "this sandbox-run was built without https and cannot pull {reference}: import it from a file"
+        "cannot pull {reference}: this build has no https; import the image from a file"
     )))
 }
 
@@ -76,29 +76,13 @@ fn import(
     name: Option<&Reference>,
     quiet: bool,
 ) -> Result<(), Failure> {
-    let mut line = Line::on_terminal(quiet);
+    let mut line = ProgressLine::new(quiet);
     let imported = store.import(file, name, &mut |progress| line.show(&progress));
     line.clear();
-    tell("imported", &imported.map_err(|error| failure(&error))?, quiet)
+    print_added("imported", &imported.map_err(|error| failure(&error))?, quiet)
 }
 
-fn look_at(file: &Path) -> Result<(), Failure> {
-    // A directory may be an image too.
+fn check_readable(file: &Path) -> Result<(), Failure> {
+    // An OCI layout is a directory.
     if file.is_dir() { Ok(()) } else { input::open(file).map(drop) }
-}
-
-fn tell(done: &str, images: &[ImageInfo], quiet: bool) -> Result<(), Failure> {
-    if quiet {
-        return Ok(());
-    }
-    let line = |image: &ImageInfo| {
-        let (size, files) = (figures::size(image.bytes), image.entries);
-        let reference = printable(&image.reference);
-        format!("{done} {reference} ({}), {size} in {files} files\n", image.digest)
-    };
-    print(&images.iter().map(line).collect::<String>())
-}
-
-fn failure(error: &ImageError) -> Failure {
-    if error.is_internal() { Failure::ours(error) } else { Failure::usage(error) }
 }

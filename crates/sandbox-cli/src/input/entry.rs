@@ -1,10 +1,13 @@
+//! Finds the entry point of a program with several files.
+
 use std::path::Path;
 
-use super::{Languages, SourceFile, first_line, inside};
+use super::paths::work_path;
+use super::program::{Languages, SourceFile, first_line};
 use crate::errors::Failure;
 
-/// Puts the named file first. It may be named as seen from the project or, as a shell completes it,
-/// with the project's directory before it.
+/// Moves the named file to the front. It may be named relative to the project or, as a shell completes it, with the
+/// project directory in front.
 pub(super) fn put_first(
     files: &mut [SourceFile],
     entry: &str,
@@ -12,19 +15,17 @@ pub(super) fn put_first(
 ) -> Result<(), Failure> {
     let below = project.and_then(|project| Path::new(entry).strip_prefix(project).ok());
     let below = below.and_then(Path::to_str).unwrap_or(entry);
-    let wanted = inside(below)?;
+    let wanted = work_path(below)?;
     let position = files.iter().position(|file| file.path == wanted);
     let Some(position) = position else {
-        return Err(Failure::Usage(format!(
-            "--entry names '{entry}', which is not among the files of the program"
-        )));
+        return Err(Failure::Usage(format!("--entry '{entry}' is not a file of the program")));
     };
     files[..=position].rotate_right(1);
     Ok(())
 }
 
-/// Puts the file first where the project starts by convention: where its language says, `main.EXT` in
-/// its top directory, or its only file.
+/// Moves the entry point to the front: the file that the project's language starts at, `main.EXT` in the top directory,
+/// or the only file.
 pub(super) fn find(
     files: &mut [SourceFile],
     directory: &Path,
@@ -32,7 +33,10 @@ pub(super) fn find(
     languages: Languages<'_>,
 ) -> Result<(), Failure> {
     if files.is_empty() {
-        return Err(Failure::Usage(format!("'{}' has no files", directory.display())));
+        return Err(Failure::Usage(format!(
+            "project directory '{}' has no files",
+            directory.display()
+        )));
     }
     if files.len() == 1 {
         return Ok(());
@@ -56,7 +60,7 @@ pub(super) fn find(
     let [position] = mains[..] else {
         let problem = if mains.is_empty() { "has no main file" } else { "has several main files" };
         return Err(Failure::Usage(format!(
-            "'{}' {problem}: say where the program starts with --entry PATH",
+            "project directory '{}' {problem}: name the entry point with --entry PATH",
             directory.display()
         )));
     };
@@ -64,7 +68,7 @@ pub(super) fn find(
     Ok(())
 }
 
-/// Where a project whose language is known starts, as its recipe tells.
+/// The entry point that the recipe of the project's language names.
 fn by_convention(
     files: &[SourceFile],
     language: Option<&str>,
@@ -74,12 +78,12 @@ fn by_convention(
     if let Some(language) = language {
         return (languages.entry)(language, &paths);
     }
-    let language = (languages.of_project)(&paths).or_else(|| only_one(files, languages));
+    let language = (languages.of_project)(&paths).or_else(|| common_language(files, languages));
     (languages.entry)(&language?, &paths)
 }
 
-/// The language of all files that are of any.
-fn only_one(files: &[SourceFile], languages: Languages<'_>) -> Option<String> {
+/// The language of all files that have one, if it is the same.
+fn common_language(files: &[SourceFile], languages: Languages<'_>) -> Option<String> {
     let known = |file: &SourceFile| (languages.of_file)(&file.path, &first_line(&file.contents));
     let mut found = files.iter().filter_map(known);
     let first = found.next()?;
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_project_starts_at_its_main_file_or_its_only_one() {
+    fn a_project_starts_at_its_main_file_or_its_only_file() {
         assert_eq!(first(&["lib/a.py", "main.py", "z.txt"], None).unwrap(), "main.py");
         assert_eq!(first(&["odd.txt"], None).unwrap(), "odd.txt");
         assert_eq!(first(&["main.c", "main.py"], Some("py")).unwrap(), "main.py");
@@ -137,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_convention_to_follow_the_entry_is_asked_for() {
+    fn a_project_without_a_main_file_needs_entry() {
         for paths in [&["a.py", "b.py"][..], &["main.c", "main.py"], &["x/main.py", "b.py"], &[]] {
             let message = first(paths, None).unwrap_err();
             assert!(message.contains("--entry") || paths.is_empty(), "{message}");

@@ -1,7 +1,10 @@
+//! Reads the files of `--input`.
+
 use std::path::Path;
 
+use super::paths::{absolute, work_path};
+use super::program::SourceFile;
 use super::read::{self, Budget};
-use super::{SourceFile, inside};
 use crate::errors::Failure;
 
 /// Reads what `--input SRC[:DEST]` names: files, and directories with everything below them.
@@ -21,10 +24,10 @@ pub(crate) fn extra_files(
         if source.is_dir() {
             let walked = read::directory(source, &mut budget)?;
             notes.extend(walked.notes);
-            // The work directory itself is a good place for a directory, though not for a file.
+            // A directory may be copied to the work directory itself; a file needs a name.
             let prefix = match destination.trim_end_matches('/') {
                 "" | "." => String::new(),
-                destination => format!("{}/", inside(destination)?),
+                destination => format!("{}/", work_path(destination)?),
             };
             files.extend(walked.files.into_iter().map(|file| SourceFile {
                 path: format!("{prefix}{}", file.path),
@@ -37,7 +40,7 @@ pub(crate) fn extra_files(
                 destination
             };
             files.push(SourceFile {
-                path: inside(&path)?,
+                path: work_path(&path)?,
                 contents: read::file(source, &mut budget)?,
             });
         }
@@ -45,7 +48,7 @@ pub(crate) fn extra_files(
     Ok(files)
 }
 
-/// Splits at the last colon, unless the whole is the name of something: colons are allowed in names.
+/// Splits at the last colon, unless the whole text names an existing file: file names may contain colons.
 fn split<'a>(input: &'a str, exists: &dyn Fn(&Path) -> bool) -> (&'a str, Option<&'a str>) {
     match input.rsplit_once(':') {
         Some((source, destination)) if !source.is_empty() && !exists(Path::new(input)) => {
@@ -56,11 +59,11 @@ fn split<'a>(input: &'a str, exists: &dyn Fn(&Path) -> bool) -> (&'a str, Option
 }
 
 fn last_name(source: &Path) -> Result<String, Failure> {
-    let source = super::absolute(source)?;
+    let source = absolute(source)?;
     let name = source.file_name().and_then(|name| name.to_str());
     name.map(ToOwned::to_owned).ok_or_else(|| {
         Failure::Usage(format!(
-            "'{}' has no name to use inside: write --input SRC:DEST",
+            "cannot derive a destination from '{}': write --input SRC:DEST",
             source.display()
         ))
     })
@@ -72,7 +75,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn files_and_directories_go_where_they_are_told() {
+    fn files_and_directories_go_to_their_destination() {
         let root = tempfile::tempdir().unwrap();
         let data = root.path().join("data");
         fs::create_dir_all(data.join("deep")).unwrap();
@@ -95,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_destination_that_leads_out_is_refused() {
+    fn a_destination_outside_the_work_directory_is_refused() {
         let failure = extra_files(&["/etc/hostname:../x".to_owned()], &mut Vec::new()).unwrap_err();
         assert!(failure.message().unwrap().contains("'..'"));
     }

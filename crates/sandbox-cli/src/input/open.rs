@@ -1,5 +1,5 @@
-//! Opens files that are named on the command line without waiting for anybody: a named pipe without a writer would
-//! block for ever, and a device may have no end.
+//! Opens files that are named on the command line without blocking: a named pipe without a writer would block forever,
+//! and reading a device may never end.
 
 use std::fs::{self, File, FileType, Metadata, OpenOptions};
 use std::io::{self, IsTerminal as _};
@@ -8,30 +8,29 @@ use std::path::Path;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl, fstat, fstatfs, major, minor};
 
-use super::read::cannot_read;
 use crate::errors::Failure;
 
-/// `/dev/null`, the one device that is read: it is empty.
+/// `/dev/null`, the only device that is accepted: it is empty.
 const NULL_DEVICE: (u32, u32) = (1, 3);
-/// The file system of pipes that have no name.
+/// The file system of anonymous pipes.
 const PIPEFS_MAGIC: u64 = 0x5049_5045;
 
 /// A file that is open for reading.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) file: File,
-    /// How many bytes it has, as far as that is known before it is read.
+    /// The size of a regular file; 0 for a pipe, whose size is not known before it is read.
     pub(crate) size: u64,
 }
 
-/// Opens a regular file, a pipe that a shell made for `<(...)`, or `/dev/null`. Links are followed. Everything else is
-/// refused, and nothing is waited for.
+/// Opens a regular file, a pipe that a shell made for `<(...)`, or `/dev/null`. Follows links, refuses everything else,
+/// and never blocks.
 pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
     let name = path.display().to_string();
     let cannot = |error: io::Error| cannot_read(&name, &error);
-    // Before it is opened: opening a device may already have an effect.
+    // Before opening, because opening a device may already have side effects.
     check_kind(&name, &fs::metadata(path).map_err(cannot)?)?;
-    // It may be another file by now.
+    // The file may be replaced before it is opened: open without blocking and check again.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     let file = OpenOptions::new()
         .read(true)
@@ -47,7 +46,7 @@ pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
         if is_named {
             return Err(refused(&name, "a named pipe"));
         }
-        // Whoever made it writes to it; reading waits for that, and Ctrl-C ends the wait.
+        // The shell's command writes to it: blocking reads wait for that, and Ctrl-C interrupts them.
         let blocking = fcntl_getfl(&file).map(|flags| flags - OFlags::NONBLOCK);
         let set = blocking.and_then(|flags| fcntl_setfl(&file, flags));
         set.map_err(|error| cannot(error.into()))?;
@@ -55,10 +54,10 @@ pub(crate) fn open(path: &Path) -> Result<Input, Failure> {
     Ok(Input { file, size: metadata.len() })
 }
 
-/// Refuses standard input that is a device, which may have no end: it is read whole. A terminal has one.
+/// Refuses a device as standard input, which is read to its end and may have none. Terminals and /dev/null have one.
 pub(crate) fn check_stdin(stdin: &io::Stdin) -> Result<(), Failure> {
     let Ok(stat) = fstat(stdin) else {
-        // It is closed; reading says so.
+        // It is closed; reading reports that.
         return Ok(());
     };
     let kind = rustix::fs::FileType::from_raw_mode(stat.st_mode);
@@ -66,14 +65,14 @@ pub(crate) fn check_stdin(stdin: &io::Stdin) -> Result<(), Failure> {
     let is_null =
         kind.is_char_device() && (major(stat.st_rdev), minor(stat.st_rdev)) == NULL_DEVICE;
     if is_device && !is_null && !stdin.is_terminal() {
-        let words =
-            "cannot read the code from standard input: it is a device, which may have no end";
-        return Err(Failure::Usage(words.to_owned()));
+        let message = "cannot read the code from standard input: it is a device, which may have no end; \
+             pipe the code in or name a file";
+        return Err(Failure::Usage(message.to_owned()));
     }
     Ok(())
 }
 
-/// Whether the path names something whose name means nothing, as that of a pipe which a shell made for `<(...)`.
+/// Whether the path names a pipe or device, such as a pipe of `<(...)`, whose name says nothing about its language.
 pub(crate) fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
@@ -84,10 +83,10 @@ fn check_kind(name: &str, metadata: &Metadata) -> Result<(), Failure> {
     if kind.is_file() || kind.is_fifo() || (kind.is_char_device() && device == NULL_DEVICE) {
         return Ok(());
     }
-    Err(refused(name, kind_in_words(kind)))
+    Err(refused(name, describe_kind(kind)))
 }
 
-fn kind_in_words(kind: FileType) -> &'static str {
+fn describe_kind(kind: FileType) -> &'static str {
     if kind.is_dir() {
         "a directory"
     } else if kind.is_socket() {
@@ -99,8 +98,18 @@ fn kind_in_words(kind: FileType) -> &'static str {
 
 fn refused(name: &str, kind: &str) -> Failure {
     Failure::Usage(format!(
-        "cannot read '{name}': it is {kind}, and only regular files are read; use standard input for anything else"
+        "cannot read '{name}': it is {kind}, and only regular files are read; pipe its contents to standard input instead"
     ))
+}
+
+/// A file that cannot be read, with the reason.
+pub(super) fn cannot_read(name: &str, error: &io::Error) -> Failure {
+    let reason = match error.kind() {
+        io::ErrorKind::NotFound => "no such file".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure::Usage(format!("cannot read '{name}': {reason}"))
 }
 
 #[cfg(test)]
@@ -115,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_is_refused_at_once() {
+    fn special_files_are_refused_without_blocking() {
         let directory = tempfile::tempdir().unwrap();
         let pipe = directory.path().join("pipe");
         let status = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
@@ -138,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_of_a_shell_and_the_empty_device_are_read() {
+    fn a_pipe_of_a_shell_and_dev_null_are_read() {
         let (reader, writer) = io::pipe().unwrap();
         let path = format!("/dev/fd/{}", reader.as_raw_fd());
         let mut input = open(Path::new(&path)).unwrap();

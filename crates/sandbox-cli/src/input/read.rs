@@ -1,3 +1,5 @@
+//! Reads files and directories into memory, within a budget.
+
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
@@ -5,21 +7,23 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use super::{SourceFile, open};
+use super::open::{self, cannot_read};
+use super::program::SourceFile;
 use crate::errors::Failure;
 
-/// More than any program and its data that belong into one request: all of it is held in memory.
-const MOST_BYTES: u64 = 1 << 30;
-/// The library refuses more; stopping here saves reading them all first.
-const MOST_FILES: usize = 10_000;
-const DEEPEST: usize = 64;
+/// Maximum size of all input of one request, which is held in memory.
+const MAX_BYTES: u64 = 1 << 30;
+/// Maximum number of files of one request. The library refuses more; checking here avoids reading them first.
+const MAX_FILES: usize = 10_000;
+/// Maximum directory depth of a project.
+const MAX_DEPTH: usize = 64;
 
-/// How much may still be read.
+/// How many more bytes may be read.
 pub(crate) struct Budget {
     left: u64,
 }
 
-/// What was found in a directory.
+/// The files of a directory, and notes about those that were skipped.
 #[derive(Debug)]
 pub(crate) struct Walked {
     pub(crate) files: Vec<SourceFile>,
@@ -28,10 +32,10 @@ pub(crate) struct Walked {
 
 impl Budget {
     pub(crate) fn new() -> Self {
-        Self { left: MOST_BYTES }
+        Self { left: MAX_BYTES }
     }
 
-    /// Reads to the end, or fails when the budget is spent: a device or a pipe may have no end.
+    /// Reads to the end, and fails when the budget is spent, because a pipe may have no end.
     pub(crate) fn read(&mut self, reader: impl Read, name: &str) -> Result<Vec<u8>, Failure> {
         let mut contents = Vec::new();
         reader
@@ -43,19 +47,19 @@ impl Budget {
         Ok(contents)
     }
 
-    /// Refuses what is larger than what may still be read, before it is.
+    /// Refuses a size that exceeds the budget, before anything is read.
     fn check(&self, size: u64, name: &str) -> Result<(), Failure> {
         if size <= self.left {
             return Ok(());
         }
         Err(Failure::Usage(format!(
-            "'{name}' brings the input over the 1G that one request may have: show a large \
-             directory with --volume instead"
+            "'{name}' exceeds the maximum input of 1G per request: \
+             mount large directories with --volume instead"
         )))
     }
 }
 
-/// A file that the person named: links are followed, as everywhere on a command line.
+/// Reads a file that the user named. Links are followed, as everywhere on a command line.
 pub(crate) fn file(path: &Path, budget: &mut Budget) -> Result<Vec<u8>, Failure> {
     let name = path.display().to_string();
     let input = open::open(path)?;
@@ -63,23 +67,23 @@ pub(crate) fn file(path: &Path, budget: &mut Budget) -> Result<Vec<u8>, Failure>
     budget.read(input.file, &name)
 }
 
-/// The same, as text.
+/// Reads a file that the user named as UTF-8 text.
 pub(crate) fn read_text(path: &Path) -> Result<String, Failure> {
     let contents = file(path, &mut Budget::new())?;
     String::from_utf8(contents)
-        .map_err(|_| Failure::Usage(format!("'{}' is not UTF-8 text", path.display())))
+        .map_err(|_| Failure::Usage(format!("'{}' is not UTF-8", path.display())))
 }
 
-/// Everything below a directory, in order of name. Links are not followed, because a project that
-/// comes from elsewhere could lead to files that were never meant to go in.
+/// Reads everything below a directory, sorted by name. Links are not followed, because an untrusted project could
+/// link to files that were never meant to be copied.
 pub(crate) fn directory(root: &Path, budget: &mut Budget) -> Result<Walked, Failure> {
-    let mut walk = Walk { files: Vec::new(), left_out: 0, budget };
-    walk.enter(root, "", 0)?;
-    let notes = match walk.left_out {
+    let mut walk = Walk { files: Vec::new(), skipped: 0, budget };
+    walk.walk(root, "", 0)?;
+    let notes = match walk.skipped {
         0 => Vec::new(),
-        1 => vec![format!("1 link or special file in '{}' was left out", root.display())],
+        1 => vec![format!("skipped 1 link or special file in '{}'", root.display())],
         count => {
-            vec![format!("{count} links and special files in '{}' were left out", root.display())]
+            vec![format!("skipped {count} links and special files in '{}'", root.display())]
         }
     };
     Ok(Walked { files: walk.files, notes })
@@ -87,16 +91,16 @@ pub(crate) fn directory(root: &Path, budget: &mut Budget) -> Result<Walked, Fail
 
 struct Walk<'a> {
     files: Vec<SourceFile>,
-    left_out: usize,
+    skipped: usize,
     budget: &'a mut Budget,
 }
 
 impl Walk<'_> {
-    fn enter(&mut self, directory: &Path, prefix: &str, depth: usize) -> Result<(), Failure> {
+    fn walk(&mut self, directory: &Path, prefix: &str, depth: usize) -> Result<(), Failure> {
         let name = directory.display().to_string();
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(Failure::Usage(format!(
-                "'{name}' is more than {DEEPEST} directories deep"
+                "'{name}' is nested deeper than the maximum of {MAX_DEPTH} directories"
             )));
         }
         let entries = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
@@ -106,7 +110,7 @@ impl Walk<'_> {
             let (path, name) = (entry.path(), entry.file_name());
             let Some(name) = name.to_str() else {
                 return Err(Failure::Usage(format!(
-                    "the name of '{}' is not UTF-8 text",
+                    "the name of '{}' is not UTF-8: rename the file",
                     path.display()
                 )));
             };
@@ -115,26 +119,27 @@ impl Walk<'_> {
             let kind = kind.map_err(|error| cannot_read(&path.display().to_string(), &error))?;
             if kind.is_dir() {
                 if inside != ".git" {
-                    self.enter(&path, &format!("{inside}/"), depth + 1)?;
+                    self.walk(&path, &format!("{inside}/"), depth + 1)?;
                 }
             } else if kind.is_file() {
                 self.add(&path, inside)?;
             } else {
-                self.left_out += 1;
+                self.skipped += 1;
             }
         }
         Ok(())
     }
 
     fn add(&mut self, path: &Path, inside: String) -> Result<(), Failure> {
-        if self.files.len() == MOST_FILES {
+        if self.files.len() == MAX_FILES {
             return Err(Failure::Usage(format!(
-                "there are more than {MOST_FILES} files, the most one request may have: show a \
-                 large directory with --volume instead"
+                "'{}' exceeds the maximum of {MAX_FILES} files per request: \
+                 mount large directories with --volume instead",
+                path.display()
             )));
         }
         let name = path.display().to_string();
-        // What was a file a moment ago may be a link or a pipe by now.
+        // The file may have been replaced by a link or a pipe since its type was read.
         let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = OpenOptions::new()
             .read(true)
@@ -143,7 +148,7 @@ impl Walk<'_> {
             .map_err(|error| cannot_read(&name, &error))?;
         let metadata = file.metadata().map_err(|error| cannot_read(&name, &error))?;
         if !metadata.is_file() {
-            self.left_out += 1;
+            self.skipped += 1;
             return Ok(());
         }
         self.budget.check(metadata.len(), &name)?;
@@ -153,22 +158,13 @@ impl Walk<'_> {
     }
 }
 
-pub(super) fn cannot_read(name: &str, error: &io::Error) -> Failure {
-    let reason = match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    };
-    Failure::Usage(format!("cannot read '{name}': {reason}"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
     #[test]
-    fn a_project_goes_in_without_its_links_and_history() {
+    fn links_and_git_history_of_a_project_are_skipped() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("lib")).unwrap();
         fs::create_dir_all(root.path().join(".git")).unwrap();
@@ -181,7 +177,7 @@ mod tests {
         let paths: Vec<_> = walked.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(paths, [".env", "lib/util.py", "main.py"]);
         assert_eq!(walked.files[1].contents, b"lib/util.py");
-        assert!(walked.notes[0].starts_with("2 links"), "{:?}", walked.notes);
+        assert!(walked.notes[0].starts_with("skipped 2 links"), "{:?}", walked.notes);
     }
 
     #[test]
@@ -197,7 +193,7 @@ mod tests {
         let failure = file(Path::new("/no/such/file.py"), &mut Budget::new()).unwrap_err();
         assert_eq!(
             failure.message().unwrap(),
-            "sandbox-run: cannot read '/no/such/file.py': there is no such file"
+            "sandbox-run: cannot read '/no/such/file.py': no such file"
         );
     }
 }

@@ -2,10 +2,10 @@ use std::io::{self, Write};
 
 use sandbox::{Event, Report};
 
-use super::Presenter;
-use crate::answer::escape_controls;
+use super::presenter::Presenter;
+use crate::stdout::escape_controls;
 
-/// The report and nothing else: on many lines for a person, on one for a program.
+/// Prints only the report: indented on a terminal, on one line otherwise.
 pub(super) struct Json<O> {
     stdout: O,
     pretty: bool,
@@ -39,19 +39,19 @@ impl<O: Write + Send> Presenter for Json<O> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
-    fn a_program_gets_one_line_and_a_person_many() {
-        for (pretty, one_line) in [(false, true), (true, false)] {
+    fn json_is_one_line_unless_pretty() {
+        for (pretty, usage_error_line) in [(false, true), (true, false)] {
             let mut stdout = Vec::new();
             let mut json = Json::new(&mut stdout, pretty);
-            json.report(&samples::report()).unwrap();
+            json.report(&fixtures::report()).unwrap();
             let value: serde_json::Value = serde_json::from_slice(&stdout).unwrap();
             assert_eq!(value["status"], "completed");
             let text = String::from_utf8(stdout).unwrap();
-            assert_eq!(text.lines().count() == 1, one_line, "{text}");
+            assert_eq!(text.lines().count() == 1, usage_error_line, "{text}");
         }
     }
 }

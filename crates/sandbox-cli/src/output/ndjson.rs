@@ -2,10 +2,10 @@ use std::io::{self, Write};
 
 use sandbox::{Event, EventKind, Report};
 
-use super::Presenter;
-use crate::answer::escape_controls;
+use super::presenter::Presenter;
+use crate::stdout::escape_controls;
 
-/// One event a line, each written through as it comes. The last is the report.
+/// Prints one event per line and flushes each. The last event is the report.
 pub(super) struct Ndjson<O> {
     stdout: O,
     last_seq: u64,
@@ -31,7 +31,7 @@ impl<O: Write + Send> Presenter for Ndjson<O> {
         self.stdout.flush()
     }
 
-    /// The report is an event of its own; it is added here only if it did not come as one.
+    /// Prints the report as an event, unless it already came as one.
     fn report(&mut self, report: &Report) -> io::Result<()> {
         if self.reported {
             return Ok(());
@@ -44,18 +44,18 @@ impl<O: Write + Send> Presenter for Ndjson<O> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
+    use super::super::fixtures;
     use super::*;
 
     #[test]
-    fn events_are_lines_and_the_report_is_the_last_and_only_once() {
-        for told in [false, true] {
+    fn each_event_is_a_line_and_the_report_is_printed_last_and_once() {
+        for reported in [false, true] {
             let mut stdout = Vec::new();
             let mut ndjson = Ndjson::new(&mut stdout);
-            let report = samples::report();
+            let report = fixtures::report();
             let kind = EventKind::Queued;
             ndjson.event(&Event { seq: 1, kind }).unwrap();
-            if told {
+            if reported {
                 let kind = EventKind::Report(Box::new(report.clone()));
                 ndjson.event(&Event { seq: 2, kind }).unwrap();
             }

@@ -1,25 +1,25 @@
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
-/// Colours, or none: in a pipe, under NO_COLOR and on terminals without them.
+/// Colours for a terminal; none in a pipe, with NO_COLOR set, and on terminals without colours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     colour: bool,
 }
 
 impl Paint {
-    /// What suits a stream.
+    /// Detects whether a stream supports colours.
     pub(crate) fn for_stream<S: anstream::stream::RawStream>(stream: &S) -> Self {
         Self { colour: AutoStream::choice(stream) != ColorChoice::Never }
     }
 
-    /// No colours at all.
+    /// Without colours.
     #[cfg(test)]
     pub(crate) fn none() -> Self {
         Self { colour: false }
     }
 
-    /// Colours in any case.
+    /// With colours.
     #[cfg(test)]
     pub(crate) fn always() -> Self {
         Self { colour: true }

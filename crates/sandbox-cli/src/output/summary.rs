@@ -2,23 +2,23 @@ use sandbox::{
     Decision, Isolation, NetworkReport, Report, Stage, Status, WorkspaceAccess, WorkspaceReport,
 };
 
-use super::Paint;
-use super::figures::{size, time};
+use super::paint::Paint;
+use super::units::{format_millis, format_size};
 use crate::errors::printable;
 
-/// More names than this are counted, not listed.
-const MOST_NAMES: usize = 10;
+/// Maximum number of names to list; further ones are counted.
+const MAX_LISTED: usize = 10;
 
-/// What came of an execution, in a few lines.
+/// The summary of a report: one line, and more for what needs attention.
 pub(super) fn summary(report: &Report, paint: Paint) -> String {
     let mut lines = vec![headline(report, paint)];
-    // The headline has said all there is about these two.
-    let said = matches!(report.status, Status::RuntimeError | Status::Cancelled);
-    if let Some(error) = report.error.as_ref().filter(|_| !said) {
+    // The headline already gives the error of these two.
+    let in_headline = matches!(report.status, Status::RuntimeError | Status::Cancelled);
+    if let Some(error) = report.error.as_ref().filter(|_| !in_headline) {
         lines.push(format!("  {}", printable(error)));
     }
     if report.stdout_truncated || report.stderr_truncated {
-        lines.push("  the output above is only its beginning".to_owned());
+        lines.push("  output truncated at the limit".to_owned());
     }
     if !report.violations.is_empty() {
         let calls = report.violations.iter();
@@ -28,7 +28,8 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
     }
     if !report.output_files.is_empty() {
         let files = report.output_files.iter();
-        let files = files.map(|file| format!("{} ({})", printable(&file.path), size(file.size)));
+        let files =
+            files.map(|file| format!("{} ({})", printable(&file.path), format_size(file.size)));
         lines.push(format!("  files: {}", list(files)));
     }
     if !report.skipped_files.is_empty() {
@@ -37,38 +38,38 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
             let (path, reason) = (printable(&file.path), printable(&file.reason));
             format!("{path} ({reason})")
         });
-        lines.push(format!("  files left out: {}", list(files)));
+        lines.push(format!("  files not collected: {}", list(files)));
     }
     if let Some(workspace) = &report.workspace {
-        lines.extend(about_workspace(workspace, paint));
+        lines.extend(describe_workspace(workspace, paint));
     }
     if let Some(network) = &report.network {
-        lines.extend(about_network(network, paint));
+        lines.extend(describe_network(network, paint));
     }
     if let Some(reason) = &report.isolation_reason
         && *reason != report.isolation.reason_of_first()
     {
-        let line = format!("  walls by {}, {}", report.isolation, printable(reason));
+        let line = format!("  isolation {}, {}", report.isolation, printable(reason));
         lines.push(paint.dim(&line));
     }
     if !report.missing.is_empty() {
         let names = report.missing.iter().map(ToString::to_string);
         let names = names.collect::<Vec<_>>().join(", ");
         let why = match report.isolation {
-            Isolation::Native => "sandbox-run doctor tells why",
-            _ => "docs/backends.md tells why",
+            Isolation::Native => "see sandbox-run doctor",
+            _ => "see docs/backends.md",
         };
-        let line = format!("  not enforced here: {names} ({why})");
+        let line = format!("  not enforced: {names} ({why})");
         lines.push(paint.dim(&line));
     }
     lines.join("\n") + "\n"
 }
 
-/// What a person should know: that something they may count on is not kept.
-fn about_workspace(workspace: &WorkspaceReport, paint: Paint) -> Vec<String> {
+/// Files of the workspace that were not saved.
+fn describe_workspace(workspace: &WorkspaceReport, paint: Paint) -> Vec<String> {
     let mut lines = Vec::new();
     if !workspace.saved && workspace.access == WorkspaceAccess::ReadWrite {
-        let reason = workspace.reason.as_deref().unwrap_or("it could not be");
+        let reason = workspace.reason.as_deref().unwrap_or("unknown reason");
         let line = format!("workspace {} not saved: {}", workspace.name, printable(reason));
         lines.push(format!("  {}", paint.warning(&line)));
     }
@@ -78,21 +79,21 @@ fn about_workspace(workspace: &WorkspaceReport, paint: Paint) -> Vec<String> {
             let (path, reason) = (printable(&file.path), printable(&file.reason));
             format!("{path} ({reason})")
         });
-        lines.push(format!("  left out of the workspace: {}", list(files)));
+        lines.push(format!("  files not saved in the workspace: {}", list(files)));
     }
     lines
 }
 
-/// What it wanted to reach and did not. What it reached, a person has allowed.
-fn about_network(network: &NetworkReport, paint: Paint) -> Option<String> {
+/// Hosts that the program tried to reach without success. Successful connections were allowed by the user.
+fn describe_network(network: &NetworkReport, paint: Paint) -> Option<String> {
     let refused = network.connections.iter().filter(|record| record.decision != Decision::Allowed);
-    let places = refused.map(|record| {
+    let hosts = refused.map(|record| {
         let how = if record.decision == Decision::Failed { " (no answer)" } else { "" };
         format!("{}:{}{how}", printable(&record.host), record.port)
     });
     let names = network.dns.iter().filter(|question| question.decision != Decision::Allowed);
     let mut all: Vec<String> =
-        places.chain(names.map(|question| printable(&question.name))).collect();
+        hosts.chain(names.map(|question| printable(&question.name))).collect();
     all.sort();
     all.dedup();
     let line = || format!("not reached: {}", list(all.iter().cloned()));
@@ -111,17 +112,17 @@ fn headline(report: &Report, paint: Paint) -> String {
         if stage.name == Stage::Compile && report.stage == Stage::Run {
             let millis = stage.figures.wall_time.as_secs_f64() * 1000.0;
             figures.push(if stage.cached {
-                "compiled before".to_owned()
+                "compilation cached".to_owned()
             } else {
-                format!("compiled in {}", time(millis))
+                format!("compiled in {}", format_millis(millis))
             });
         }
     }
-    // Without a run stage the figures of the last stage are the ones that matter.
+    // The figures of the last stage that ran: the run stage, or the compile stage if that failed.
     if let Some(stage) = report.stages.last() {
-        let millis = |duration: std::time::Duration| time(duration.as_secs_f64() * 1000.0);
+        let millis = |duration: std::time::Duration| format_millis(duration.as_secs_f64() * 1000.0);
         figures.push(format!("cpu {}", millis(stage.figures.cpu_time())));
-        let memory = size(stage.figures.memory_peak_kb.saturating_mul(1024));
+        let memory = format_size(stage.figures.memory_peak_kb.saturating_mul(1024));
         figures.push(format!("memory {memory}"));
         let wall = format!(" in {}", millis(stage.figures.wall_time));
         let rest = figures.iter().map(|figure| format!(" · {figure}"));
@@ -130,10 +131,10 @@ fn headline(report: &Report, paint: Paint) -> String {
     status
 }
 
-/// The status in words, with what makes it precise.
+/// The status in words, with the exit code or signal.
 fn status(report: &Report) -> String {
     let precise = match (report.status, &report.signal) {
-        (Status::RuntimeError, Some(signal)) => format!("ended by {}", printable(signal)),
+        (Status::RuntimeError, Some(signal)) => format!("killed by {}", printable(signal)),
         (Status::RuntimeError, None) => format!("exit code {}", report.exit_code),
         (status, _) => status.name().replace('_', " "),
     };
@@ -147,9 +148,9 @@ fn status(report: &Report) -> String {
 
 fn list(names: impl Iterator<Item = String>) -> String {
     let mut names: Vec<String> = names.collect();
-    let more = names.len().saturating_sub(MOST_NAMES);
+    let more = names.len().saturating_sub(MAX_LISTED);
     if more > 0 {
-        names.truncate(MOST_NAMES);
+        names.truncate(MAX_LISTED);
         names.push(format!("and {more} more"));
     }
     names.join(", ")
@@ -157,20 +158,20 @@ fn list(names: impl Iterator<Item = String>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
+    use super::super::fixtures;
     use super::*;
     use sandbox::{ConnectionRecord, FileEncoding, OutputFile, Protection, Transport, Violation};
 
     #[test]
-    fn a_good_end_is_one_line_with_the_figures() {
+    fn a_completed_execution_is_one_line_with_its_figures() {
         assert_eq!(
-            summary(&samples::report(), Paint::none()),
+            summary(&fixtures::report(), Paint::none()),
             "✓ completed in 12 ms · cpu 9.1 ms · memory 8.0 MiB\n"
         );
     }
 
     #[test]
-    fn what_was_not_reached_is_told_once() {
+    fn each_refused_host_is_listed_once() {
         let place = |host: &str, decision| ConnectionRecord {
             host: host.to_owned(),
             address: "192.0.2.1".to_owned(),
@@ -182,7 +183,7 @@ mod tests {
             bytes_in: 0,
             bytes_out: 0,
         };
-        let mut report = samples::report();
+        let mut report = fixtures::report();
         report.network = Some(NetworkReport {
             connections: vec![
                 place("a.example", Decision::Allowed),
@@ -198,14 +199,14 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_there_only_if_wanted() {
-        let text = summary(&samples::report(), Paint::always());
+    fn colours_are_used_only_if_enabled() {
+        let text = summary(&fixtures::report(), Paint::always());
         assert!(text.contains("\u{1b}["), "{text:?}");
     }
 
     #[test]
-    fn a_bad_end_tells_the_reason_and_what_was_noticed() {
-        let mut report = samples::report();
+    fn a_failure_states_its_reason_and_violations() {
+        let mut report = fixtures::report();
         report.status = Status::Timeout;
         report.error = Some("the wall time of 1s ran out".into());
         report.violations = vec![Violation { syscall: "ptrace".into(), count: 2 }];
@@ -226,33 +227,36 @@ mod tests {
             "denied system calls: ptrace ×2",
             "files: f0 (5 B), f1",
             "and 2 more\n",
-            "not enforced here: memory, pids (sandbox-run doctor",
+            "not enforced: memory, pids (see sandbox-run doctor",
         ] {
             assert!(text.contains(part), "{part:?} is not in {text}");
         }
     }
 
     #[test]
-    fn who_builds_the_walls_is_told_if_it_was_not_the_first_choice() {
-        let mut report = samples::report();
+    fn the_backend_is_named_if_it_was_not_the_first_choice() {
+        let mut report = fixtures::report();
         report.isolation_reason = Some("auto: native is first in the order of preference".into());
         assert_eq!(summary(&report, Paint::none()).lines().count(), 1);
         report.isolation = Isolation::Runc;
         report.isolation_reason = Some("auto: native cannot; runc is next".into());
         let text = summary(&report, Paint::none());
-        assert!(text.ends_with("\n  walls by runc, auto: native cannot; runc is next\n"), "{text}");
+        assert!(
+            text.ends_with("\n  isolation runc, auto: native cannot; runc is next\n"),
+            "{text}"
+        );
     }
 
     #[test]
-    fn statuses_are_told_precisely() {
-        let mut report = samples::report();
+    fn the_status_has_its_exit_code_or_signal() {
+        let mut report = fixtures::report();
         report.status = Status::RuntimeError;
         report.exit_code = 3;
         report.error = Some("exited with code 3".into());
         assert_eq!(status(&report), "exit code 3");
         assert_eq!(summary(&report, Paint::none()).lines().count(), 1);
         report.signal = Some("SIGSEGV".into());
-        assert_eq!(status(&report), "ended by SIGSEGV");
+        assert_eq!(status(&report), "killed by SIGSEGV");
         report.status = Status::MemoryLimit;
         report.stage = Stage::Compile;
         assert_eq!(status(&report), "memory limit while compiling");

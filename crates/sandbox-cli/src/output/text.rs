@@ -2,11 +2,12 @@ use std::io::{self, Write};
 
 use sandbox::{Event, EventKind, Report, Stage, Status, StreamKind};
 
+use super::paint::Paint;
+use super::presenter::Presenter;
 use super::summary::summary;
-use super::{Paint, Presenter};
 use crate::errors::printable;
 
-/// The program's output as it comes, byte for byte, then a summary on standard error.
+/// Passes on the program's output byte for byte as it is produced, then prints a summary to standard error.
 pub(super) struct Text<O, E> {
     stdout: O,
     stderr: E,
@@ -14,7 +15,7 @@ pub(super) struct Text<O, E> {
     quiet: bool,
     stdout_is_terminal: bool,
     stage: Stage,
-    /// Whether what the person sees ends within a line.
+    /// Whether the last output that is visible on the terminal did not end with a newline.
     within_line: bool,
 }
 
@@ -39,7 +40,7 @@ impl<O: Write, E: Write> Text<O, E> {
 
     fn output(&mut self, stream: StreamKind, bytes: &[u8]) -> io::Result<()> {
         let within_line = bytes.last().is_some_and(|byte| *byte != b'\n');
-        // Whatever a compiler prints is about the program, not of it.
+        // The output of a compiler goes to standard error: it is not the program's output.
         if stream == StreamKind::Stdout && self.stage == Stage::Run {
             if self.stdout_is_terminal {
                 self.within_line = within_line;
@@ -76,14 +77,14 @@ impl<O: Write + Send, E: Write + Send> Presenter for Text<O, E> {
     }
 
     fn report(&mut self, report: &Report) -> io::Result<()> {
-        // Quiet is about the program. That we failed it is never left unsaid.
+        // --quiet does not hide internal errors.
         if self.quiet && report.status != Status::Error {
             return Ok(());
         }
         if self.within_line {
             self.stderr.write_all(b"\n")?;
         }
-        // In one piece, so that nothing else lands in the middle of it.
+        // In one write, so that no other output interleaves.
         let text = summary(report, self.paint);
         self.stderr.write_all(text.as_bytes())?;
         self.stderr.flush()
@@ -92,7 +93,7 @@ impl<O: Write + Send, E: Write + Send> Presenter for Text<O, E> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::samples;
+    use super::super::fixtures;
     use super::*;
 
     fn shown(quiet: bool, terminal: bool, kinds: Vec<EventKind>) -> (Vec<u8>, String) {
@@ -101,12 +102,12 @@ mod tests {
         for (seq, kind) in (1..).zip(kinds) {
             text.event(&Event { seq, kind }).unwrap();
         }
-        text.report(&samples::report()).unwrap();
+        text.report(&fixtures::report()).unwrap();
         (stdout, String::from_utf8(stderr).unwrap())
     }
 
     #[test]
-    fn what_takes_time_is_told_unless_asked_not_to() {
+    fn progress_is_printed_unless_quiet() {
         let progress = || vec![EventKind::Progress("preparing toy".into())];
         assert!(shown(false, false, progress()).1.starts_with("sandbox-run: preparing toy\n"));
         assert_eq!(shown(true, false, progress()).1, "");
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_are_passed_on_byte_for_byte_and_the_summary_follows() {
+    fn output_is_passed_on_byte_for_byte_and_the_summary_follows() {
         let events = vec![EventKind::Queued, out(b"\xff\x1b[1m"), err("oops\n")];
         let (stdout, stderr) = shown(false, false, events);
         assert_eq!(stdout, b"\xff\x1b[1m");
@@ -129,13 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn quiet_leaves_only_the_program() {
+    fn quiet_prints_only_the_programs_output() {
         let (stdout, stderr) = shown(true, false, vec![out(b"x"), err("y")]);
         assert_eq!((stdout.as_slice(), stderr.as_str()), (&b"x"[..], "y"));
     }
 
     #[test]
-    fn what_a_compiler_prints_is_not_the_programs_output() {
+    fn compiler_output_goes_to_standard_error() {
         let compile = EventKind::Stage(Stage::Compile);
         let run = EventKind::Stage(Stage::Run);
         let events = vec![compile, out(b"warning\n"), run, out(b"42\n")];
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_begins_on_a_line_of_its_own() {
+    fn the_summary_starts_on_a_new_line() {
         let (_, stderr) = shown(false, true, vec![out(b"no newline")]);
         assert!(stderr.starts_with("\n✓"), "{stderr:?}");
         let (_, stderr) = shown(false, false, vec![out(b"no newline")]);

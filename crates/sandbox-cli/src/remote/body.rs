@@ -29,8 +29,8 @@ pub(super) struct Body<R> {
     framing: Framing,
 }
 
-const LONGEST_CHUNK_LINE: u64 = 4096;
-const MOST_TRAILERS: usize = 64;
+const MAX_CHUNK_LINE_BYTES: u64 = 4096;
+const MAX_TRAILERS: usize = 64;
 
 impl<R: Read> Body<R> {
     pub(super) fn new(source: BufReader<R>, framing: Framing) -> Self {
@@ -43,14 +43,14 @@ impl<R: Read> Body<R> {
     }
 
     fn next_chunk(&mut self) -> io::Result<Chunk> {
-        let start = line(&mut self.source, LONGEST_CHUNK_LINE)?;
+        let start = line(&mut self.source, MAX_CHUNK_LINE_BYTES)?;
         let size = start.split(';').next().unwrap_or_default().trim();
         let is_hex = !size.is_empty() && size.bytes().all(|byte| byte.is_ascii_hexdigit());
         let size = u64::from_str_radix(size, 16).ok().filter(|_| is_hex);
         match size.ok_or_else(|| wrong("a chunk without a size"))? {
             0 => {
-                for _ in 0..MOST_TRAILERS {
-                    if line(&mut self.source, LONGEST_CHUNK_LINE)?.is_empty() {
+                for _ in 0..MAX_TRAILERS {
+                    if line(&mut self.source, MAX_CHUNK_LINE_BYTES)?.is_empty() {
                         return Ok(Chunk::Over);
                     }
                 }

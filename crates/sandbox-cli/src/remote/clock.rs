@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// How long to wait for what.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct Timeouts {
     /// For a connection, and for a request to be taken.
     pub(super) send: Duration,
     /// For a whole answer, or the head of one that is read as it comes.
@@ -15,7 +15,7 @@ pub(super) struct Patience {
     pub(super) pause: Duration,
 }
 
-impl Default for Patience {
+impl Default for Timeouts {
     fn default() -> Self {
         Self {
             send: Duration::from_secs(10),
@@ -29,18 +29,18 @@ impl Default for Patience {
 
 /// A socket whose reads end, whatever the other side does.
 #[derive(Debug)]
-pub(super) struct Clocked {
+pub(super) struct TimedSocket {
     stream: TcpStream,
     silence: Duration,
     deadline: Option<Instant>,
 }
 
-impl Clocked {
-    pub(super) fn new(stream: TcpStream, patience: Patience) -> io::Result<Self> {
+impl TimedSocket {
+    pub(super) fn new(stream: TcpStream, timeouts: Timeouts) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(patience.send))?;
-        let deadline = Some(Instant::now() + patience.answer);
-        Ok(Self { stream, silence: patience.silence, deadline })
+        stream.set_write_timeout(Some(timeouts.send))?;
+        let deadline = Some(Instant::now() + timeouts.answer);
+        Ok(Self { stream, silence: timeouts.silence, deadline })
     }
 
     /// From now on only silence ends it, not the clock.
@@ -49,7 +49,7 @@ impl Clocked {
     }
 }
 
-impl Read for Clocked {
+impl Read for TimedSocket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let wait = match self.deadline {
             Some(deadline) => deadline.saturating_duration_since(Instant::now()),
@@ -67,7 +67,7 @@ impl Read for Clocked {
     }
 }
 
-impl Write for Clocked {
+impl Write for TimedSocket {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         self.stream.write(buffer)
     }

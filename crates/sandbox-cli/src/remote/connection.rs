@@ -1,14 +1,22 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 
-use super::ServerUrl;
-use super::clock::{Clocked, Patience};
-use super::http::ClientError;
+use super::clock::{TimedSocket, Timeouts};
 #[cfg(feature = "https")]
 use super::tls;
-use super::url::Scheme;
+use crate::server_url::{InvalidKey, Scheme, ServerUrl};
 
-/// How bytes travel to a server.
+/// Why no client can be created for a server.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ClientError {
+    #[error(transparent)]
+    Key(#[from] InvalidKey),
+    #[cfg(feature = "https")]
+    #[error(transparent)]
+    Trust(#[from] tls::NothingTrusted),
+}
+
+/// The transport of a connection.
 #[derive(Clone, Debug)]
 pub(super) enum Transport {
     Plain,
@@ -32,7 +40,7 @@ impl Transport {
 /// A connection to a server.
 #[derive(Debug)]
 pub(super) enum Connection {
-    Plain(Clocked),
+    Plain(TimedSocket),
     #[cfg(feature = "https")]
     Tls(Box<tls::Stream>),
 }
@@ -41,15 +49,15 @@ impl Connection {
     pub(super) fn open(
         url: &ServerUrl,
         transport: &Transport,
-        patience: Patience,
+        timeouts: Timeouts,
     ) -> io::Result<Self> {
-        let socket = Clocked::new(connect(url, patience)?, patience)?;
+        let socket = TimedSocket::new(connect(url, timeouts)?, timeouts)?;
         match transport {
             Transport::Plain => Ok(Self::Plain(socket)),
             #[cfg(feature = "https")]
             Transport::Tls(trust) => {
                 let (host, _) = url.host_and_port();
-                Ok(Self::Tls(Box::new(trust.shake_hands(host, socket)?)))
+                Ok(Self::Tls(Box::new(trust.handshake(host, socket)?)))
             }
         }
     }
@@ -64,10 +72,10 @@ impl Connection {
     }
 }
 
-fn connect(url: &ServerUrl, patience: Patience) -> io::Result<TcpStream> {
+fn connect(url: &ServerUrl, timeouts: Timeouts) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in url.host_and_port().to_socket_addrs()? {
-        match TcpStream::connect_timeout(&address, patience.send) {
+        match TcpStream::connect_timeout(&address, timeouts.send) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }

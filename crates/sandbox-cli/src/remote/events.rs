@@ -1,4 +1,4 @@
-//! Events as they come over the wire, back in the form in which the library tells them.
+//! Parses the events of the HTTP API into those of the library.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -50,7 +50,7 @@ struct Data {
 
 /// What one message says.
 #[derive(Debug)]
-pub(crate) enum News {
+pub(crate) enum StreamMessage {
     Event(Event),
     /// The server cannot tell more now. What it told stands.
     Failed(Problem),
@@ -68,7 +68,7 @@ pub(crate) enum InvalidEvent {
 }
 
 /// Reads one event.
-pub(crate) fn read(text: &str) -> Result<News, InvalidEvent> {
+pub(crate) fn read(text: &str) -> Result<StreamMessage, InvalidEvent> {
     let Numbered { seq, wire } = serde_json::from_str(text)?;
     let kind = match wire {
         Wire::Queued => EventKind::Queued,
@@ -79,10 +79,10 @@ pub(crate) fn read(text: &str) -> Result<News, InvalidEvent> {
         Wire::Usage(sample) => EventKind::Usage(sample),
         Wire::Network { network } => EventKind::Network(network),
         Wire::Report { report } => EventKind::Report(report),
-        Wire::Error { problem } => return Ok(News::Failed(problem)),
-        Wire::Unknown => return Ok(News::Unknown(seq)),
+        Wire::Error { problem } => return Ok(StreamMessage::Failed(problem)),
+        Wire::Unknown => return Ok(StreamMessage::Unknown(seq)),
     };
-    Ok(News::Event(Event { seq, kind }))
+    Ok(StreamMessage::Event(Event { seq, kind }))
 }
 
 impl Data {
@@ -97,7 +97,7 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::samples;
+    use crate::output::fixtures;
     use sandbox_api::Code;
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
             io_read_bytes: 4,
             io_write_bytes: 5,
         };
-        let mut report = samples::report();
+        let mut report = fixtures::report();
         report.missing = vec![sandbox::Protection::Landlock];
         report.stdout_base64 = Some("/w==".into());
         let kinds = [
@@ -123,17 +123,22 @@ mod tests {
         ];
         for (seq, kind) in (1..).zip(kinds) {
             let text = serde_json::to_string(&Event { seq, kind }).unwrap();
-            let News::Event(event) = read(&text).unwrap() else { panic!("no event: {text}") };
+            let StreamMessage::Event(event) = read(&text).unwrap() else {
+                panic!("no event: {text}")
+            };
             assert_eq!(serde_json::to_string(&event).unwrap(), text);
         }
     }
 
     #[test]
     fn what_is_new_is_passed_over_and_what_is_wrong_is_not() {
-        assert!(matches!(read(r#"{"seq":9,"type":"colour","x":1}"#), Ok(News::Unknown(9))));
+        assert!(matches!(
+            read(r#"{"seq":9,"type":"colour","x":1}"#),
+            Ok(StreamMessage::Unknown(9))
+        ));
         let problem = serde_json::to_string(&Problem::new(Code::Internal, "no")).unwrap();
         let failed = read(&format!(r#"{{"type":"error","problem":{problem}}}"#));
-        assert!(matches!(failed, Ok(News::Failed(problem)) if problem.detail == "no"));
+        assert!(matches!(failed, Ok(StreamMessage::Failed(problem)) if problem.detail == "no"));
         for text in [
             "",
             "{}",

@@ -1,33 +1,24 @@
-//! As much of an HTTP/1.1 client as talking to a sandboxd takes: one request a connection, no
-//! redirects, no compression, and bounds on everything that comes back.
+//! A minimal HTTP/1.1 client for sandboxd: one request per connection, no redirects, no compression, and a maximum size
+//! for every part of a response.
 
 use std::fmt::Write as _;
 use std::io::{self, BufReader, Read, Write};
 use std::thread;
 
 use super::body::{Body, Chunk, Framing, line, wrong};
-use super::clock::Patience;
-use super::connection::{Connection, Transport};
-use super::url::InvalidKey;
-use super::{ApiKey, ServerUrl};
+use super::clock::Timeouts;
+use super::connection::{ClientError, Connection, Transport};
+use crate::args::ServerArgs;
+use crate::errors::Failure;
+use crate::server_url::{ApiKey, ServerUrl};
 
-/// Speaks to one server.
+/// A client of one server.
 #[derive(Clone, Debug)]
 pub(super) struct Client {
     url: ServerUrl,
     key: Option<ApiKey>,
     transport: Transport,
-    patience: Patience,
-}
-
-/// Why a server cannot be spoken to at all.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum ClientError {
-    #[error(transparent)]
-    Key(#[from] InvalidKey),
-    #[cfg(feature = "https")]
-    #[error(transparent)]
-    Trust(#[from] super::tls::NothingTrusted),
+    timeouts: Timeouts,
 }
 
 /// A request without the parts that are the same in all of them.
@@ -39,14 +30,14 @@ pub(super) struct Call<'a> {
     pub(super) body: Option<&'a [u8]>,
 }
 
-/// An answer whose head was read.
+/// A response whose head was read.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) body: Body<Connection>,
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum HttpError {
     /// Nothing was sent.
@@ -57,23 +48,34 @@ pub(super) enum HttpError {
     Lost(#[source] io::Error),
 }
 
-const LONGEST_HEAD_LINE: u64 = 16 * 1024;
-const MOST_HEADERS: usize = 128;
+const MAX_HEAD_LINE_BYTES: u64 = 16 * 1024;
+const MAX_HEADERS: usize = 128;
 /// A report comes in one piece, with all that a program printed and left in files.
-pub(super) const LONGEST_ANSWER: u64 = 256 << 20;
+pub(super) const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 
 impl Client {
+    /// A client for the server that --server names, if it was given.
+    pub(super) fn from_args(args: &ServerArgs) -> Result<Option<Self>, Failure> {
+        let Some(url) = &args.server else { return Ok(None) };
+        let client = Self::new(url.clone(), args.api_key.clone());
+        client.map(Some).map_err(|error| match error {
+            ClientError::Key(error) => Failure::Usage(format!("--api-key: {error}")),
+            #[cfg(feature = "https")]
+            ClientError::Trust(error) => Failure::Internal(error.to_string()),
+        })
+    }
+
     pub(super) fn new(url: ServerUrl, key: Option<ApiKey>) -> Result<Self, ClientError> {
         if let Some(key) = &key {
             key.secret()?;
         }
         let transport = Transport::to(&url)?;
-        Ok(Self { url, key, transport, patience: Patience::default() })
+        Ok(Self { url, key, transport, timeouts: Timeouts::default() })
     }
 
     #[cfg(test)]
-    pub(super) fn with_patience(mut self, patience: Patience) -> Self {
-        self.patience = patience;
+    pub(super) fn with_timeouts(mut self, timeouts: Timeouts) -> Self {
+        self.timeouts = timeouts;
         self
     }
 
@@ -86,8 +88,8 @@ impl Client {
     }
 
     /// Sends a request and reads the head of the answer.
-    pub(super) fn call(&self, call: &Call<'_>) -> Result<Answer, HttpError> {
-        let connection = Connection::open(&self.url, &self.transport, self.patience);
+    pub(super) fn call(&self, call: &Call<'_>) -> Result<Response, HttpError> {
+        let connection = Connection::open(&self.url, &self.transport, self.timeouts);
         let connection = connection.map_err(HttpError::Connect)?;
         let mut connection = BufReader::new(connection);
         let sent = self.send(call, connection.get_mut());
@@ -95,7 +97,7 @@ impl Client {
         // its answer says more than our failure to send the rest.
         match (read_head(&mut connection), sent) {
             (Ok((status, framing)), _) => {
-                Ok(Answer { status, body: Body::new(connection, framing) })
+                Ok(Response { status, body: Body::new(connection, framing) })
             }
             (Err(_), Err(error)) | (Err(error), Ok(())) => Err(HttpError::Lost(error)),
         }
@@ -103,7 +105,7 @@ impl Client {
 
     /// Sends a request that does no harm when it arrives twice, until there is an answer. A server that
     /// is not there, takes its time or makes no sense is not asked again.
-    pub(super) fn call_again(&self, call: &Call<'_>, tries: u32) -> Result<Answer, HttpError> {
+    pub(super) fn call_again(&self, call: &Call<'_>, tries: u32) -> Result<Response, HttpError> {
         for attempt in 1..tries {
             match self.call(call) {
                 Err(HttpError::Lost(error)) if is_break(&error) => self.pause_before(attempt),
@@ -115,7 +117,7 @@ impl Client {
 
     /// Waits before something is tried again, longer each time.
     pub(super) fn pause_before(&self, attempt: u32) {
-        thread::sleep(self.patience.pause * (1 << attempt.saturating_sub(1).min(6)));
+        thread::sleep(self.timeouts.pause * (1 << attempt.saturating_sub(1).min(6)));
     }
 
     fn send(&self, call: &Call<'_>, connection: &mut Connection) -> io::Result<()> {
@@ -141,13 +143,13 @@ impl Client {
     }
 }
 
-impl Answer {
+impl Response {
     /// The whole body.
     pub(super) fn whole(self) -> Result<Vec<u8>, HttpError> {
         let mut bytes = Vec::new();
-        let mut body = self.body.take(LONGEST_ANSWER + 1);
+        let mut body = self.body.take(MAX_RESPONSE_BYTES + 1);
         body.read_to_end(&mut bytes).map_err(HttpError::Lost)?;
-        if bytes.len() as u64 > LONGEST_ANSWER {
+        if bytes.len() as u64 > MAX_RESPONSE_BYTES {
             return Err(HttpError::Lost(wrong("more than 256M in it")));
         }
         Ok(bytes)
@@ -167,7 +169,7 @@ fn is_break(error: &io::Error) -> bool {
 
 fn read_head(connection: &mut BufReader<Connection>) -> io::Result<(u16, Framing)> {
     loop {
-        let status = read_status(&line(connection, LONGEST_HEAD_LINE)?)?;
+        let status = read_status(&line(connection, MAX_HEAD_LINE_BYTES)?)?;
         let framing = read_headers(connection)?;
         match status {
             // Said in advance; the answer follows.
@@ -188,8 +190,8 @@ fn read_status(line: &str) -> io::Result<u16> {
 
 fn read_headers(connection: &mut BufReader<Connection>) -> io::Result<Framing> {
     let mut framing = Framing::UntilClose;
-    for _ in 0..MOST_HEADERS {
-        let header = line(connection, LONGEST_HEAD_LINE)?;
+    for _ in 0..MAX_HEADERS {
+        let header = line(connection, MAX_HEAD_LINE_BYTES)?;
         if header.is_empty() {
             return Ok(framing);
         }
@@ -210,7 +212,7 @@ fn read_headers(connection: &mut BufReader<Connection>) -> io::Result<Framing> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canned::{Canned, Line};
+    use super::super::test_server::{Line, TestServer};
     use super::*;
     use std::time::Duration;
 
@@ -218,7 +220,7 @@ mod tests {
         Call { method: "GET", resource: "/api/v1/health", headers: &[], body: None };
 
     fn whole(answer: Vec<Line>) -> Result<(u16, String), HttpError> {
-        let server = Canned::new(vec![answer]);
+        let server = TestServer::new(vec![answer]);
         let answer = server.client().call(&GET)?;
         Ok((answer.status, String::from_utf8(answer.whole()?).unwrap()))
     }
@@ -241,12 +243,12 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_a_request_with_the_key() {
-        let server = Canned::new(vec![vec![Line::Say("HTTP/1.1 204 No\r\n\r\n".into())]]);
+        let server = TestServer::new(vec![vec![Line::Say("HTTP/1.1 204 No\r\n\r\n".into())]]);
         let key = Some(ApiKey::from("sk_1".to_owned()));
         let client = Client::new(server.url(), key).unwrap();
         let headers = &[("Accept", "x/y")];
         client.call(&Call { headers, body: Some(b"{}"), ..GET }).unwrap();
-        let heard = server.heard().remove(0);
+        let heard = server.requests().remove(0);
         assert!(heard.starts_with("GET /api/v1/health HTTP/1.1\r\nHost: 127.0.0.1:"), "{heard}");
         for part in ["\r\nAuthorization: Bearer sk_1\r\n", "\r\nAccept: x/y\r\n"] {
             assert!(heard.contains(part), "{heard}");
@@ -275,11 +277,13 @@ mod tests {
     #[test]
     fn a_server_that_says_nothing_or_too_little_is_not_waited_for_for_ever() {
         for beginning in ["", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"] {
-            let server =
-                Canned::new(vec![vec![Line::Say(beginning.to_owned()), Line::WaitForTheClient]]);
-            let patience = Patience { answer: Duration::from_millis(100), ..Patience::default() };
-            let client = server.client().with_patience(patience);
-            let result = client.call(&GET).and_then(Answer::whole);
+            let server = TestServer::new(vec![vec![
+                Line::Say(beginning.to_owned()),
+                Line::WaitForTheClient,
+            ]]);
+            let timeouts = Timeouts { answer: Duration::from_millis(100), ..Timeouts::default() };
+            let client = server.client().with_timeouts(timeouts);
+            let result = client.call(&GET).and_then(Response::whole);
             let Err(HttpError::Lost(error)) = result else { panic!("{result:?}") };
             assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         }
@@ -287,7 +291,7 @@ mod tests {
 
     #[test]
     fn nobody_there_is_another_failure_than_somebody_who_leaves() {
-        let server = Canned::new(vec![vec![]]);
+        let server = TestServer::new(vec![vec![]]);
         let client = server.client();
         assert!(matches!(client.call(&GET), Err(HttpError::Lost(_))));
         drop(server);

@@ -3,9 +3,8 @@ use std::path::PathBuf;
 use sandbox::RuntimeStatus;
 use serde::Deserialize;
 
-use super::client;
-use super::http::Call;
-use super::refusal::{accepted, no_answer};
+use super::failure::{accepted, no_response};
+use super::http::{Call, Client};
 use crate::args::ServerArgs;
 use crate::errors::Failure;
 
@@ -54,17 +53,17 @@ enum Listed {
 
 /// The languages of the server that was named, if one was.
 pub(crate) fn runtimes(args: &ServerArgs) -> Result<Option<Vec<RuntimeStatus>>, Failure> {
-    let Some(client) = client(args)? else { return Ok(None) };
+    let Some(client) = Client::from_args(args)? else { return Ok(None) };
     let call = Call {
         method: "GET",
         resource: "/api/v1/runtimes",
         headers: &[("Accept", "application/json")],
         body: None,
     };
-    let answer = client.call(&call).map_err(|error| no_answer(&client, &error))?;
+    let answer = client.call(&call).map_err(|error| no_response(&client, &error))?;
     let body = accepted(&client, answer)?;
     let listed = serde_json::from_slice(&body).map_err(|error| {
-        Failure::Ours(format!("{} sent a list that cannot be read: {error}", client.url()))
+        Failure::Internal(format!("{} sent an invalid list of languages: {error}", client.url()))
     })?;
     let (Listed::Bare(entries) | Listed::Named { runtimes: entries }) = listed;
     Ok(Some(entries.into_iter().map(RuntimeStatus::from).collect()))
@@ -73,7 +72,7 @@ pub(crate) fn runtimes(args: &ServerArgs) -> Result<Option<Vec<RuntimeStatus>>, 
 impl From<Entry> for RuntimeStatus {
     fn from(entry: Entry) -> Self {
         let missing = entry.missing.or_else(|| {
-            let missing = "it is not installed on the server".to_owned();
+            let missing = "not installed on the server".to_owned();
             (!entry.available).then_some(missing)
         });
         let versions = match &entry.version {
@@ -97,13 +96,13 @@ impl From<Entry> for RuntimeStatus {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canned::{Canned, Line};
+    use super::super::test_server::{Line, TestServer};
     use super::*;
 
     fn told(body: &str) -> Result<Vec<RuntimeStatus>, String> {
         let length = body.len();
         let text = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
-        let server = Canned::new(vec![vec![Line::Say(text)]]);
+        let server = TestServer::new(vec![vec![Line::Say(text)]]);
         let args = ServerArgs { server: Some(server.url()), api_key: None };
         let told = runtimes(&args).map(Option::unwrap);
         told.map_err(|failure| failure.message().unwrap())
@@ -121,6 +120,6 @@ mod tests {
             );
             assert!(told[0].missing.is_none() && told[1].missing.is_some());
         }
-        assert!(told("{}").unwrap_err().contains("cannot be read"));
+        assert!(told("{}").unwrap_err().contains("invalid list"));
     }
 }

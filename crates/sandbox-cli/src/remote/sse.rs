@@ -1,7 +1,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::body::wrong;
-use super::http::LONGEST_ANSWER;
+use super::http::MAX_RESPONSE_BYTES;
 
 /// One message of a stream of server-sent events. Their ids are not kept: events carry their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) struct Messages<R> {
 
 impl<R: Read> Messages<R> {
     pub(super) fn new(source: R) -> Self {
-        Self { source: BufReader::new(source), longest: LONGEST_ANSWER }
+        Self { source: BufReader::new(source), longest: MAX_RESPONSE_BYTES }
     }
 
     /// The next message, or nothing at the end. One that the end cut off does not count.

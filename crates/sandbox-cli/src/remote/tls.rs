@@ -1,4 +1,4 @@
-//! `https`: only servers that somebody this machine trusts vouches for are spoken to.
+//! TLS connections to servers whose certificate this machine trusts.
 
 use std::io;
 use std::sync::Arc;
@@ -10,16 +10,16 @@ use rustls::{
     StreamOwned,
 };
 
-use super::clock::Clocked;
+use super::clock::TimedSocket;
 
-/// A connection that is proven and private.
-pub(super) type Stream = StreamOwned<ClientConnection, Clocked>;
+/// An encrypted connection to an authenticated server.
+pub(super) type Stream = StreamOwned<ClientConnection, TimedSocket>;
 
-/// Whom this machine trusts to vouch for servers.
+/// The certificate authorities that this machine trusts.
 #[derive(Clone, Debug)]
 pub(super) struct Trust(Arc<ClientConfig>);
 
-/// There is nobody to trust, so that no server could be.
+/// This machine has no certificate authorities, so that no server can be trusted.
 #[derive(Debug, thiserror::Error)]
 #[error("{reason}; install ca-certificates, or name a file of certificates with SSL_CERT_FILE")]
 pub(super) struct NothingTrusted {
@@ -36,7 +36,10 @@ impl Trust {
         roots.add_parsable_certificates(found.certs);
         if roots.is_empty() {
             let first = found.errors.first().map(|error| format!(": {error}"));
-            let reason = format!("https needs certificates to trust{}", first.unwrap_or_default());
+            let reason = format!(
+                "this machine has no trusted certificates for https{}",
+                first.unwrap_or_default()
+            );
             return Err(NothingTrusted { reason });
         }
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -48,50 +51,50 @@ impl Trust {
         Ok(Self(Arc::new(config)))
     }
 
-    /// Makes sure who is there before anything is sent.
-    pub(super) fn shake_hands(&self, host: &str, mut socket: Clocked) -> io::Result<Stream> {
+    /// Authenticates the server before any data is sent.
+    pub(super) fn handshake(&self, host: &str, mut socket: TimedSocket) -> io::Result<Stream> {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| io::Error::other(format!("no certificate can be for '{host}'")))?;
         let connection = ClientConnection::new(Arc::clone(&self.0), name);
         let mut connection = connection.map_err(io::Error::other)?;
         while connection.is_handshaking() {
-            connection.complete_io(&mut socket).map_err(in_words)?;
+            connection.complete_io(&mut socket).map_err(describe)?;
         }
         Ok(StreamOwned::new(connection, socket))
     }
 }
 
-/// What went wrong, for somebody who has not read the standard.
-fn in_words(error: io::Error) -> io::Error {
+/// Describes a TLS error in plain words.
+fn describe(error: io::Error) -> io::Error {
     let words = match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-        Some(Error::InvalidCertificate(reason)) => why_not(reason),
+        Some(Error::InvalidCertificate(reason)) => describe_certificate(reason),
         Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
-            "it does not speak TLS: is it an http:// address?".to_owned()
+            "it does not use TLS: use an http:// address".to_owned()
         }
-        Some(other) => format!("no TLS connection could be made: {other}"),
+        Some(other) => format!("TLS handshake failed: {other}"),
         None if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "it hung up while TLS was being agreed on".to_owned()
+            "it closed the connection during the TLS handshake".to_owned()
         }
         None => return error,
     };
     io::Error::new(error.kind(), words)
 }
 
-fn why_not(reason: &CertificateError) -> String {
+fn describe_certificate(reason: &CertificateError) -> String {
     match reason {
         CertificateError::UnknownIssuer => {
-            "nobody this machine trusts vouches for its certificate; SSL_CERT_FILE names a file of \
-             others to trust"
+            "this machine does not trust its certificate: install its authority, or name a file of \
+             authorities with SSL_CERT_FILE"
                 .to_owned()
         }
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             "its certificate has expired".to_owned()
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "its certificate is not valid yet: is the clock right?".to_owned()
+            "its certificate is not valid yet: check the clock of this machine".to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "its certificate is for another name".to_owned()
+            "its certificate is for another host name".to_owned()
         }
         other => format!("its certificate is not valid: {other}"),
     }

@@ -1,5 +1,4 @@
-//! From a checked request to the words of the API. What the API has no word for is refused: an option
-//! that was typed must count.
+//! Translates a validated request to the HTTP API. Options that the API lacks are refused rather than ignored.
 
 use std::io::Read;
 use std::time::Duration;
@@ -10,14 +9,14 @@ use sandbox_api::{ExecuteRequest, FileInput, NetworkMode, NetworkRequest};
 use crate::args::{IsolationChoice, RunArgs};
 use crate::errors::Failure;
 
-/// Standard input travels within the request, so it has to end, and soon.
-const LONGEST_STDIN: u64 = 16 << 20;
+/// Maximum size of standard input, which is sent within the request.
+const MAX_STDIN_BYTES: u64 = 16 << 20;
 const MIB: u64 = 1 << 20;
 const KIB: u64 = 1 << 10;
 
 /// What to send for this request, which is what `args` asked for.
 pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequest, Failure> {
-    refuse_unsayable(args, request)?;
+    refuse_unsupported(args, request)?;
     let mut asked = ExecuteRequest {
         language: request.language().name().to_owned(),
         version: request.language().version().map(ToOwned::to_owned),
@@ -33,7 +32,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
         network: network(request),
         isolation: match args.isolation {
             IsolationChoice::Auto => None,
-            IsolationChoice::This(isolation) => Some(isolation.to_string()),
+            IsolationChoice::Named(isolation) => Some(isolation.to_string()),
         },
         collect: request.collect().iter().map(ToString::to_string).collect(),
         packages: request.packages().iter().map(ToString::to_string).collect(),
@@ -81,17 +80,17 @@ fn run_limits(limits: &Limits, asked: &mut ExecuteRequest) -> Result<(), Failure
     Ok(())
 }
 
-fn refuse_unsayable(args: &RunArgs, request: &Request) -> Result<(), Failure> {
+fn refuse_unsupported(args: &RunArgs, request: &Request) -> Result<(), Failure> {
     for (flag, is_used, reason) in [
-        ("--volume", !request.volumes().is_empty(), "it would name a directory of its host"),
-        ("--workdir", request.workdir().is_some(), "it has no such setting"),
-        ("--open-files", args.open_files.is_some(), "it has no such setting"),
-        ("--compile-memory", args.compile_memory.is_some(), "it has no such setting"),
-        ("--image", args.image.is_some(), "its images are its own"),
-        ("--no-cache", args.no_cache, "its cache is its own"),
+        ("--volume", !request.volumes().is_empty(), "it names a directory of this host"),
+        ("--workdir", request.workdir().is_some(), "the server has no such option"),
+        ("--open-files", args.open_files.is_some(), "the server has no such option"),
+        ("--compile-memory", args.compile_memory.is_some(), "the server has no such option"),
+        ("--image", args.image.is_some(), "the server has its own images"),
+        ("--no-cache", args.no_cache, "the server has its own cache"),
     ] {
         if is_used {
-            return Err(Failure::Usage(format!("{flag} does not go with --server: {reason}")));
+            return Err(Failure::Usage(format!("{flag} cannot be used with --server: {reason}")));
         }
     }
     Ok(())
@@ -118,22 +117,21 @@ fn stdin(stdin: &Stdin) -> Result<Option<String>, Failure> {
             let Some(reader) = reader.take() else { return Ok(None) };
             let mut bytes = Vec::new();
             reader
-                .take(LONGEST_STDIN + 1)
+                .take(MAX_STDIN_BYTES + 1)
                 .read_to_end(&mut bytes)
-                .map_err(|error| Failure::Usage(format!("cannot read for --stdin: {error}")))?;
+                .map_err(|error| Failure::Usage(format!("cannot read --stdin: {error}")))?;
             bytes
         }
     };
-    if bytes.len() as u64 > LONGEST_STDIN {
-        let most = ByteSize::bytes(LONGEST_STDIN);
+    if bytes.len() as u64 > MAX_STDIN_BYTES {
+        let most = ByteSize::bytes(MAX_STDIN_BYTES);
         return Err(Failure::Usage(format!(
-            "--stdin: more than {most} cannot be sent to a server, put it into a file with --input"
+            "--stdin exceeds the maximum of {most} with --server: send it as a file with --input"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|_| {
         Failure::Usage(
-            "--stdin: only UTF-8 text can be sent to a server, put it into a file with --input"
-                .to_owned(),
+            "--stdin must be UTF-8 with --server: send it as a file with --input".to_owned(),
         )
     })?;
     Ok(Some(text))
@@ -143,7 +141,7 @@ fn millis(flag: &str, time: Duration) -> Result<u64, Failure> {
     let millis = u64::try_from(time.as_millis()).ok();
     millis.filter(|millis| Duration::from_millis(*millis) == time).ok_or_else(|| {
         Failure::Usage(format!(
-            "{flag}: a server counts in whole milliseconds, such as {}",
+            "{flag} must be whole milliseconds with --server, such as {}",
             format_duration(Duration::from_millis(1).max(time))
         ))
     })
@@ -155,7 +153,9 @@ fn units(flag: &str, size: ByteSize, unit: u64) -> Result<u64, Failure> {
         return Ok(bytes / unit);
     }
     let (unit, next) = (ByteSize::bytes(unit), ByteSize::bytes(bytes.next_multiple_of(unit)));
-    Err(Failure::Usage(format!("{flag}: a server counts in steps of {unit}, such as {next}")))
+    Err(Failure::Usage(format!(
+        "{flag} must be a multiple of {unit} with --server, such as {next}"
+    )))
 }
 
 #[cfg(test)]
@@ -169,20 +169,20 @@ mod tests {
         change: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<serde_json::Value, String> {
         let request = change(Request::builder("py@3.11")).build().unwrap();
-        let asked = translate(&RunArgs::typed(line), &request);
+        let asked = translate(&RunArgs::from_line(line), &request);
         asked
             .map(|asked| serde_json::to_value(asked).unwrap())
             .map_err(|failure| failure.message().unwrap())
     }
 
     #[test]
-    fn only_what_was_said_is_sent() {
+    fn only_given_options_are_sent() {
         let plain = translated(&[], |builder| builder.code("1")).unwrap();
         assert_eq!(plain, json!({"language": "py", "version": "3.11", "code": "1"}));
     }
 
     #[test]
-    fn everything_that_was_said_is_sent() {
+    fn every_given_option_is_sent() {
         let limits = Limits::run()
             .with_wall_time(Duration::from_millis(1500))
             .and_then(|limits| limits.with_cpu_time(Duration::from_secs(1)))
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_said_is_refused_by_its_name() {
+    fn unsupported_options_are_refused_by_name() {
         let code = |builder: RequestBuilder| builder.code("1");
         for (line, flag) in [
             (&["--open-files", "9"][..], "--open-files"),
@@ -244,10 +244,10 @@ mod tests {
     }
 
     #[test]
-    fn a_size_between_two_steps_is_told_the_next_one() {
+    fn a_size_between_two_units_suggests_the_next_one() {
         let limits = Limits::run().with_memory(ByteSize::kib(1536)).unwrap();
         let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
-        assert!(message.ends_with("--memory: a server counts in steps of 1M, such as 2M"));
+        assert!(message.ends_with("--memory must be a multiple of 1M with --server, such as 2M"));
         let limits = Limits::run().with_wall_time(Duration::from_micros(1500)).unwrap();
         let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
         assert!(message.contains("--timeout") && message.contains("milliseconds"), "{message}");

@@ -1,23 +1,21 @@
-//! `sandbox-run runtimes`: the languages, and how to get those that are missing.
+//! `sandbox-run runtimes`: list languages, show one, install missing ones.
 
 mod install;
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 
-use comfy_table::{ContentArrangement, Table};
 use sandbox::{RuntimeStatus, Runtimes};
 use serde::Serialize;
 
-pub(crate) use install::from_registries;
+pub(crate) use install::registry_commands;
 
-use crate::answer::as_json;
 use crate::args::{RuntimesAction, RuntimesArgs};
 use crate::errors::{Failure, printable};
-use crate::output::terminal_width;
+use crate::output::{new_table, terminal_width};
 use crate::remote;
+use crate::stdout::{print, to_json};
 
-/// One language in JSON.
+/// One language; an element of the JSON output.
 #[derive(Serialize)]
 struct Entry<'a> {
     language: &'a str,
@@ -34,9 +32,9 @@ struct Entry<'a> {
     host_packages: Vec<String>,
 }
 
-pub(crate) fn list(args: &RuntimesArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &RuntimesArgs) -> Result<u8, Failure> {
     if args.server.server.is_some() && !args.install.is_empty() {
-        let text = "--install gets languages for this host, and --server names another";
+        let text = "--install cannot be used with --server: it installs on this host";
         return Err(Failure::Usage(text.to_owned()));
     }
     let found = match remote::runtimes(&args.server)? {
@@ -45,18 +43,20 @@ pub(crate) fn list(args: &RuntimesArgs) -> Result<u8, Failure> {
     };
     match &args.action {
         Some(RuntimesAction::Show { language, json }) => show(language, *json || args.json, &found),
-        None => print(args, &found),
+        None => list(args, &found),
     }
 }
 
-/// One language, by name or alias.
+/// Prints one language, by name or alias.
 fn show(language: &str, json: bool, found: &[RuntimeStatus]) -> Result<u8, Failure> {
     let wanted = language.to_lowercase();
     let is_it = |status: &&RuntimeStatus| status.name == wanted || status.aliases.contains(&wanted);
     let status = found.iter().find(is_it).ok_or_else(|| {
-        Failure::Usage(format!("unknown language '{language}': 'sandbox-run runtimes' lists them"))
+        Failure::Usage(format!(
+            "unknown language '{language}': list languages with 'sandbox-run runtimes'"
+        ))
     })?;
-    crate::answer::print(&if json { as_json(&entry(status))? } else { lines(status) })?;
+    print(&if json { to_json(&entry(status))? } else { lines(status) })?;
     Ok(0)
 }
 
@@ -77,11 +77,7 @@ fn lines(status: &RuntimeStatus) -> String {
         add("host packages", directory);
     }
     if !status.host_packages.is_empty() {
-        add(
-            "",
-            "visible by default, and not what a program brings: --no-host-packages hides them"
-                .to_owned(),
-        );
+        add("", "visible to programs by default; --no-host-packages hides them".to_owned());
     }
     lines.into_iter().fold(String::new(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name:<14} {}", printable(&value));
@@ -90,24 +86,23 @@ fn lines(status: &RuntimeStatus) -> String {
 }
 
 fn on_this_host(args: &RuntimesArgs) -> Result<Vec<RuntimeStatus>, Failure> {
-    let mut runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
+    let mut runtimes = Runtimes::load(None).map_err(|error| Failure::internal(&error))?;
     if !args.install.is_empty() {
         install::install(&runtimes, &args.install)?;
-        // What was looked at before is looked at anew.
-        runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
+        // Probe again after the installation.
+        runtimes = Runtimes::load(None).map_err(|error| Failure::internal(&error))?;
     }
     Ok(runtimes.probe_all())
 }
 
-fn print(args: &RuntimesArgs, found: &[RuntimeStatus]) -> Result<u8, Failure> {
+fn list(args: &RuntimesArgs, found: &[RuntimeStatus]) -> Result<u8, Failure> {
     let text = if args.json {
         let entries: Vec<_> = found.iter().map(entry).collect();
-        as_json(&entries)?
+        to_json(&entries)?
     } else {
         table(found, terminal_width())
     };
-    let printed = io::stdout().lock().write_all(text.as_bytes());
-    printed.map_err(|error| Failure::printing(&error))?;
+    print(&text)?;
     Ok(0)
 }
 
@@ -128,13 +123,7 @@ fn entry(status: &RuntimeStatus) -> Entry<'_> {
 }
 
 fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
-    let mut table = Table::new();
-    table.load_style(comfy_table::presets::NOTHING);
-    if let Some(width) = width {
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        table.set_width(width);
-    }
-    table.set_header(["LANGUAGE", "VERSIONS", "ALIASES", "FILES", "PROGRAM"]);
+    let mut table = new_table(["LANGUAGE", "VERSIONS", "ALIASES", "FILES", "PROGRAM"], width);
     for status in found {
         let files = status.extensions.iter().map(|extension| {
             let extension = extension.trim_start_matches('.');
@@ -142,14 +131,13 @@ fn table(found: &[RuntimeStatus], width: Option<u16>) -> String {
         });
         let program = match (&status.program, &status.missing) {
             (_, Some(missing)) => match &status.install {
-                Some(install) => format!("{missing}; get it: {install}"),
+                Some(install) => format!("{missing}; install it with: {install}"),
                 None => missing.clone(),
             },
             (Some(program), None) => program.display().to_string(),
-            (None, None) => status
-                .image
-                .as_ref()
-                .map_or_else(String::new, |image| format!("in the image {image}")),
+            (None, None) => {
+                status.image.as_ref().map_or_else(String::new, |image| format!("in image {image}"))
+            }
         };
         let version =
             if status.missing.is_none() { status.versions.join(" ") } else { "missing".to_owned() };
@@ -198,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn one_language_is_shown_with_the_packages_of_the_host() {
+    fn a_language_is_shown_with_its_host_packages() {
         let [python, c] = statuses();
         let text = lines(&python);
         for part in
@@ -210,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_tells_what_is_there_and_how_to_get_what_is_not() {
+    fn the_table_shows_versions_and_how_to_install_missing_languages() {
         let text = table(&statuses(), None);
         let lines: Vec<_> = text.lines().collect();
         assert!(
@@ -219,11 +207,14 @@ mod tests {
         );
         assert!(!lines[1].contains("apt-get"), "{text}");
         assert!(lines[2].contains(".c .h") && lines[2].contains("missing"), "{text}");
-        assert!(lines[2].ends_with("there is no gcc; get it: apt-get install gcc"), "{text}");
+        assert!(
+            lines[2].ends_with("there is no gcc; install it with: apt-get install gcc"),
+            "{text}"
+        );
     }
 
     #[test]
-    fn json_says_whether_a_language_can_be_used() {
+    fn json_states_whether_a_language_is_available() {
         let statuses = statuses();
         let entries: Vec<_> = statuses.iter().map(entry).collect();
         let value = serde_json::to_value(entries).unwrap();

@@ -1,4 +1,4 @@
-//! `sandbox-run warm`: looks at the helper, and ends it.
+//! `sandbox-run warm`: show and stop helpers.
 
 use std::fmt::Write as _;
 use std::io::{self, Read};
@@ -8,14 +8,14 @@ use std::time::Duration;
 use sandbox::format_duration;
 use serde::Serialize;
 
-use super::connect::{PATIENCE, unreachable};
-use super::message::{Answer, Question, Status, hear, say};
-use super::place::{Connection, Place};
-use crate::answer::{as_json, print};
+use super::connect::unreachable;
+use super::directory::{Connection, HelperDirectory};
+use super::message::{HelperRequest, REPLY_TIMEOUT, Reply, Status, recv, send};
 use crate::args::{WarmAction, WarmArgs};
 use crate::errors::{Failure, printable};
+use crate::stdout::{print, to_json};
 
-/// A helper, as programs are told about it.
+/// A helper; an element of the JSON output.
 #[derive(Serialize)]
 struct Listed {
     process: u32,
@@ -26,7 +26,7 @@ struct Listed {
     idle_ms: u64,
 }
 
-pub(crate) fn carry_out(args: &WarmArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &WarmArgs) -> Result<u8, Failure> {
     match &args.action {
         WarmAction::Status { json } => status(*json),
         WarmAction::Stop => stop(),
@@ -34,18 +34,18 @@ pub(crate) fn carry_out(args: &WarmArgs) -> Result<u8, Failure> {
 }
 
 fn status(json: bool) -> Result<u8, Failure> {
-    let place = Place::of_user()?;
+    let directory = HelperDirectory::of_user()?;
     let mut found = Vec::new();
-    for key in place.keys().map_err(unreachable)? {
-        if let Connection::Helper(stream) = place.connect(&key).map_err(unreachable)?
-            && let Some(Answer::Status(status)) = ask(&stream, &Question::Status)?
+    for key in directory.keys().map_err(unreachable)? {
+        if let Connection::Helper(stream) = directory.connect(&key).map_err(unreachable)?
+            && let Some(Reply::Status(status)) = ask(&stream, &HelperRequest::Status)?
         {
             found.push(status);
         }
     }
     if json {
         let listed: Vec<Listed> = found.iter().map(Listed::of).collect();
-        print(&as_json(&listed)?)?;
+        print(&to_json(&listed)?)?;
     } else {
         print(&lines(&found)?)?;
     }
@@ -54,7 +54,7 @@ fn status(json: bool) -> Result<u8, Failure> {
 
 fn lines(found: &[Status]) -> Result<String, Failure> {
     if found.is_empty() {
-        return Ok("no helper is running: 'sandbox-run --warm' starts one\n".to_owned());
+        return Ok("no helper is running: start one with 'sandbox-run --warm'\n".to_owned());
     }
     let mut text = String::new();
     for status in found {
@@ -63,34 +63,34 @@ fn lines(found: &[Status]) -> Result<String, Failure> {
         let (since, idle) = (since.format("%FT%TZ"), format_duration(*idle));
         writeln!(
             text,
-            "process {process} (version {version}) runs since {since}: {executions} executions, \
-             {running} of them running; it ends after {idle} without any"
+            "process {process} (version {version}) running since {since}: {executions} executions, \
+             {running} of them running; exits after {idle} idle"
         )
-        .map_err(|error| Failure::ours(&error))?;
+        .map_err(|error| Failure::internal(&error))?;
     }
     Ok(text)
 }
 
-/// Asks every helper to go, and waits for those that have nothing to do any more.
+/// Asks every helper to exit, and waits for the idle ones.
 fn stop() -> Result<u8, Failure> {
-    let place = Place::of_user()?;
-    for key in place.keys().map_err(unreachable)? {
-        let lock = place.lock(&key).map_err(unreachable)?;
-        let answer = match place.connect(&key).map_err(unreachable)? {
+    let directory = HelperDirectory::of_user()?;
+    for key in directory.keys().map_err(unreachable)? {
+        let lock = directory.lock(&key).map_err(unreachable)?;
+        let answer = match directory.connect(&key).map_err(unreachable)? {
             Connection::Helper(stream) => {
-                ask(&stream, &Question::Go)?.map(|answer| (stream, answer))
+                ask(&stream, &HelperRequest::Go)?.map(|answer| (stream, answer))
             }
             Connection::Nobody => None,
             // In a container that shares the directory, for example: it has clients of its own there.
-            Connection::Stranger(_) => continue,
+            Connection::Other(_) => continue,
         };
-        place.remove(&key, &lock).map_err(unreachable)?;
+        directory.remove(&key, &lock).map_err(unreachable)?;
         drop(lock);
         match answer {
-            Some((stream, Answer::Going(0))) => wait_for_the_end(&stream)?,
-            Some((_, Answer::Going(running))) => {
+            Some((stream, Reply::Going(0))) => wait_for_the_end(&stream)?,
+            Some((_, Reply::Going(running))) => {
                 print(&format!(
-                    "a helper ends when its {running} running executions have ended\n"
+                    "the helper exits once its {running} running executions have finished\n"
                 ))?;
             }
             _ => {}
@@ -100,11 +100,11 @@ fn stop() -> Result<u8, Failure> {
 }
 
 /// The answer; none from a helper that has ended meanwhile.
-fn ask(stream: &UnixStream, question: &Question) -> Result<Option<Answer>, Failure> {
+fn ask(stream: &UnixStream, question: &HelperRequest) -> Result<Option<Reply>, Failure> {
     let answer = stream
-        .set_read_timeout(Some(PATIENCE))
-        .and_then(|()| say(stream, question))
-        .and_then(|()| hear(stream));
+        .set_read_timeout(Some(REPLY_TIMEOUT))
+        .and_then(|()| send(stream, question))
+        .and_then(|()| recv(stream));
     match answer {
         Err(error) if is_silence(&error) => Err(silent(stream)),
         Err(_) => Ok(None),
@@ -127,7 +127,7 @@ fn is_silence(error: &io::Error) -> bool {
 fn silent(stream: &UnixStream) -> Failure {
     let process = rustix::net::sockopt::socket_peercred(stream)
         .map_or("?".to_owned(), |peer| peer.pid.to_string());
-    Failure::Ours(format!("a helper does not answer: kill process {process} to be rid of it"))
+    Failure::Internal(format!("the helper does not answer: kill process {process}"))
 }
 
 impl Listed {

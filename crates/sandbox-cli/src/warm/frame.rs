@@ -1,4 +1,4 @@
-//! What travels between a client and its helper: a length, a kind, and so many bytes.
+//! The frames between a client and its helper: a length, a kind, and the bytes.
 
 use std::io::{self, ErrorKind, Read, Write};
 
@@ -18,7 +18,7 @@ pub(super) enum Kind {
 
 /// The largest request is a project whose files are bounded by the kernel's memory alone. A length
 /// beyond this is no length.
-const LONGEST: u32 = u32::MAX / 2;
+const MAX_FRAME_BYTES: u32 = u32::MAX / 2;
 const HEAD: usize = 5;
 
 /// Frames up to this size are written in one piece.
@@ -26,7 +26,7 @@ const SMALL: usize = 64 * 1024;
 
 /// Writes one frame.
 pub(super) fn write(mut to: impl Write, kind: Kind, bytes: &[u8]) -> io::Result<()> {
-    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= LONGEST);
+    let length = u32::try_from(bytes.len()).ok().filter(|length| *length <= MAX_FRAME_BYTES);
     let length =
         length.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "it is too large"))?;
     let (first, rest) = bytes.split_at(bytes.len().min(SMALL));
@@ -53,7 +53,7 @@ pub(super) fn read(mut from: impl Read) -> io::Result<Option<(Kind, Vec<u8>)>> {
         b'i' => Kind::Input,
         _ => return Err(wrong("of no known kind")),
     };
-    if length > LONGEST {
+    if length > MAX_FRAME_BYTES {
         return Err(wrong("that is too long"));
     }
     // The length is not believed before the bytes are there.

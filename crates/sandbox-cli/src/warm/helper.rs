@@ -1,5 +1,5 @@
-//! The helper itself: it takes connections until it is asked to go, or nobody has wanted anything for a
-//! while, and ends when what is running has ended.
+//! The helper process: accepts connections until it is asked to exit or has been idle for long enough, and exits when its
+//! running executions have finished.
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -13,37 +13,37 @@ use chrono::{DateTime, Utc};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 
+use super::activity::Activity;
+use super::directory::HelperDirectory;
 use super::executable::Executable;
-use super::kept::Kept;
 use super::message::Status;
-use super::place::Place;
-use super::session::attend;
-use super::settings::USUAL_IDLE;
-use super::surroundings::Surroundings;
-use super::tally::Tally;
+use super::process_context::ProcessContext;
+use super::session::handle_connection;
+use super::settings::DEFAULT_IDLE;
+use super::shared_sandbox::SharedSandbox;
 use crate::errors::Failure;
 
 /// Before something is tried again that could not be done.
-const PAUSE: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// How many may wait to be answered. Others wait until they may wait.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
 /// What all connections share.
 pub(super) struct Helper {
     pub(super) executable: Executable,
-    pub(super) surroundings: Surroundings,
-    /// Or why there is none, to be told to whoever asks.
-    pub(super) kept: Result<Kept, String>,
-    pub(super) tally: Tally,
+    pub(super) context: ProcessContext,
+    /// The sandbox, or why it could not be started.
+    pub(super) kept: Result<SharedSandbox, String>,
+    pub(super) activity: Activity,
     since: DateTime<Utc>,
     /// Wakes the main thread, which waits for connections.
     wake: OwnedFd,
-    /// Connections that are closed by our end, for those who wait for it.
-    farewells: Mutex<Vec<UnixStream>>,
+    /// Connections that close when the helper exits, which their clients wait for.
+    closed_at_exit: Mutex<Vec<UnixStream>>,
 }
 
-/// What it is called with. No person calls it, so no help and no completion tells of it.
+/// The arguments of the helper. They are internal and appear in no help text.
 pub(super) const ARGUMENTS: [&str; 2] = ["warm", "serve"];
 
 /// Whether a command line is that of the helper.
@@ -51,28 +51,28 @@ pub(crate) fn is_helper(line: impl IntoIterator<Item = OsString>) -> bool {
     line.into_iter().skip(1).eq(ARGUMENTS.map(OsString::from))
 }
 
-/// Is the helper, until its end.
+/// Runs the helper until it exits.
 pub(crate) fn serve() -> Result<u8, Failure> {
     let listener = inherited()?;
-    let failed = |error: io::Error| Failure::ours(&error);
+    let failed = |error: io::Error| Failure::internal(&error);
     // Signals of the terminal are for those who sit there. It fails where that is so already.
     let _ = rustix::process::setsid();
     let _ = rustix::thread::set_name(c"sandbox-warm");
-    let surroundings = Surroundings::own().map_err(failed)?;
-    let (place, key) = (Place::of_user()?, surroundings.key());
+    let context = ProcessContext::own().map_err(failed)?;
+    let (directory, key) = (HelperDirectory::of_user()?, context.key());
     let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
     let helper = Arc::new(Helper {
         executable: Executable::own().map_err(failed)?,
-        surroundings,
+        context,
         // Before any other thread exists: starting the sandbox starts processes.
-        kept: Kept::start().map_err(|failure| failure.to_string()),
-        tally: Tally::new(USUAL_IDLE),
+        kept: SharedSandbox::start().map_err(|failure| failure.to_string()),
+        activity: Activity::new(DEFAULT_IDLE),
         since: Utc::now(),
         wake: wake.map_err(|error| failed(error.into()))?,
-        farewells: Mutex::new(Vec::new()),
+        closed_at_exit: Mutex::new(Vec::new()),
     });
-    listen(&helper, listener, &place, &key).map_err(failed)?;
-    helper.tally.wait_until_nothing_runs();
+    listen(&helper, listener, &directory, &key).map_err(failed)?;
+    helper.activity.wait_until_nothing_runs();
     if let Ok(kept) = &helper.kept {
         kept.take_down();
     }
@@ -84,7 +84,7 @@ fn inherited() -> Result<UnixListener, Failure> {
     let stdin = rustix::stdio::stdin();
     let listens = rustix::net::sockopt::socket_acceptconn(stdin).unwrap_or(false);
     if !listens {
-        let reason = "'warm serve' is started by 'sandbox-run --warm', and by nobody else";
+        let reason = "'warm serve' is internal and started by 'sandbox-run --warm'";
         return Err(Failure::Usage(reason.to_owned()));
     }
     let take = || {
@@ -97,7 +97,7 @@ fn inherited() -> Result<UnixListener, Failure> {
         rustix::stdio::dup2_stdin(&nothing)?;
         Ok::<_, io::Error>(listener)
     };
-    take().map_err(|error| Failure::ours(&error))
+    take().map_err(|error| Failure::internal(&error))
 }
 
 /// Takes connections until it is time to go. The socket is closed before the lock is given back: who finds
@@ -105,23 +105,23 @@ fn inherited() -> Result<UnixListener, Failure> {
 fn listen(
     helper: &Arc<Helper>,
     listener: UnixListener,
-    place: &Place,
+    directory: &HelperDirectory,
     key: &str,
 ) -> io::Result<()> {
-    while let Some(left) = helper.tally.left() {
+    while let Some(left) = helper.activity.left() {
         match listener.accept() {
             Ok((stream, _)) => show_in(helper, stream),
             Err(error) if error.kind() == ErrorKind::WouldBlock && left.is_zero() => {
                 // Whoever has the lock is about to connect.
-                let Some(lock) = place.try_lock(key) else {
-                    thread::sleep(PAUSE);
+                let Some(lock) = directory.try_lock(key) else {
+                    thread::sleep(RETRY_INTERVAL);
                     continue;
                 };
                 // Or has done so by now.
                 if let Ok((stream, _)) = listener.accept() {
                     show_in(helper, stream);
-                } else if helper.tally.leave_if_idle() {
-                    place.remove(key, &lock)?;
+                } else if helper.activity.leave_if_idle() {
+                    directory.remove(key, &lock)?;
                     drop(listener);
                     return Ok(());
                 }
@@ -131,7 +131,7 @@ fn listen(
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             // Out of descriptors, for example: it passes.
-            Err(_) => thread::sleep(PAUSE),
+            Err(_) => thread::sleep(RETRY_INTERVAL),
         }
     }
     // Who asked us to go has the lock, and does with the socket what is to be done. Where nobody did, because
@@ -146,23 +146,23 @@ struct Attended<'a> {
 
 impl Drop for Attended<'_> {
     fn drop(&mut self) {
-        drop(self.helper.tally.visit());
+        drop(self.helper.activity.visit());
         self.helper.look_again();
     }
 }
 
 /// Attends to a connection on a thread of its own.
 fn show_in(helper: &Arc<Helper>, stream: UnixStream) {
-    helper.tally.arrive();
+    helper.activity.arrive();
     let shared = Arc::clone(helper);
-    let attend = move || {
+    let handle_connection = move || {
         let _attended = Attended { helper: &shared };
-        attend(&shared, stream);
+        handle_connection(&shared, stream);
     };
-    if thread::Builder::new().name("client".to_owned()).spawn(attend).is_err() {
-        // The connection is closed with what was to attend to it. Its client tries again.
-        drop(helper.tally.visit());
-        thread::sleep(PAUSE);
+    if thread::Builder::new().name("client".to_owned()).spawn(handle_connection).is_err() {
+        // The connection is closed with what was to handle_connection to it. Its client tries again.
+        drop(helper.activity.visit());
+        thread::sleep(RETRY_INTERVAL);
     }
 }
 
@@ -181,7 +181,7 @@ fn wait(listener: &UnixListener, wake: &OwnedFd, most: Duration) -> io::Result<(
 
 impl Helper {
     pub(super) fn status(&self) -> Status {
-        let figures = self.tally.figures();
+        let figures = self.activity.figures();
         Status {
             process: std::process::id(),
             version: self.executable.version.clone(),
@@ -194,12 +194,12 @@ impl Helper {
 
     /// Takes no more. Returns how many are running.
     pub(super) fn leave(&self) -> usize {
-        let running = self.tally.leave();
+        let running = self.activity.leave();
         self.look_again();
         running
     }
 
-    /// Has the main thread look at the tally, which has changed.
+    /// Has the main thread look at the activity, which has changed.
     pub(super) fn look_again(&self) {
         // It is full only if nobody has looked since it was written to before.
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
@@ -207,6 +207,6 @@ impl Helper {
 
     /// Closes this connection by our end.
     pub(super) fn close_at_end(&self, stream: UnixStream) {
-        self.farewells.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        self.closed_at_exit.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
     }
 }

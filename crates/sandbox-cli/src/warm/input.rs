@@ -3,7 +3,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::message::{Answer, say};
+use super::message::{Reply, send};
 
 /// Standard input that a client reads for us, piece by piece as it is wanted. It ends when the client says
 /// so, or when nobody listens to the client any more.
@@ -23,11 +23,11 @@ impl RemoteInput {
 impl Read for RemoteInput {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let to_client = self.to_client.lock().unwrap_or_else(PoisonError::into_inner);
-        say(&*to_client, &Answer::WantInput(buffer.len()))?;
+        send(&*to_client, &Reply::WantInput(buffer.len()))?;
         drop(to_client);
         let Ok(piece) = self.pieces.recv() else { return Ok(0) };
-        let place = buffer.get_mut(..piece.len());
-        place.ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&piece);
+        let target = buffer.get_mut(..piece.len());
+        target.ok_or(io::ErrorKind::InvalidData)?.copy_from_slice(&piece);
         Ok(piece.len())
     }
 }

@@ -1,4 +1,4 @@
-//! What a client and its helper say to each other.
+//! The messages between a client and its helper.
 
 use std::io;
 use std::time::Duration;
@@ -7,84 +7,87 @@ use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::asked::Asked;
 use super::executable::Executable;
 use super::frame::{self, Kind};
+use super::wire_request::WireRequest;
 use crate::errors::Failure;
 
-/// What a client begins with.
+/// Longer than a helper takes to start and answer on the busiest host.
+pub(super) const REPLY_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// The first message of a client.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Question {
-    /// Carry this out. The files follow.
+pub(super) enum HelperRequest {
+    /// Execute this. The files follow.
     Execute(Box<Order>),
-    /// Who are you?
+    /// Report the status.
     Status,
-    /// Take no more, and end when what is running has ended.
+    /// Accept no further executions, and exit when the running ones have finished.
     Go,
 }
 
-/// A request, and what must hold for the helper to do what the client itself would do.
+/// A request, and what must match for the helper to give the same result as the client would.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Order {
     pub(super) executable: Executable,
-    pub(super) surroundings: String,
-    /// The language as the client found it on this host just now.
+    pub(super) context: String,
+    /// The toolchain as the client found it on this host just now.
     pub(super) runtime: String,
-    /// How long the helper stays without work from now on.
+    /// How long the helper stays idle before it exits.
     pub(super) idle: Duration,
-    /// Compile it anew.
+    /// Compile without the compile cache.
     pub(super) no_cache: bool,
-    pub(super) asked: Asked,
+    pub(super) asked: WireRequest,
 }
 
-/// What a helper answers. Events come as frames of their own.
+/// Replies of a helper. Events are sent as frames of their own.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Answer {
-    /// The request is being carried out. Before this, nothing was done for it.
+pub(super) enum Reply {
+    /// The request was accepted. Nothing was done for it before.
     Taken,
-    /// This helper is of another executable, or set up in another way.
+    /// This helper has another executable or process context.
     Differs,
-    /// Read some of the standard input, at most so many bytes.
+    /// Send at most this many bytes of standard input.
     WantInput(usize),
     /// There is no report, because the request is wrong.
     Wrong(String),
-    /// There is no report, because we failed.
+    /// There is no report, because of an internal error.
     Failed(String),
     /// There is no helper, because no sandbox can be started here.
     NoSandbox(String),
-    /// Who it is.
+    /// The status of the helper.
     Status(Status),
-    /// It takes no more, and this many executions are still running.
+    /// The helper accepts no further executions; this many are still running.
     Going(usize),
 }
 
-/// What is known of a helper.
+/// The status of a helper.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Status {
     pub(super) process: u32,
     pub(super) version: String,
     pub(super) since: DateTime<Utc>,
-    /// How many requests it took, those that are running included.
+    /// Number of accepted executions, running ones included.
     pub(super) executions: u64,
     pub(super) running: usize,
     pub(super) idle: Duration,
 }
 
-/// Says something.
-pub(super) fn say(to: impl io::Write, message: &impl Serialize) -> io::Result<()> {
+/// Sends a message.
+pub(super) fn send(to: impl io::Write, message: &impl Serialize) -> io::Result<()> {
     frame::write(to, Kind::Message, &serde_json::to_vec(message)?)
 }
 
-/// Hears something; none if the other side has nothing more to say.
-pub(super) fn hear<T: DeserializeOwned>(from: impl io::Read) -> io::Result<Option<T>> {
+/// Receives a message; `None` at the end of the stream.
+pub(super) fn recv<T: DeserializeOwned>(from: impl io::Read) -> io::Result<Option<T>> {
     match frame::read(from)? {
         None => Ok(None),
         Some((Kind::Message, bytes)) => Ok(Some(serde_json::from_slice(&bytes)?)),
-        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "it is not its turn")),
+        Some(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "unexpected kind of frame")),
     }
 }
 
-impl From<Failure> for Answer {
+impl From<Failure> for Reply {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Usage(text) => Self::Wrong(text),

@@ -1,29 +1,28 @@
-//! `--warm`: the same command, carried out by a helper in the background that keeps sandboxes prepared.
+//! `--warm`: run in a background helper that keeps sandboxes ready.
 //!
-//! The helper is this executable in a hidden mode (`sandbox-run warm serve`). The first client makes the
-//! socket and hands it to the helper as its standard input, so that it can connect at once; later ones
-//! find the socket. Whoever makes or removes a socket holds its lock. A helper serves clients whose
-//! process is set up like its own ([`surroundings`]) and who are the same executable; others get another
-//! helper, or ask this one to go. It hears a request and says what the library tells ([`message`]); the end
-//! of the client's side of the connection means that the execution is not wanted any more.
+//! The helper is this executable in a hidden mode (`sandbox-run warm serve`). The first client creates the socket and
+//! passes it to the helper as standard input, so that the client can connect at once; later clients find the socket. A
+//! process that creates or removes a socket holds its lock. A helper serves clients with the same executable and the same
+//! [`process_context`]; other clients start another helper, or ask this one to exit. It receives a request and sends the
+//! events of the library ([`message`]). When the client closes its side of the connection, the execution is cancelled.
 
-mod asked;
+mod activity;
+mod client;
 mod commands;
 mod connect;
-mod errand;
+mod directory;
 mod executable;
 mod frame;
 mod helper;
 mod input;
-mod kept;
 mod message;
 mod peer;
-mod place;
+mod process_context;
 mod session;
 mod settings;
-mod surroundings;
-mod tally;
+mod shared_sandbox;
+mod wire_request;
 
-pub(crate) use commands::carry_out;
-pub(crate) use errand::Errand;
+pub(crate) use client::WarmRun;
+pub(crate) use commands::run;
 pub(crate) use helper::{is_helper, serve};

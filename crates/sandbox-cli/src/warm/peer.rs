@@ -1,8 +1,8 @@
-//! Who is at the other end of a connection.
+//! Identifies the process at the other end of a connection.
 //!
-//! The same user is not enough. Where sandboxes have no ids of their own, a program in one is that user too,
-//! and a volume may show it our sockets: it must neither order executions nor answer in a helper's place.
-//! What it cannot have is our namespaces.
+//! Checking the user id is not enough. Where sandboxes have no id range of their own, a program in one has the user's id,
+//! and a volume may expose the sockets to it: it must neither request executions nor pose as the helper. It cannot have
+//! the namespaces of this process, so these are compared.
 
 use std::fs;
 use std::io;
@@ -22,14 +22,14 @@ pub(super) enum Peer {
     /// It has ended, or is nowhere to be seen from here.
     Gone,
     /// Somebody else, described.
-    Stranger(String),
+    Other(String),
 }
 
 /// Who has connected, or has last made the socket listen that we connected to.
 pub(super) fn peer(stream: &UnixStream) -> io::Result<Peer> {
     let credentials = socket_peercred(stream)?;
     if credentials.uid != rustix::process::geteuid() {
-        return Ok(Peer::Stranger(format!("user {}", credentials.uid.as_raw())));
+        return Ok(Peer::Other(format!("user {}", credentials.uid.as_raw())));
     }
     for name in NAMESPACES {
         let theirs = namespace(&credentials.pid.to_string(), name);
@@ -37,7 +37,7 @@ pub(super) fn peer(stream: &UnixStream) -> io::Result<Peer> {
             Ok(theirs) if theirs == namespace("self", name)? => {}
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Peer::Gone),
             // One that does not let itself be looked at is as good as one that is seen to be.
-            _ => return Ok(Peer::Stranger("a process in another namespace".to_owned())),
+            _ => return Ok(Peer::Other("a process in another namespace".to_owned())),
         }
     }
     Ok(Peer::Own)

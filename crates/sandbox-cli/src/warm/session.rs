@@ -1,4 +1,4 @@
-//! One client of the helper.
+//! Serves one client of the helper.
 
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
@@ -8,39 +8,37 @@ use std::{io, thread};
 
 use sandbox::{CancelToken, ExecuteError, LanguageChoice, Stdin};
 
-use super::connect::PATIENCE;
 use super::frame::{self, Kind};
 use super::helper::Helper;
 use super::input::RemoteInput;
-use super::kept::Kept;
-use super::message::{Answer, Order, Question, hear, say};
+use super::message::{HelperRequest, Order, REPLY_TIMEOUT, Reply, recv, send};
 use super::peer::{Peer, peer};
+use super::shared_sandbox::SharedSandbox;
 use crate::errors::Failure;
-use crate::run::not_executed;
 
 /// Answers one question. What goes wrong with the connection is the client's to notice.
-pub(super) fn attend(helper: &Helper, stream: UnixStream) {
+pub(super) fn handle_connection(helper: &Helper, stream: UnixStream) {
     let is_own = peer(&stream).is_ok_and(|peer| peer == Peer::Own);
-    if !is_own || stream.set_read_timeout(Some(PATIENCE)).is_err() {
+    if !is_own || stream.set_read_timeout(Some(REPLY_TIMEOUT)).is_err() {
         return;
     }
-    match hear(&stream) {
-        Ok(Some(Question::Execute(order))) => {
+    match recv(&stream) {
+        Ok(Some(HelperRequest::Execute(order))) => {
             let _ = files(&stream, order.asked.files.len())
                 .and_then(|files| execute(helper, &stream, *order, files));
             let _ = stream.shutdown(Shutdown::Both);
         }
-        Ok(Some(Question::Status)) => {
-            let _ = say(&stream, &Answer::Status(helper.status()));
+        Ok(Some(HelperRequest::Status)) => {
+            let _ = send(&stream, &Reply::Status(helper.status()));
         }
-        Ok(Some(Question::Go)) => {
-            if say(&stream, &Answer::Going(helper.leave())).is_ok() {
+        Ok(Some(HelperRequest::Go)) => {
+            if send(&stream, &Reply::Going(helper.leave())).is_ok() {
                 helper.close_at_end(stream);
             }
         }
         // Somebody who has nothing to ask, or asks in the words of another version.
         Ok(None) => {}
-        Err(_) => drop(say(&stream, &Answer::Differs)),
+        Err(_) => drop(send(&stream, &Reply::Differs)),
     }
 }
 
@@ -62,27 +60,26 @@ fn execute(
     order: Order,
     files: Vec<Vec<u8>>,
 ) -> io::Result<()> {
-    let is_same =
-        order.executable == helper.executable && order.surroundings == helper.surroundings.as_str();
+    let is_same = order.executable == helper.executable && order.context == helper.context.as_str();
     if !is_same {
-        return say(stream, &Answer::Differs);
+        return send(stream, &Reply::Differs);
     }
     let kept = match &helper.kept {
         Ok(kept) => kept,
         Err(reason) => {
-            let said = say(stream, &Answer::NoSandbox(reason.clone()));
+            let said = send(stream, &Reply::NoSandbox(reason.clone()));
             helper.leave();
             return said;
         }
     };
     // Hanging up before it is taken tells the client to look for another one.
-    let Some(running) = helper.tally.begin(order.idle) else { return Ok(()) };
+    let Some(running) = helper.activity.begin(order.idle) else { return Ok(()) };
     stream.set_read_timeout(None)?;
     let to_client = Arc::new(Mutex::new(stream.try_clone()?));
-    say(stream, &Answer::Taken)?;
+    send(stream, &Reply::Taken)?;
     let said = match carry_out(kept, stream, &to_client, order, files) {
         Ok(()) => Ok(()),
-        Err(failure) => say(&*lock(&to_client), &Answer::from(failure)),
+        Err(failure) => send(&*lock(&to_client), &Reply::from(failure)),
     };
     // The sandbox was given back and all is said before it counts as done.
     drop(running);
@@ -90,7 +87,7 @@ fn execute(
 }
 
 fn carry_out(
-    kept: &Kept,
+    kept: &SharedSandbox,
     stream: &UnixStream,
     to_client: &Arc<Mutex<UnixStream>>,
     order: Order,
@@ -101,14 +98,14 @@ fn carry_out(
     let request = order.asked.into_request(files, stdin)?;
     let language: LanguageChoice = request.language().clone();
     let sandbox = if order.no_cache {
-        Kept::without_cache()?
+        SharedSandbox::without_cache()?
     } else {
         kept.sandbox(&language, &order.runtime)?
     };
-    let mut execution = sandbox.start(request).map_err(not_executed)?;
+    let mut execution = sandbox.start(request).map_err(Failure::from)?;
     let cancel = execution.cancel_token();
     listen(stream, pieces, cancel.clone())
-        .map_err(|error| not_executed(ExecuteError::Thread(error)))?;
+        .map_err(|error| Failure::from(ExecuteError::Thread(error)))?;
     for event in execution.events() {
         let told = serde_json::to_vec(&event)
             .map_err(io::Error::from)
@@ -118,7 +115,7 @@ fn carry_out(
             cancel.cancel();
         }
     }
-    execution.wait().map(drop).map_err(not_executed)
+    execution.wait().map(drop).map_err(Failure::from)
 }
 
 /// Hears what the client says until it says no more, which means that it wants no more.

@@ -1,4 +1,4 @@
-//! What the environment says to a client and to its helper.
+//! Environment variables of a client and its helper.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::errors::Failure;
 
 const IDLE: &str = "SANDBOX_RUN_WARM_IDLE";
 /// How long a helper stays if nobody says anything else.
-pub(super) const USUAL_IDLE: Duration = Duration::from_mins(10);
+pub(super) const DEFAULT_IDLE: Duration = Duration::from_mins(10);
 
 /// Variables that the library, or a toolchain that it asks about itself, goes by.
 const NAMES: &[&str] = &[
@@ -86,7 +86,7 @@ fn matters(name: &str) -> bool {
 #[expect(clippy::disallowed_methods, reason = "this is the configuration code that asks")]
 pub(super) fn idle() -> Result<Duration, Failure> {
     match std::env::var_os(IDLE).filter(|value| !value.is_empty()) {
-        None => Ok(USUAL_IDLE),
+        None => Ok(DEFAULT_IDLE),
         Some(text) => parse_duration(&text.to_string_lossy())
             .map_err(|error| Failure::Usage(format!("{IDLE}: {error}"))),
     }

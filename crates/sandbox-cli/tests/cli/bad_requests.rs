@@ -1,16 +1,16 @@
-//! Wrong requests: one clear line, exit code 2.
+//! Invalid requests give one line and exit code 2.
 
 use std::fs;
 
 use crate::support::{call, call_with_stdin};
 
 #[test]
-fn a_mistyped_flag_is_told_the_right_one() {
+fn a_mistyped_flag_is_corrected() {
     call(&["--lnag", "python"]).is_refused_with(&["'--lnag'", "'--lang'"]);
 }
 
 #[test]
-fn a_limit_that_is_none_is_told_how_to_write_one() {
+fn an_invalid_limit_gives_the_format() {
     call(&["-l", "python", "-c", "1", "--timeout", "10"]).is_refused_with(&["--timeout", "500ms"]);
     call(&["-l", "python", "-c", "1", "--memory", "lots"]).is_refused_with(&["--memory", "64K"]);
 }
@@ -24,24 +24,24 @@ fn a_limit_of_zero_is_refused_with_the_range() {
 }
 
 #[test]
-fn an_unknown_language_is_told_the_known_ones() {
+fn an_unknown_language_lists_the_known_ones() {
     let answer = call(&["--lang", "pyhton", "--code", "1"]);
     answer.is_refused_with(&["'pyhton'", "python", "bash"]);
 }
 
 #[test]
-fn a_text_that_is_no_language_is_refused() {
+fn an_invalid_language_name_is_refused() {
     call(&["--lang", "no such", "--code", "1"]).is_refused_with(&["'no such'"]);
 }
 
 #[test]
-fn code_without_a_language_asks_for_the_flag() {
+fn code_without_a_language_needs_the_flag() {
     call(&["--code", "print(1)"]).is_refused_with(&["--lang"]);
     call_with_stdin(&[], "print(1)").is_refused_with(&["--lang"]);
 }
 
 #[test]
-fn a_file_of_unknown_kind_asks_for_the_flag() {
+fn a_file_of_unknown_language_needs_the_flag() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("notes.xyz");
     fs::write(&path, "x").unwrap();
@@ -49,7 +49,7 @@ fn a_file_of_unknown_kind_asks_for_the_flag() {
 }
 
 #[test]
-fn no_code_at_all_is_answered_with_an_example() {
+fn no_code_gives_an_example() {
     call(&["--lang", "python"]).is_refused_with(&["--code", "such as"]);
 }
 
@@ -89,19 +89,19 @@ fn a_value_needs_a_key() {
 }
 
 #[test]
-fn walls_of_another_build_are_refused_as_such() {
+fn a_planned_backend_is_refused_as_not_available() {
     let answer = call(&["--isolation", "firecracker", "-l", "python", "-c", "1"]);
     answer.is_refused_with(&["firecracker", "not available in this build"]);
 }
 
 #[test]
-fn the_helper_has_no_containers() {
+fn warm_is_refused_with_containers() {
     let answer = call(&["--warm", "--isolation", "runc", "-l", "python", "-c", "1"]);
     answer.is_refused_with(&["--warm", "--isolation runc"]);
 }
 
 #[test]
-fn a_volume_is_refused_for_what_a_link_leads_to() {
+fn a_volume_is_refused_for_the_target_of_its_link() {
     let directory = tempfile::tempdir().unwrap();
     let link = directory.path().join("link");
     std::os::unix::fs::symlink("/", &link).unwrap();
@@ -113,7 +113,7 @@ fn a_volume_is_refused_for_what_a_link_leads_to() {
 }
 
 #[test]
-fn a_network_or_volume_that_is_none_is_refused() {
+fn an_invalid_network_or_volume_is_refused() {
     let with = |flag: &str, value: &str| call(&["-l", "python", "-c", "1", flag, value]);
     with("--network", "host").is_refused_with(&["none, localhost or allowlist"]);
     with("--volume", "/proc:/p").is_refused_with(&["/proc"]);
@@ -125,7 +125,7 @@ fn a_network_or_volume_that_is_none_is_refused() {
 }
 
 #[test]
-fn a_project_without_a_main_file_asks_for_the_entry() {
+fn a_project_without_a_main_file_needs_entry() {
     let directory = tempfile::tempdir().unwrap();
     for name in ["a.py", "b.py"] {
         fs::write(directory.path().join(name), "").unwrap();
@@ -134,13 +134,13 @@ fn a_project_without_a_main_file_asks_for_the_entry() {
 }
 
 #[test]
-fn an_output_directory_that_cannot_be_made_is_refused_before_anything_runs() {
+fn an_output_directory_that_cannot_be_created_is_refused_before_anything_runs() {
     let answer = call(&["-l", "python", "-c", "1", "-o", "/dev/null/x"]);
     answer.is_refused_with(&["/dev/null/x"]);
 }
 
 #[test]
-fn what_builds_walls_here_does_not_go_with_a_server() {
+fn backend_options_are_refused_with_a_server() {
     let server = ["-l", "python", "-c", "1", "--server", "http://127.0.0.1:9"];
     for (option, value) in [
         ("--isolation-order", "runc,native"),
@@ -149,8 +149,8 @@ fn what_builds_walls_here_does_not_go_with_a_server() {
         ("--oci-runtime", "crun"),
     ] {
         let line = [&server[..], &[option, value]].concat();
-        call(&line).is_refused_with(&[option, "does not go with --server"]);
+        call(&line).is_refused_with(&[option, "cannot be used with --server"]);
         let line = [&["run"], &line[..]].concat();
-        call(&line).is_refused_with(&[option, "does not go with --server"]);
+        call(&line).is_refused_with(&[option, "cannot be used with --server"]);
     }
 }

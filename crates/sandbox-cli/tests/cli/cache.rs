@@ -1,4 +1,4 @@
-//! What is kept between runs, shown and cleared.
+//! Shows, verifies and clears the store.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, call, call_with_store};
+use crate::support::{BINARY, CommandOutput, call, call_with_store};
 
 /// Puts one compiled program and one layer there, as far as showing and clearing is concerned.
 fn fill(store: &Path) {
@@ -42,7 +42,7 @@ fn what_is_kept_is_shown_as_table_and_as_json() {
     fill(root.path());
     let text = call_with_store(root.path(), &["cache"]).stdout;
     let place = root.path().canonicalize().unwrap().display().to_string();
-    for part in [&place, "1 program, 2.0 KiB of at most 1.0 GiB", "bbbbbbbbbbbb ", "the standard"] {
+    for part in [&place, "1 program, 2.0 KiB, max 1.0 GiB", "bbbbbbbbbbbb ", "the standard"] {
         assert!(text.contains(part), "no {part:?} in {text}");
     }
     let json = call_with_store(root.path(), &["cache", "--json"]).json();
@@ -73,11 +73,11 @@ fn clearing_removes_what_was_named_and_says_how_much() {
 }
 
 #[test]
-fn a_size_that_is_none_is_told_by_its_variable() {
+fn an_invalid_size_names_its_variable() {
     let root = tempfile::tempdir().unwrap();
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_STORE", root.path()).env("SANDBOX_RUN_CACHE_SIZE", "much");
-    let answer: Answer = command.arg("cache").output().unwrap().into();
+    let answer: CommandOutput = command.arg("cache").output().unwrap().into();
     answer.is_refused_with(&["SANDBOX_RUN_CACHE_SIZE", "'much'"]);
 }
 
@@ -92,7 +92,7 @@ fn a_store_that_others_can_write_is_not_used() {
 }
 
 #[test]
-fn the_help_tells_where_the_store_lies() {
+fn the_help_states_where_the_store_is() {
     let help = call(&["cache", "--help"]).stdout;
     for part in ["clear", "--json", "SANDBOX_RUN_STORE", "SANDBOX_RUN_CACHE_SIZE"] {
         assert!(help.contains(part), "no {part:?} in {help}");

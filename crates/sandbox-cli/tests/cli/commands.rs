@@ -1,4 +1,4 @@
-//! What the command says about itself.
+//! Help, version, completions and lists.
 
 use std::process::{Command, Stdio};
 
@@ -22,7 +22,7 @@ fn help_into_a_pipe_has_no_colours() {
 }
 
 #[test]
-fn the_version_is_told() {
+fn the_version_is_printed() {
     let answer = call(&["--version"]);
     let wanted = format!("sandbox-run {}\n", env!("CARGO_PKG_VERSION"));
     assert_eq!((answer.code, answer.stdout), (Some(0), wanted));
@@ -50,7 +50,7 @@ fn the_system_call_filter_is_printed_for_docker_and_for_bundles() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_reason_to_complain() {
+fn a_closed_pipe_prints_no_message() {
     let mut child = Command::new(BINARY)
         .args(["completions", "bash"])
         .stdout(Stdio::piped())

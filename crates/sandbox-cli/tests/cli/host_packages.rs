@@ -1,8 +1,8 @@
-//! Packages that the host has installed for its own use: visible, told, and hidden on demand.
+//! Packages that are installed on the host: visible by default, hidden on request.
 
 use std::path::Path;
 
-use crate::support::{Answer, call, skip};
+use crate::support::{CommandOutput, call, skip};
 
 /// Where Debian installs packages for its own Python.
 const PLACE: &str = "/usr/lib/python3/dist-packages";
@@ -18,7 +18,7 @@ fn module() -> Option<String> {
 }
 
 /// Whether the module can be found, in every way of a program that looks for it.
-fn look_for(module: &str, args: &[&str]) -> Answer {
+fn look_for(module: &str, args: &[&str]) -> CommandOutput {
     let code = format!(
         "import importlib.util, os
 print(importlib.util.find_spec('{module}') is not None, os.path.exists('{PLACE}/{module}.py'))"
@@ -74,7 +74,7 @@ fn a_language_is_shown_with_where_they_are() {
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(shown.stdout.starts_with("language       python\n"), "{shown:?}");
     if Path::new(PLACE).is_dir() {
-        for part in [PLACE, "visible by default", "--no-host-packages"] {
+        for part in [PLACE, "visible to programs by default", "--no-host-packages"] {
             assert!(shown.stdout.contains(part), "no {part}: {shown:?}");
         }
     }

@@ -10,12 +10,12 @@ use assert_cmd::Command;
 use sandbox_images::Digest;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, BINARY, PATIENCE};
+use crate::support::{BINARY, CommandOutput, TIMEOUT};
 
-fn call(place: &Path, args: &[&str]) -> Answer {
+fn call(place: &Path, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_IMAGES", place.join("images")).arg("images");
-    command.args(args).timeout(PATIENCE).output().unwrap().into()
+    command.args(args).timeout(TIMEOUT).output().unwrap().into()
 }
 
 fn hash(bytes: &[u8]) -> String {
@@ -60,7 +60,7 @@ fn an_image_is_imported_listed_shown_removed_and_pruned() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let none = call(place, &["list"]);
-    assert!(none.stdout.contains("there are no images"), "{none:?}");
+    assert!(none.stdout.contains("no images: "), "{none:?}");
     let layer = tar(&[("bin/tool", b"#!/bin/sh\n")]);
     let archive = saved(place, "tool:1", &layer, "A=1");
     let imported = call(place, &["import", &archive]);
@@ -211,6 +211,6 @@ fn what_an_image_says_cannot_drive_the_terminal() {
 fn a_place_that_depends_on_the_directory_is_refused() {
     let mut command = Command::new(BINARY);
     let output = command.env("SANDBOX_RUN_IMAGES", "images").args(["images", "list"]).output();
-    Answer::from(output.unwrap())
+    CommandOutput::from(output.unwrap())
         .is_refused_with(&["SANDBOX_RUN_IMAGES", "'images' is not an absolute"]);
 }

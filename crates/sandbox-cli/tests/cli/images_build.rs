@@ -1,4 +1,4 @@
-//! Images built from Debian packages, with the mirrors of this host.
+//! Builds images from Debian packages, with the mirrors of this host.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,13 @@ use std::process::{Command as Process, Stdio};
 use assert_cmd::Command;
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Answer, BINARY, PATIENCE, family, skip, wait_until, wait_until_gone};
+use crate::support::{BINARY, CommandOutput, TIMEOUT, family, skip, wait_until, wait_until_gone};
 
 /// Calls the command with its store, and all that is temporary, in this directory.
-fn call(place: &Path, args: &[&str]) -> Answer {
+fn call(place: &Path, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_IMAGES", place.join("images")).env("TMPDIR", temporary(place));
-    command.arg("images").args(args).timeout(5 * PATIENCE).output().unwrap().into()
+    command.arg("images").args(args).timeout(5 * TIMEOUT).output().unwrap().into()
 }
 
 fn temporary(place: &Path) -> std::path::PathBuf {
@@ -34,7 +34,7 @@ fn an_image_is_built_whole_and_leaves_nothing_beside_it() {
     let place = quick_place();
     let place = place.path();
     let built = call(place, &["build", "sh"]);
-    if built.stderr.contains("neither as root nor in a user namespace") {
+    if built.stderr.contains("mmdebstrap needs root or a user namespace") {
         return skip("mmdebstrap cannot work here: neither root nor a range of users");
     }
     assert_eq!((built.code, built.stderr.as_str()), (Some(0), ""), "{built:?}");
@@ -88,15 +88,15 @@ fn what_cannot_be_built_is_one_line() {
     call(place, &["build"]).is_refused_with(&["<LANG>"]);
     call(place, &["build", "pythn"])
         .is_refused_with(&["unknown language 'pythn'", "did you mean 'python'?"]);
-    call(place, &["build", "python@3.11"]).is_refused_with(&["asks for a version", "--suite"]);
-    call(place, &["build", "bash", "--suite", "a b"]).is_refused_with(&["like bookworm"]);
+    call(place, &["build", "python@3.11"]).is_refused_with(&["cannot select version", "--suite"]);
+    call(place, &["build", "bash", "--suite", "a b"]).is_refused_with(&["such as bookworm"]);
     call(place, &["build", "bash", "--name", "../x"]).is_refused_with(&["invalid image name"]);
     assert!(!place.join("images").exists(), "nothing was made");
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_IMAGES", place.join("images")).env("PATH", place);
-    let output = command.args(["images", "build", "bash"]).timeout(PATIENCE).output();
-    Answer::from(output.unwrap())
-        .is_refused_with(&["mmdebstrap, which is not here", "apt-get install mmdebstrap"]);
+    let output = command.args(["images", "build", "bash"]).timeout(TIMEOUT).output();
+    CommandOutput::from(output.unwrap())
+        .is_refused_with(&["cannot build images without mmdebstrap", "apt-get install mmdebstrap"]);
 }
 
 #[test]

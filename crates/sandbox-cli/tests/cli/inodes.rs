@@ -4,7 +4,7 @@ use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, PATIENCE, call, skip};
+use crate::support::{BINARY, CommandOutput, TIMEOUT, call, skip};
 
 const HELLO: &[&str] = &["-l", "python", "-c", "print(6*7)", "--json"];
 /// A file below `/usr` that most hosts have.
@@ -19,18 +19,18 @@ fn is_root() -> bool {
 }
 
 /// Calls the command where this file is mounted by itself, which nobody else sees.
-fn call_with_a_mounted_file(args: &[&str]) -> Answer {
+fn call_with_a_mounted_file(args: &[&str]) -> CommandOutput {
     let script = format!("mount --bind {FILE} {FILE} && exec \"$@\"");
     let mut command = Command::new("unshare");
     command.args(["--mount", "--propagation", "private", "sh", "-c", &script, "sh", BINARY]);
-    command.args(args).timeout(PATIENCE).output().unwrap().into()
+    command.args(args).timeout(TIMEOUT).output().unwrap().into()
 }
 
 /// Calls the command as root without this capability.
-fn call_without_capability(name: &str, args: &[&str]) -> Answer {
+fn call_without_capability(name: &str, args: &[&str]) -> CommandOutput {
     let mut command = Command::new("setpriv");
     command.arg(format!("--bounding-set=-{name}")).arg(format!("--inh-caps=-{name}"));
-    command.arg(BINARY).args(args).timeout(PATIENCE).output().unwrap().into()
+    command.arg(BINARY).args(args).timeout(TIMEOUT).output().unwrap().into()
 }
 
 fn names(report: &serde_json::Value, list: &str) -> Vec<String> {
@@ -39,16 +39,16 @@ fn names(report: &serde_json::Value, list: &str) -> Vec<String> {
 }
 
 /// Checks that a program ran, and that the report lists one protection as missing where it is not, and another as in force.
-fn lacks_only(answer: &Answer, usual: &Answer, missing: &str, enforced: &str) {
-    let (report, usual) = (answer.json(), usual.json());
+fn lacks_only(output: &CommandOutput, usual: &CommandOutput, missing: &str, enforced: &str) {
+    let (report, usual) = (output.json(), usual.json());
     assert_eq!((&report["status"], &report["stdout"]), (&"completed".into(), &"42\n".into()));
     assert!(!names(&usual, "missing").iter().any(|name| name == missing), "{usual}");
     let mut expected = names(&usual, "missing");
     expected.push(missing.to_owned());
     expected.sort();
-    let mut told = names(&report, "missing");
-    told.sort();
-    assert_eq!(told, expected, "{report}");
+    let mut listed = names(&report, "missing");
+    listed.sort();
+    assert_eq!(listed, expected, "{report}");
     assert!(names(&report, "enforced").iter().any(|name| name == enforced), "{report}");
 }
 
@@ -59,8 +59,8 @@ fn a_single_file_that_is_mounted_is_told_and_refuses_nothing() {
     }
     for isolation in ["native", "runc"] {
         let args = [HELLO, &["--isolation", isolation]].concat();
-        let answer = call_with_a_mounted_file(&args);
-        lacks_only(&answer, &call(&args), "private-file-inodes", "private-inodes");
+        let output = call_with_a_mounted_file(&args);
+        lacks_only(&output, &call(&args), "private-file-inodes", "private-inodes");
     }
     let doctor = call_with_a_mounted_file(&["doctor"]).stdout;
     let reason = format!("✗ private-file-inodes: {FILE} is a mount of a single file");
@@ -74,8 +74,8 @@ fn without_device_nodes_of_its_own_a_sandbox_says_so() {
     }
     for isolation in ["native", "runc"] {
         let args = [HELLO, &["--isolation", isolation]].concat();
-        let answer = call_without_capability("mknod", &args);
-        lacks_only(&answer, &call(&args), "private-file-inodes", "private-inodes");
+        let output = call_without_capability("mknod", &args);
+        lacks_only(&output, &call(&args), "private-file-inodes", "private-inodes");
     }
 }
 
@@ -84,8 +84,8 @@ fn a_limit_on_watching_that_is_shared_is_told_and_refuses_nothing() {
     if !is_root() || !Path::new("/usr/bin/setpriv").exists() {
         return;
     }
-    let answer = call_without_capability("setpcap", HELLO);
-    lacks_only(&answer, &call(HELLO), "inotify-limits", "private-file-inodes");
+    let output = call_without_capability("setpcap", HELLO);
+    lacks_only(&output, &call(HELLO), "inotify-limits", "private-file-inodes");
     let doctor = call_without_capability("setpcap", &["doctor"]).stdout;
     assert!(doctor.contains("✗ inotify-limits: without CAP_SETPCAP"), "{doctor}");
 }

@@ -1,9 +1,9 @@
-//! Files of the command line that are none: nothing is waited for, and nothing without an end is read.
+//! Special files on the command line never block and are never read without an end.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Answer, BINARY, call};
+use crate::support::{BINARY, CommandOutput, call};
 
 /// Every way to name a file to be read, with this one in it.
 fn ways(file: &str) -> Vec<Vec<String>> {
@@ -26,7 +26,7 @@ fn ways(file: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn a_named_pipe_is_refused_and_not_waited_for() {
+fn a_named_pipe_is_refused_without_blocking() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -54,17 +54,17 @@ fn a_file_that_is_too_large_is_refused_before_it_is_read() {
     std::fs::File::create(&large).unwrap().set_len(1 << 42).unwrap();
     let large = large.to_str().unwrap();
     for words in [&["-l", "python", large][..], &["-l", "python", "-c", "1", "--input", large]] {
-        call(words).is_refused_with(&["over the 1G"]);
+        call(words).is_refused_with(&["exceeds the maximum input of 1G"]);
     }
 }
 
-fn in_bash(script: &str) -> Answer {
+fn in_bash(script: &str) -> CommandOutput {
     assert!(Path::new("/bin/bash").exists());
     Command::new("bash").args(["-c", script, BINARY]).output().unwrap().into()
 }
 
 #[test]
-fn pipes_that_a_shell_makes_are_read_and_so_is_the_empty_device() {
+fn pipes_of_a_shell_and_dev_null_are_read() {
     let code = "--file <(echo 'print(open(\"data\").read() + input())')";
     let answer = in_bash(&format!(
         "exec \"$0\" -q -l python {code} --input <(echo data):data --stdin <(sleep 0.1; echo in)"

@@ -1,18 +1,18 @@
-//! Languages that the command installs, from the real registries.
+//! Installs toolchains from the real registries.
 
 use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, PATIENCE, call};
+use crate::support::{BINARY, CommandOutput, TIMEOUT, call};
 
 /// Calls the command with an empty home, where no toolchain is.
-fn call_in(home: &Path, args: &[&str]) -> Answer {
+fn call_in(home: &Path, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
     for variable in ["XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
         command.env_remove(variable);
     }
-    command.env("HOME", home).args(args).timeout(10 * PATIENCE).output().unwrap().into()
+    command.env("HOME", home).args(args).timeout(10 * TIMEOUT).output().unwrap().into()
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn a_language_is_installed_and_then_works() {
     let installed = call_in(home.path(), &["runtimes", "--install", "ts", "bash", "--json"]);
     assert_eq!(installed.code, Some(0), "{installed:?}");
     assert!(installed.stderr.contains("npm install"), "{installed:?}");
-    assert!(installed.stderr.contains("bash is there already"), "{installed:?}");
+    assert!(installed.stderr.contains("bash is already installed"), "{installed:?}");
     let json = installed.json();
     let mut languages = json.as_array().unwrap().iter();
     let typescript = languages.find(|entry| entry["language"] == "typescript").unwrap();

@@ -1,4 +1,4 @@
-//! Who builds the walls, and why.
+//! Selection of the isolation backend.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -6,25 +6,25 @@ use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, PATIENCE, call, skip};
+use crate::support::{BINARY, CommandOutput, TIMEOUT, call, skip};
 
 const ORDER: &str = "SANDBOX_RUN_ISOLATION_ORDER";
 const HELLO: &[&str] = &["-l", "python", "-c", "print(6*7)"];
 
-fn call_in_order(order: &str, args: &[&str]) -> Answer {
+fn call_in_order(order: &str, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
-    command.env(ORDER, order).args(args).timeout(PATIENCE).output().unwrap().into()
+    command.env(ORDER, order).args(args).timeout(TIMEOUT).output().unwrap().into()
 }
 
 /// Calls a copy of the command as a user who may not use runc.
-fn call_as_nobody(directory: &Path, args: &[&str]) -> Answer {
+fn call_as_nobody(directory: &Path, args: &[&str]) -> CommandOutput {
     let program = directory.join("sandbox-run");
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
     command.arg(program).args(args).current_dir("/").env("HOME", "/nonexistent");
     // Where the coverage of root's tests is written, nobody may not write.
     command.env_remove("LLVM_PROFILE_FILE");
-    command.timeout(PATIENCE).output().unwrap().into()
+    command.timeout(TIMEOUT).output().unwrap().into()
 }
 
 fn copy_for_all() -> tempfile::TempDir {
@@ -65,10 +65,10 @@ fn auto_follows_the_order_that_is_set_or_typed() {
 const LANDLOCK: &[&str] = &["landlock", "landlock-truncate", "landlock-ioctl", "landlock-scope"];
 
 /// Calls the command where the kernel seems to have no Landlock.
-fn call_without_landlock(args: &[&str]) -> Answer {
+fn call_without_landlock(args: &[&str]) -> CommandOutput {
     let mut command = Command::new("python3");
     command.args(["-c", include_str!("without-landlock.py"), BINARY]).args(args);
-    command.env_remove(ORDER).timeout(PATIENCE).output().unwrap().into()
+    command.env_remove(ORDER).timeout(TIMEOUT).output().unwrap().into()
 }
 
 #[test]
@@ -122,7 +122,7 @@ fn the_doctor_says_that_auto_refuses_what_native_lacks() {
 }
 
 #[test]
-fn what_cannot_be_used_is_passed_over_and_told() {
+fn auto_skips_unavailable_backends_and_says_so() {
     if !can_become_nobody() {
         return;
     }
@@ -130,7 +130,7 @@ fn what_cannot_be_used_is_passed_over_and_told() {
     let runc_first = ["--isolation-order", "runc,native"];
     let answer = call_as_nobody(directory.path(), &[HELLO, &runc_first].concat());
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), "42\n"), "{answer:?}");
-    assert!(answer.stderr.contains("walls by native, auto: runc is not available"), "{answer:?}");
+    assert!(answer.stderr.contains("isolation native, auto: runc is not available"), "{answer:?}");
     let runc_only = [HELLO, &["--isolation-order", "runc"]].concat();
     call_as_nobody(directory.path(), &runc_only).is_refused_with(&["runc needs root"]);
     let named = [HELLO, &["--isolation", "runc"]].concat();
@@ -142,7 +142,7 @@ fn an_order_that_makes_no_sense_is_refused() {
     call_in_order("runc,magic", HELLO).is_refused_with(&["'magic'", "native"]);
     call_in_order("runc,runc", HELLO).is_refused_with(&["twice"]);
     let warm = [HELLO, &["--warm", "--isolation-order", "runc,native"]].concat();
-    call(&warm).is_refused_with(&["--warm", "runc", "native walls"]);
+    call(&warm).is_refused_with(&["--warm", "runc", "native sandboxes"]);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn the_doctor_looks_at_every_isolation_and_says_what_auto_takes() {
     assert_eq!(json["auto"]["isolation"], "runc");
     let text = call(&["doctor"]).stdout;
     assert!(text.contains("✓ runc: available"), "{text}");
-    assert!(text.contains("→ auto takes native: native is first in the order"), "{text}");
+    assert!(text.contains("→ auto selects native: native is first in the order"), "{text}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The command as people and scripts meet it.
+//! Tests of the built command.
 
 mod bad_requests;
 mod cache;
@@ -13,8 +13,8 @@ mod isolation;
 mod network;
 mod packages;
 mod remote;
+mod run;
 mod support;
 mod templates;
-mod walls;
 mod warm;
 mod workspaces;

@@ -1,4 +1,4 @@
-//! What a program reaches, as it is asked for on the command line.
+//! Network access from the command line.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -21,7 +21,7 @@ fn serve() -> String {
 }
 
 #[test]
-fn what_is_allowed_is_reached_and_the_rest_is_told() {
+fn allowed_hosts_are_reached_and_others_refused() {
     let port = serve();
     let rule = format!("127.0.0.1:{port}");
     let base = ["-l", "python", "-c", REACH, "--network", "allowlist"];
@@ -41,8 +41,8 @@ fn what_is_allowed_is_reached_and_the_rest_is_told() {
 #[test]
 fn mistakes_are_one_line() {
     for (line, said) in [
-        (&["--allow", "example.org"][..], "go with --network allowlist"),
-        (&["--allow-dns"], "go with --network allowlist"),
+        (&["--allow", "example.org"][..], "require --network allowlist"),
+        (&["--allow-dns"], "require --network allowlist"),
         (&["--network", "allowlist", "--allow", "a b"], "'a b' cannot be allowed"),
         (&["--network", "allowlist", "--allow", "example.org:99999"], "a port is a number"),
         (&["--network", "everything"], "it is none, localhost or allowlist"),

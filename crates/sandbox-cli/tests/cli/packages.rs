@@ -1,4 +1,4 @@
-//! Packages from the real indexes, installed once and then there without a network.
+//! Packages from the real indexes: installed once, then available without a network.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -8,7 +8,7 @@ use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Answer, BINARY, PATIENCE};
+use crate::support::{BINARY, CommandOutput, TIMEOUT};
 
 /// A person with a store and environments of their own.
 struct Home(TempDir);
@@ -23,15 +23,15 @@ impl Home {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn call(&self, args: &[&str]) -> Answer {
+    fn call(&self, args: &[&str]) -> CommandOutput {
         self.call_with(&[], args)
     }
 
-    fn call_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Answer {
+    fn call_with(&self, variables: &[(&str, &str)], args: &[&str]) -> CommandOutput {
         let mut command = Command::new(BINARY);
         command.env("SANDBOX_RUN_STORE", self.path("store"));
         command.env("XDG_DATA_HOME", self.path("data")).envs(variables.iter().copied());
-        command.args(args).timeout(3 * PATIENCE).output().unwrap().into()
+        command.args(args).timeout(3 * TIMEOUT).output().unwrap().into()
     }
 
     /// A run with no word about itself but what the program prints.
@@ -68,7 +68,7 @@ fn a_package_is_fetched_once_and_then_needs_no_index() {
 }
 
 #[test]
-fn a_version_that_does_not_exist_is_told_in_one_line_and_leaves_nothing() {
+fn a_version_that_does_not_exist_is_one_line_and_keeps_nothing() {
     let home = Home::new();
     let answer = home.call(&["--lang", "python", "--packages", "six==99", "--code", PRINT_SIX]);
     answer.is_refused_with(&["No matching distribution found for six==99"]);

@@ -1,4 +1,4 @@
-//! The same command here and on a server: whoever reads its output cannot tell which it was.
+//! Results are the same locally and on a server.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -8,7 +8,7 @@ use std::thread;
 
 use tempfile::TempDir;
 
-use crate::support::{Answer, BINARY, call, call_patiently, skip, wait_until};
+use crate::support::{BINARY, CommandOutput, call, call_with_long_timeout, skip, wait_until};
 
 /// A server of its own, with nothing in it, that ends with the test.
 struct Server {
@@ -49,7 +49,7 @@ impl Server {
         // Its log says where it listens, and which port it was given.
         let mut log = String::new();
         let url = loop {
-            let Ok(line) = lines.recv_timeout(crate::support::PATIENCE) else {
+            let Ok(line) = lines.recv_timeout(crate::support::TIMEOUT) else {
                 panic!("the server did not start: {log}");
             };
             let line = line.unwrap();
@@ -62,8 +62,8 @@ impl Server {
         Some(Self { process, url, _data: data })
     }
 
-    fn call(&self, args: &[&str]) -> Answer {
-        call_patiently(&[&["--server", &self.url], args].concat())
+    fn call(&self, args: &[&str]) -> CommandOutput {
+        call_with_long_timeout(&[&["--server", &self.url], args].concat())
     }
 }
 
@@ -77,7 +77,7 @@ impl Drop for Server {
 }
 
 /// What must be equal: all but times, ids and amounts of memory.
-fn comparable(answer: &Answer) -> (Option<i32>, String, String) {
+fn comparable(answer: &CommandOutput) -> (Option<i32>, String, String) {
     let without_figures = |line: &str| match line.split_once(" in ") {
         Some((status, _)) if line.starts_with(['✓', '✗']) => status.to_owned(),
         _ => line.to_owned(),
@@ -87,7 +87,7 @@ fn comparable(answer: &Answer) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn what_a_program_does_is_told_alike_here_and_there() {
+fn results_are_the_same_locally_and_on_a_server() {
     let Some(server) = Server::start() else { return };
     let py = |code: &'static str| vec!["-l", "python", "-c", code];
     let broken_c = vec!["-l", "c", "-c", "int main(void) { return x; }"];
@@ -105,13 +105,13 @@ fn what_a_program_does_is_told_alike_here_and_there() {
         vec!["-l", "pyhton", "-c", "1"],
         vec!["-l", "python", "--output-limit", "1K", "-c", "print('x' * 5000)"],
     ] {
-        let (here, there) = (call_patiently(&line), server.call(&line));
+        let (here, there) = (call_with_long_timeout(&line), server.call(&line));
         assert_eq!(comparable(&here), comparable(&there), "{line:?}");
     }
 }
 
 #[test]
-fn files_come_home_and_reports_have_the_same_shape() {
+fn files_are_written_and_reports_have_the_same_fields() {
     let Some(server) = Server::start() else { return };
     let root = tempfile::tempdir().unwrap();
     let code = "open('a.txt', 'w').write('text'); open('b.bin', 'wb').write(b'\\xff')";
@@ -160,7 +160,7 @@ fn ctrl_c_ends_the_program_on_the_server() {
         ended = child.try_wait().unwrap();
         ended.is_some()
     });
-    let answer = Answer::from(child.wait_with_output().unwrap());
+    let answer = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(answer.code, Some(130), "{answer:?}");
     assert!(answer.stderr.contains("cancelled"), "{answer:?}");
 }
@@ -197,15 +197,17 @@ fn languages_of_the_server_are_listed() {
 }
 
 #[test]
-fn mistakes_are_told_in_one_line_without_a_server() {
+fn mistakes_are_one_line_without_a_server() {
     let on = |url: &str, more: &[&str]| {
         call(&[&["--server", url, "-l", "python", "-c", "1"], more].concat())
     };
     on("127.0.0.1:80", &[]).is_refused_with(&["http://127.0.0.1:8080"]);
     let nobody = "http://127.0.0.1:1";
     on(nobody, &["--open-files", "9"]).is_refused_with(&["--open-files"]);
-    on(nobody, &["--api-key", "two words"]).is_refused_with(&["--api-key: a key is"]);
+    on(nobody, &["--api-key", "two words"]).is_refused_with(&["--api-key: an API key is"]);
     let answer = on(nobody, &[]);
-    let wanted = format!("sandbox-run: nobody answers at {nobody}: is sandboxd running?\n");
+    let wanted = format!(
+        "sandbox-run: connection to {nobody} failed: connection refused; is sandboxd running?\n"
+    );
     assert_eq!((answer.code, answer.stderr), (Some(125), wanted));
 }

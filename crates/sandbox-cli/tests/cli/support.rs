@@ -7,26 +7,26 @@ use std::time::{Duration, Instant};
 use assert_cmd::Command;
 use serde_json::Value;
 
-/// Longer than anything here takes on a busy machine: a test that gets there has hung.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+/// Longer than any command here takes on a busy machine: a test that reaches it has hung.
+pub(crate) const TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_sandbox-run");
 
-/// What came of one call.
+/// The result of one command.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Answer {
+impl CommandOutput {
     /// The report, from `--json`.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that a wrong request was told in one line that contains all of these.
+    /// Asserts that the command was refused with one line that contains all of these.
     pub(crate) fn is_refused_with(&self, parts: &[&str]) {
         assert_eq!(self.code, Some(2), "{self:?}");
         assert_eq!(self.stdout, "", "{self:?}");
@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-impl From<Output> for Answer {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         Self {
             code: output.status.code(),
@@ -48,41 +48,41 @@ impl From<Output> for Answer {
     }
 }
 
-/// Calls the command with nothing on standard input.
-pub(crate) fn call(args: &[&str]) -> Answer {
+/// Runs the command with empty standard input.
+pub(crate) fn call(args: &[&str]) -> CommandOutput {
     call_with_stdin(args, "")
 }
 
-/// Calls the command for a language whose toolchain may have to be prepared first, which takes minutes.
-pub(crate) fn call_patiently(args: &[&str]) -> Answer {
-    let output = Command::new(BINARY).args(args).write_stdin("").timeout(10 * PATIENCE).output();
+/// Runs the command with a longer timeout, because preparing a toolchain may take minutes.
+pub(crate) fn call_with_long_timeout(args: &[&str]) -> CommandOutput {
+    let output = Command::new(BINARY).args(args).write_stdin("").timeout(10 * TIMEOUT).output();
     output.unwrap().into()
 }
 
-/// Calls the command with this on standard input.
-pub(crate) fn call_with_stdin(args: &[&str], stdin: &str) -> Answer {
+/// Runs the command with this on standard input.
+pub(crate) fn call_with_stdin(args: &[&str], stdin: &str) -> CommandOutput {
     let mut command = Command::new(BINARY);
-    let output = command.args(args).write_stdin(stdin).timeout(PATIENCE).output();
+    let output = command.args(args).write_stdin(stdin).timeout(TIMEOUT).output();
     output.unwrap().into()
 }
 
-/// Calls the command with its store in this directory.
-pub(crate) fn call_with_store(store: &Path, args: &[&str]) -> Answer {
+/// Runs the command with its store in this directory.
+pub(crate) fn call_with_store(store: &Path, args: &[&str]) -> CommandOutput {
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_STORE", store).env_remove("SANDBOX_RUN_CACHE_SIZE");
-    command.args(args).timeout(PATIENCE).output().unwrap().into()
+    command.args(args).timeout(TIMEOUT).output().unwrap().into()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while !holds() {
-        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out waiting for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// A process and everything that came of it.
+/// A process and all its descendants.
 pub(crate) fn family(process: u32) -> BTreeSet<u32> {
     let mut family = BTreeSet::from([process]);
     loop {
@@ -97,7 +97,7 @@ pub(crate) fn family(process: u32) -> BTreeSet<u32> {
     }
 }
 
-/// Processes and their parents; those that are only waiting to be reaped do not count.
+/// All processes with their parents, zombies excluded.
 fn processes() -> impl Iterator<Item = (u32, u32)> {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| {
@@ -109,9 +109,9 @@ fn processes() -> impl Iterator<Item = (u32, u32)> {
     })
 }
 
-/// Waits until nothing is left of a family: no process, and no cgroup that one of them made.
+/// Waits until no process of a family is left, and no cgroup that one of them created.
 pub(crate) fn wait_until_gone(family: &BTreeSet<u32>) {
-    wait_until("the processes to go", || {
+    wait_until("the processes to exit", || {
         !processes().any(|(process, _)| family.contains(&process))
     });
     let groups = || {
@@ -133,12 +133,9 @@ pub(crate) fn wait_until_gone(family: &BTreeSet<u32>) {
     });
 }
 
-/// Says that a check cannot be made here.
+/// Reports that a test cannot run on this host.
 #[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
-#[expect(
-    clippy::disallowed_methods,
-    reason = "whoever runs the tests says whether skipping is fine"
-)]
+#[expect(clippy::disallowed_methods, reason = "the environment says whether tests may be skipped")]
 pub(crate) fn skip(reason: &str) {
     assert!(std::env::var_os("SANDBOX_RUN_NO_SKIPPED_TESTS").is_none(), "{reason}");
     eprintln!("skipped: {reason}");

@@ -1,17 +1,17 @@
-//! Errors in a program that a template made are told in lines of the code.
+//! Errors in a filled-in template refer to lines of the code.
 
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{Answer, BINARY, call_patiently};
+use crate::support::{BINARY, CommandOutput, call_with_long_timeout};
 
 /// A template with code on its lines 4 and following, and mistakes on line 2 of the code.
 struct Case {
     language: &'static str,
     template: &'static str,
-    /// Code with a mistake that is found before it runs, and how that is told.
+    /// Code that does not compile, and the expected error.
     compile: (&'static str, &'static str),
-    /// Code that fails while it runs, and how that is told.
+    /// Code that fails at run time, and the expected error.
     run: (&'static str, &'static str),
 }
 
@@ -22,25 +22,28 @@ fn check(case: &Case) {
     let run = |code: &str, format: &str| {
         let template = template.to_str().unwrap();
         let line = ["-l", case.language, "--template", template, "--format", format, "-c", code];
-        call_patiently(&line)
+        call_with_long_timeout(&line)
     };
-    for (code, told) in [case.compile, case.run] {
+    for (code, expected) in [case.compile, case.run] {
         let answer = run(code, "text");
-        assert!(answer.stderr.contains(told), "no {told:?} in {answer:?}");
+        assert!(answer.stderr.contains(expected), "no {expected:?} in {answer:?}");
         assert_ne!(answer.code, Some(0), "{answer:?}");
         let report = run(code, "json").json();
         let words = format!("{}{}", report["stdout"], report["stderr"]);
-        let told_in_json = serde_json::to_string(told).unwrap();
-        assert!(words.contains(told_in_json.trim_matches('"')), "no {told:?} in {report:#}");
+        let expected_in_json = serde_json::to_string(expected).unwrap();
+        assert!(
+            words.contains(expected_in_json.trim_matches('"')),
+            "no {expected:?} in {report:#}"
+        );
         let output = report["output"].as_str().unwrap();
-        assert!(output.contains(told), "no {told:?} in {output}");
+        assert!(output.contains(expected), "no {expected:?} in {output}");
         let events = run(code, "ndjson");
-        assert!(told_in_events(&events).contains(told), "no {told:?} in {events:?}");
+        assert!(output_of_events(&events).contains(expected), "no {expected:?} in {events:?}");
     }
 }
 
 /// What the output events say, one after the other.
-fn told_in_events(answer: &Answer) -> String {
+fn output_of_events(answer: &CommandOutput) -> String {
     let events = answer.stdout.lines().map(|line| serde_json::from_str(line).unwrap());
     let data =
         events.filter_map(|event: serde_json::Value| Some(event["data"].as_str()?.to_owned()));
@@ -129,20 +132,25 @@ fn cpp() {
 }
 
 #[test]
-fn lines_of_the_template_are_told_apart() {
+fn errors_in_the_template_have_its_lines() {
     let place = tempfile::tempdir().unwrap();
     let template = place.path().join("t.c.j2");
     let text = "#include <stdio.h>\n{{ code }}\nint main(void) {\n    return missing;\n}\n";
     std::fs::write(&template, text).unwrap();
-    let answer =
-        call_patiently(&["--template", template.to_str().unwrap(), "-c", "int x;\nint y;\nint z;"]);
+    let answer = call_with_long_timeout(&[
+        "--template",
+        template.to_str().unwrap(),
+        "-c",
+        "int x;\nint y;\nint z;",
+    ]);
     assert_eq!(answer.code, Some(65), "{answer:?}");
-    let told = "template:4:12: error: ‘missing’ undeclared (first use in this function)\n    4 |";
-    assert!(answer.stderr.contains(told), "{answer:?}");
+    let expected =
+        "template:4:12: error: ‘missing’ undeclared (first use in this function)\n    4 |";
+    assert!(answer.stderr.contains(expected), "{answer:?}");
 }
 
 #[test]
-fn warnings_from_the_cache_are_told_in_lines_of_the_code_too() {
+fn cached_warnings_have_lines_of_the_code_too() {
     let place = tempfile::tempdir().unwrap();
     let template = place.path().join("t.c.j2");
     std::fs::write(&template, "\n\n{{ code }}\nint main(void) {}\n").unwrap();
@@ -151,7 +159,7 @@ fn warnings_from_the_cache_are_told_in_lines_of_the_code_too() {
     let code = format!("void {name}(void) {{\n#warning here\n}}\n");
     let run = || {
         let line = ["--template", template.to_str().unwrap(), "-c", &code, "--json"];
-        let report = call_patiently(&line).json();
+        let report = call_with_long_timeout(&line).json();
         assert_eq!(report["status"], "completed", "{report:#}");
         report["stages"][0].clone()
     };
@@ -162,24 +170,25 @@ fn warnings_from_the_cache_are_told_in_lines_of_the_code_too() {
 }
 
 #[test]
-fn the_programs_standard_output_is_its_own() {
+fn standard_output_of_the_program_is_unchanged() {
     let place = tempfile::tempdir().unwrap();
     let template = place.path().join("t.py.j2");
     std::fs::write(&template, "\n\n{{ code }}\n").unwrap();
     let code =
         "import sys\nprint('main.py:4', file=sys.stdout)\nprint('main.py:4', file=sys.stderr)";
-    let answer = call_patiently(&["-q", "--template", template.to_str().unwrap(), "-c", code]);
+    let answer =
+        call_with_long_timeout(&["-q", "--template", template.to_str().unwrap(), "-c", code]);
     assert_eq!(answer.stdout, "main.py:4\n");
     assert_eq!(answer.stderr, "main.py:2\n");
 }
 
 /// Runs the command that the example's first line tells, for the code that passes and the one that fails.
-fn check_example(language: &str, harness: &str, code: [&str; 2], told: &str) {
+fn check_example(language: &str, harness: &str, code: [&str; 2], expected: &str) {
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/templates");
     let harness = std::fs::read_to_string(examples.join(language).join(harness)).unwrap();
     let first_line = harness.lines().next().unwrap();
     let (_, command) = first_line.split_once("sandbox-run ").unwrap();
-    let run = |command: &str| -> Answer {
+    let run = |command: &str| -> CommandOutput {
         let output = Command::new("/bin/sh")
             .args(["-c", &format!("{BINARY} {command}")])
             .current_dir(&examples)
@@ -190,14 +199,14 @@ fn check_example(language: &str, harness: &str, code: [&str; 2], told: &str) {
     assert_eq!((passed.code, passed.stdout.as_str()), (Some(0), "sum of digits: 5 of 5 right\n"));
     let failed = run(&command.replace(code[0], code[1]));
     assert!(failed.code.is_some_and(|code| code != 0), "{failed:?}");
-    assert!(failed.stderr.contains(told), "no {told:?} in {failed:?}");
+    assert!(failed.stderr.contains(expected), "no {expected:?} in {failed:?}");
 }
 
 macro_rules! examples {
-    ($($name:ident: $language:literal, $harness:literal, $passes:literal, $raises:literal, $told:literal;)*) => {
+    ($($name:ident: $language:literal, $harness:literal, $passes:literal, $raises:literal, $expected:literal;)*) => {
         $(#[test]
         fn $name() {
-            check_example($language, $harness, [$passes, $raises], $told);
+            check_example($language, $harness, [$passes, $raises], $expected);
         })*
     };
 }

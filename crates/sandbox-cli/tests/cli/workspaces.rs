@@ -1,17 +1,17 @@
-//! Directories that outlive executions, from the command line.
+//! Workspaces from the command line.
 
 use std::path::Path;
 
 use assert_cmd::Command;
 
-use crate::support::{Answer, BINARY, PATIENCE};
+use crate::support::{BINARY, CommandOutput, TIMEOUT};
 
 /// Calls the command with its workspaces in this directory.
-fn call(place: &Path, args: &[&str]) -> Answer {
+fn call(place: &Path, args: &[&str]) -> CommandOutput {
     call_with_stdin(place, args, Vec::new())
 }
 
-fn call_with_stdin(place: &Path, args: &[&str], stdin: Vec<u8>) -> Answer {
+fn call_with_stdin(place: &Path, args: &[&str], stdin: Vec<u8>) -> CommandOutput {
     raw(place, args, stdin).into()
 }
 
@@ -19,7 +19,7 @@ fn raw(place: &Path, args: &[&str], stdin: Vec<u8>) -> std::process::Output {
     let mut command = Command::new(BINARY);
     command.env("SANDBOX_RUN_WORKSPACES", place.join("workspaces"));
     command.env("SANDBOX_RUN_WORKSPACE_SIZE", "2M");
-    command.args(args).write_stdin(stdin).timeout(PATIENCE).output().unwrap()
+    command.args(args).write_stdin(stdin).timeout(TIMEOUT).output().unwrap()
 }
 
 fn bash<'a>(workspace: &'a str, script: &'a str) -> [&'a str; 6] {
@@ -31,7 +31,7 @@ fn two_commands_share_a_workspace_until_it_is_removed() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let list = call(place, &["workspace", "list"]);
-    assert!(list.stdout.contains("there are no workspaces"), "{list:?}");
+    assert!(list.stdout.contains("no workspaces: "), "{list:?}");
     assert_eq!(call(place, &bash("job", "echo built > result")).code, Some(0));
     assert_eq!(call(place, &bash("job:ro", "cat result; rm result")).stdout, "built\n");
     assert_eq!(call(place, &bash("job", "cat result")).stdout, "built\n");
@@ -75,7 +75,7 @@ fn an_export_is_an_archive_and_an_import_takes_it() {
 }
 
 #[test]
-fn what_is_not_kept_is_told() {
+fn files_that_are_not_saved_are_reported() {
     let place = tempfile::tempdir().unwrap();
     let stopped = call(place.path(), &[&bash("w", "sleep 9")[..], &["-t", "300ms"]].concat());
     assert_eq!(stopped.code, Some(124));
@@ -89,7 +89,7 @@ fn what_is_not_kept_is_told() {
 }
 
 #[test]
-fn a_name_that_is_none_is_refused() {
+fn an_invalid_name_is_refused() {
     let place = tempfile::tempdir().unwrap();
     for name in ["../x", "a b", "a:rx", ""] {
         call(place.path(), &bash(name, "true")).is_refused_with(&["--workspace"]);

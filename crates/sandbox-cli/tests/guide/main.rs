@@ -1,4 +1,4 @@
-//! Does what the manual tells its readers to do, section by section, and compares what they would see.
+//! Runs the commands of the guide, section by section, and compares their output.
 
 mod output;
 mod page;
@@ -49,8 +49,8 @@ sections! {
     workspaces: "Workspaces",
     compile_cache: "The compile cache",
     warm_starts: "Warm starts",
-    what_it_reaches: "What it reaches",
-    other_walls: "Other walls",
+    network_access: "Network access",
+    other_backends: "Other isolation backends",
     another_language: "Adding a language",
     reports: "Reports and exit codes",
     python: "Python",

@@ -1,4 +1,4 @@
-//! Compares what a command printed with what the manual shows.
+//! Compares the output of a command with the guide.
 
 /// Whether the lines are those of the manual. There, a line `...` stands for any lines, and `...` within a
 /// line for any text. Figures in the line that sums an execution up are never twice the same.

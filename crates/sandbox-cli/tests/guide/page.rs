@@ -1,8 +1,8 @@
-//! Reads a page of the manual as a list of things to do.
+//! Parses a page of the guide into steps.
 //!
-//! A block of `console` holds commands, each on a line that begins with `$ `, and below each exactly what
-//! it prints. Any other block is a file: the line above it is nothing but its name and a colon, as in
-//! `` `solve.py`: ``. There is no third kind, so nothing that a reader may copy goes unchecked.
+//! A block of `console` contains commands, each on a line that starts with `$ `, followed by their exact output. Any other
+//! block is a file; the line above it is its name and a colon, as in `` `solve.py`: ``. Other blocks are errors, so that
+//! everything a reader may copy is tested.
 
 /// What stands under one heading of the second or third rank.
 #[derive(Debug)]

@@ -150,14 +150,10 @@ fn the_command_line_speaks_https_to_whom_it_trusts() {
     let other_data = self::data();
     let plain = Server::start(other_data.path());
     for (trusted, url, expected) in [
-        (other.own(), url.clone(), "nobody this machine trusts vouches for its certificate"),
-        (empty, url.clone(), "https needs certificates to trust"),
-        (authority.own(), format!("https://{}", plain.address), "it does not speak TLS"),
-        (
-            authority.own(),
-            url.replace("127.0.0.1", "127.0.0.2"),
-            "nobody answers at https://127.0.0.2",
-        ),
+        (other.own(), url.clone(), "this machine does not trust its certificate"),
+        (empty, url.clone(), "this machine has no trusted certificates for https"),
+        (authority.own(), format!("https://{}", plain.address), "it does not use TLS"),
+        (authority.own(), url.replace("127.0.0.1", "127.0.0.2"), "connection to https://127.0.0.2"),
     ] {
         let refused = run(&trusted, &url);
         let said = String::from_utf8_lossy(&refused.stderr);
@@ -174,7 +170,7 @@ fn the_command_line_speaks_https_to_whom_it_trusts() {
     });
     let refused = refused.expect("the new certificate is for another name");
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("its certificate is for another name"), "{said}");
+    assert!(said.contains("its certificate is for another host name"), "{said}");
 }
 
 #[test]

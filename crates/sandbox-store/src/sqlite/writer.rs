@@ -241,7 +241,7 @@ fn commit(connection: &mut Connection, writes: &mut [Box<dyn Write>]) -> Result<
     // Takes the write lock at once: a transaction that began as a reader fails to upgrade if another process
     // wrote in between.
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    for write in pending {
+    for write in writes {
         write.run(&transaction)?;
     }
     Ok(transaction.commit()?)

@@ -1,15 +1,20 @@
+//! The Debian release, mirrors and mmdebstrap command of an image.
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
 
 use crate::args::Suite;
 
-const NEWEST_KNOWN: &str = "bookworm";
+/// The release to use on a host that does not run Debian.
+const DEFAULT_SUITE: &str = "bookworm";
 
-/// The release of this host if it is Debian's, and else one that has what recipes ask for.
+/// The release of this host if it runs Debian, else [`DEFAULT_SUITE`], which has the packages that recipes name.
 pub(super) fn suite_of_host() -> Suite {
-    let told = fs::read_to_string("/etc/os-release").unwrap_or_default();
-    suite(&told).or_else(|| NEWEST_KNOWN.parse().ok()).expect("the name of a release")
+    let os_release = fs::read_to_string("/etc/os-release").unwrap_or_default();
+    suite(&os_release)
+        .or_else(|| DEFAULT_SUITE.parse().ok())
+        .expect("the default suite is a valid name")
 }
 
 fn suite(os_release: &str) -> Option<Suite> {
@@ -21,11 +26,11 @@ fn suite(os_release: &str) -> Option<Suite> {
     (value("ID")? == "debian").then(|| value("VERSION_CODENAME")?.parse().ok()).flatten()
 }
 
-/// Where this host gets the packages of a release from. None if it does not: then mmdebstrap knows where they are.
+/// The apt sources of this host for a release. Empty if it has none; then mmdebstrap uses its default mirror.
 pub(super) fn sources(suite: &Suite) -> Vec<String> {
     let mut command = Command::new("apt-get");
     command.args(["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)"]);
-    // Those of others can have releases of the same name.
+    // Other vendors may have releases of the same name.
     command.args(["Created-By: Packages", "Origin: Debian"]);
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output();
     output.map_or_else(
@@ -37,7 +42,7 @@ pub(super) fn sources(suite: &Suite) -> Vec<String> {
 fn lines(targets: &str, suite: &str) -> Vec<String> {
     let mut found = BTreeSet::new();
     let parts = ["", "-updates", "-security"].map(|part| format!("{suite}{part}"));
-    let mut is_whole = false;
+    let mut has_main_suite = false;
     for line in targets.lines() {
         let mut words = line.split_whitespace();
         let (Some(address), Some(release), Some("main")) =
@@ -45,21 +50,21 @@ fn lines(targets: &str, suite: &str) -> Vec<String> {
         else {
             continue;
         };
-        // A directory of this host is not there inside.
+        // file: sources are directories of this host, which mmdebstrap cannot read.
         if address.starts_with("http") && parts.iter().any(|part| part == release) {
-            is_whole |= release == suite;
+            has_main_suite |= release == suite;
             found.insert(format!("deb {address} {release} main"));
         }
     }
-    if is_whole { found.into_iter().collect() } else { Vec::new() }
+    if has_main_suite { found.into_iter().collect() } else { Vec::new() }
 }
 
-/// The call of mmdebstrap, but for the last arguments: the release, where to, where from.
+/// The mmdebstrap command without its last arguments: the release, the target and the sources.
 pub(super) fn mmdebstrap(packages: &BTreeSet<String>) -> Command {
     let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
     let mut command = if rustix::process::geteuid().is_root() {
-        // It mounts the host's devices in what it builds. Nobody else is to see that, or to find it mounted when
-        // mmdebstrap was killed; others than root have a namespace anyway.
+        // mmdebstrap bind-mounts the host's devices into the root. A private mount namespace hides that from other
+        // processes, and unmounts them if mmdebstrap is killed. Without root it uses a user namespace anyway.
         let mut command = Command::new("unshare");
         command.args(["--mount", "--propagation", "private", "--", "mmdebstrap"]);
         command
@@ -67,12 +72,12 @@ pub(super) fn mmdebstrap(packages: &BTreeSet<String>) -> Command {
         Command::new("mmdebstrap")
     };
     command
-        // What Debian is never without, and no package manager: nobody can install anything in an image.
+        // Only essential packages and no package manager, because nothing is installed in an image later.
         .arg("--variant=essential")
         .arg(format!("--include={}", packages.join(",")))
-        // What is half built when the power fails is built again.
+        // No fsync: an image that a power failure interrupts is built again.
         .arg("--dpkgopt=force-unsafe-io")
-        // Devices are not taken by the store; and tidying up is ours, so that nothing changes after that.
+        // The store accepts no devices, and finish.sh cleans up as the last step.
         .arg("--skip=output/dev,cleanup")
         .arg("--format=tar")
         .env("LC_ALL", "C.UTF-8");
@@ -84,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_release_of_a_host_is_that_of_debian_or_none() {
+    fn the_release_is_read_from_a_debian_host_only() {
         let debian = "PRETTY_NAME=\"Debian\"\nVERSION_CODENAME=trixie\nID=debian\n";
         assert_eq!(suite(debian).unwrap().as_str(), "trixie");
         assert_eq!(suite("ID=ubuntu\nVERSION_CODENAME=noble\n"), None);
@@ -93,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn mirrors_of_the_host_are_used_for_its_release_only() {
+    fn mirrors_of_the_host_are_used_for_the_matching_release_only() {
         let targets = "http://m/debian/ bookworm main\nhttp://m/debian/ bookworm non-free\n\
             http://m/security/ bookworm-security main\nhttp://m/debian/ bookworm main\n\
             file:/srv/debian/ bookworm-updates main\nhttp://m/debian/ bookworm-backports main\n";

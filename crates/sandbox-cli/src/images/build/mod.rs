@@ -1,7 +1,8 @@
-//! `sandbox-run images build LANG…`: an image from Debian packages, without a registry.
+//! `sandbox-run images build LANG…`: build an image from Debian packages, without a registry.
 //!
-//! `mmdebstrap` puts a root file system together, as it is made for; we say which packages, tidy up, and make an
-//! image of what comes out. What the recipes take from registries of languages goes into the image too.
+//! `mmdebstrap` creates a root file system from the packages that the recipes of the languages name. `finish.sh` removes
+//! what a sandbox does not need, and the store turns the result into an image. Toolchains that recipes install with pip
+//! or npm are included.
 
 mod debian;
 mod plan;
@@ -13,40 +14,39 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-// `finish.sh` knows it too.
+// `finish.sh` names it too.
 use sandbox::TOOLCHAINS_IN_IMAGES as TOOLCHAINS;
 use sandbox::{Installer, Runtimes};
 use sandbox_images::{ImageConfig, Store};
 
-use super::progress::Line;
-use super::{failure, tell};
+use super::progress::ProgressLine;
+use super::show::{failure, print_added};
 use crate::args::{BuildImageArgs, Suite};
-use crate::errors::Failure;
-use crate::runtimes::from_registries;
+use crate::errors::{EXIT_CANCELLED, Failure};
+use crate::runtimes::registry_commands;
 
 use plan::Plan;
-use tools::{Stopped, Tools};
+use tools::{BuildError, ToolRunner};
 
-const CANCELLED: u8 = 130;
-/// Where the programs of Debian are.
+/// The `PATH` of the image: the directories of programs in Debian.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// What is done to the root before it becomes a layer.
+/// The script that cleans up the root before it becomes a layer.
 const FINISH: &str = include_str!("finish.sh");
 
 pub(super) fn build(args: &BuildImageArgs) -> Result<u8, Failure> {
-    let runtimes = Runtimes::load(None).map_err(|error| Failure::ours(&error))?;
-    let plan = Plan::make(&runtimes, &args.languages, args.name.clone())?;
+    let runtimes = Runtimes::load(None).map_err(|error| Failure::internal(&error))?;
+    let plan = Plan::new(&runtimes, &args.languages, args.name.clone())?;
     let suite = args.suite.clone().unwrap_or_else(debian::suite_of_host);
-    tools::look_for_mmdebstrap()?;
-    // Before the long part, so that a store that cannot be used is known now.
+    tools::require_mmdebstrap()?;
+    // Before the long part, so that an unusable store fails early.
     let store = Store::of_user().map_err(|error| failure(&error))?;
-    let mut line = Line::on_terminal(args.quiet);
-    let tools = Tools::new()?;
-    let root = pack(&tools, &plan, &suite, &mut line);
+    let mut line = ProgressLine::new(args.quiet);
+    let tools = ToolRunner::new()?;
+    let root = build_root(&tools, &plan, &suite, &mut line);
     line.clear();
     let mut root = match root {
-        Err(Stopped::Cancelled) => return Ok(CANCELLED),
-        Err(Stopped::Failed(failure)) => return Err(failure),
+        Err(BuildError::Cancelled) => return Ok(EXIT_CANCELLED),
+        Err(BuildError::Failed(failure)) => return Err(failure),
         Ok(root) => root,
     };
     let config = ImageConfig {
@@ -57,18 +57,23 @@ pub(super) fn build(args: &BuildImageArgs) -> Result<u8, Failure> {
     let added =
         store.add_root(&mut root, &config, &plan.name, &mut |progress| line.show(&progress));
     line.clear();
-    tell("built", &[added.map_err(|error| failure(&error))?], args.quiet)?;
+    print_added("built", &[added.map_err(|error| failure(&error))?], args.quiet)?;
     Ok(0)
 }
 
-/// Builds the root file system. Its archive has no name any more when this returns, and goes when it is closed.
-fn pack(tools: &Tools, plan: &Plan, suite: &Suite, line: &mut Line) -> Result<File, Stopped> {
-    // Whoever mmdebstrap is in a user namespace must come through.
+/// Builds the root file system. The returned archive is already unlinked and is freed when it is closed.
+fn build_root(
+    tools: &ToolRunner,
+    plan: &Plan,
+    suite: &Suite,
+    line: &mut ProgressLine,
+) -> Result<File, BuildError> {
+    // mmdebstrap may run as another id of a user namespace, which must be able to enter the directory.
     let mode = Permissions::from_mode(0o711);
     let temporary =
         tempfile::Builder::new().prefix("sandbox-run-build.").permissions(mode).tempdir();
-    let temporary = temporary.map_err(|error| cannot("make a temporary directory", &error))?;
-    // One second off, for clocks of file systems are behind.
+    let temporary = temporary.map_err(|error| cannot("create a temporary directory", &error))?;
+    // One second earlier, because the clocks of file systems lag behind.
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() - 1;
     let toolchains = temporary.path().join("toolchains");
     for (language, installer) in &plan.registries {
@@ -76,7 +81,7 @@ fn pack(tools: &Tools, plan: &Plan, suite: &Suite, line: &mut Line) -> Result<Fi
     }
     let tar = temporary.path().join("root.tar");
     let mut command = debian::mmdebstrap(&plan.packages);
-    // What it leaves if it is ended before it is ready for that goes with the rest.
+    // If it is killed early, its leftovers are removed with the temporary directory.
     command.env("TMPDIR", temporary.path()).env("SANDBOX_RUN_FINISH", FINISH);
     command.env("SANDBOX_RUN_STARTED", started.to_string());
     if !plan.registries.is_empty() {
@@ -86,35 +91,38 @@ fn pack(tools: &Tools, plan: &Plan, suite: &Suite, line: &mut Line) -> Result<Fi
     }
     command.arg(r#"--customize-hook=sh -c "$SANDBOX_RUN_FINISH" finish "$1""#);
     command.arg(suite.as_str()).arg(&tar).args(debian::sources(suite));
-    line.say("starting mmdebstrap");
-    tools.run("mmdebstrap", command, &mut |text| line.say(text.trim_start_matches("I: ")))?;
-    tools.none_is_left();
-    File::open(&tar).map_err(|error| cannot("read what mmdebstrap made", &error))
+    line.print("starting mmdebstrap");
+    tools.run("mmdebstrap", command, &mut |text| line.print(text.trim_start_matches("I: ")))?;
+    tools.finish();
+    File::open(&tar).map_err(|error| cannot("read the archive of mmdebstrap", &error))
 }
 
 fn install(
-    tools: &Tools,
+    tools: &ToolRunner,
     target: &Path,
     installer: &Installer,
-    line: &mut Line,
-) -> Result<(), Stopped> {
-    fs::create_dir_all(target).map_err(|error| cannot("make a temporary directory", &error))?;
-    for words in from_registries(installer, target) {
-        line.say(&words.join(" "));
+    line: &mut ProgressLine,
+) -> Result<(), BuildError> {
+    fs::create_dir_all(target).map_err(|error| cannot("create a temporary directory", &error))?;
+    for words in registry_commands(installer, target) {
+        line.print(&words.join(" "));
         tools.run(&words[0], tools::command(&words), &mut |_| {})?;
     }
     Ok(())
 }
 
-/// A path as mmdebstrap reads it in a hook.
-fn quoted(path: &Path) -> Result<String, Stopped> {
+/// Quotes a path for a hook of mmdebstrap.
+fn quoted(path: &Path) -> Result<String, BuildError> {
     let text = path.to_str().filter(|text| !text.contains(['\'', '\n']));
     let text = text.ok_or_else(|| {
-        Failure::Usage(format!("mmdebstrap cannot read from {}: set TMPDIR", path.display()))
+        Failure::Usage(format!(
+            "mmdebstrap cannot read from '{}': set TMPDIR to a path without quotes",
+            path.display()
+        ))
     })?;
     Ok(format!("'{text}'"))
 }
 
-fn cannot(what: &str, error: &io::Error) -> Stopped {
-    Failure::Ours(format!("cannot {what}: {error}")).into()
+fn cannot(what: &str, error: &io::Error) -> BuildError {
+    Failure::Internal(format!("cannot {what}: {error}")).into()
 }

@@ -1,3 +1,5 @@
+//! What to install in an image.
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use sandbox::{Installer, LanguageChoice, Runtimes};
@@ -5,36 +7,36 @@ use sandbox_images::{Reference, Version};
 
 use crate::errors::Failure;
 
-/// What goes into an image.
+/// The packages of an image.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) name: Reference,
-    /// Of Debian.
+    /// Debian packages.
     pub(super) packages: BTreeSet<String>,
-    /// What comes from elsewhere, by language.
+    /// Packages of pip and npm, by language.
     pub(super) registries: BTreeMap<String, Installer>,
 }
 
-/// Programs from the Python package index are made for systems that have it.
-const EXPECTED_OF_PYPI: &str = "libstdc++6";
-/// The language that what comes from npm is written in, or started by.
-const OF_NPM: &str = "javascript";
+/// Binary wheels of PyPI may assume that this library is installed.
+const PYPI_BASE_PACKAGE: &str = "libstdc++6";
+/// The language that npm packages need.
+const NPM_LANGUAGE: &str = "javascript";
 
 impl Plan {
-    pub(super) fn make(
+    pub(super) fn new(
         runtimes: &Runtimes,
         wanted: &[String],
         name: Option<Reference>,
     ) -> Result<Self, Failure> {
         let mut languages: Vec<String> = Vec::new();
         for text in wanted {
-            let language = whole_name(runtimes, text)?;
+            let language = canonical_name(runtimes, text)?;
             if !languages.contains(&language) {
                 languages.push(language);
             }
         }
         let name = match name {
-            Some(name) => tagged(name)?,
+            Some(name) => require_tag(name)?,
             None => format!("sandbox-run/{}:latest", languages.join("-"))
                 .parse()
                 .map_err(|error| Failure::usage(&error))?,
@@ -51,15 +53,15 @@ impl Plan {
         let installer = installer.filter(|installer| **installer != Installer::default());
         let installer = installer.ok_or_else(|| {
             Failure::Usage(format!(
-                "the recipe of {language} does not say which packages bring it ([toolchain.installer])"
+                "cannot build an image with {language}: its recipe names no packages ([toolchain.installer])"
             ))
         })?;
         self.packages.extend(installer.apt.iter().cloned());
         if !installer.pip.is_empty() {
-            self.packages.insert(EXPECTED_OF_PYPI.to_owned());
+            self.packages.insert(PYPI_BASE_PACKAGE.to_owned());
         }
-        if !installer.npm.is_empty() && language != OF_NPM {
-            self.add(runtimes, OF_NPM)?;
+        if !installer.npm.is_empty() && language != NPM_LANGUAGE {
+            self.add(runtimes, NPM_LANGUAGE)?;
         }
         if !installer.pip.is_empty() || !installer.npm.is_empty() {
             self.registries.insert(language.to_owned(), installer.clone());
@@ -68,25 +70,25 @@ impl Plan {
     }
 }
 
-/// The name of a language, whichever of its names was typed. It need not be there on this host.
-fn whole_name(runtimes: &Runtimes, text: &str) -> Result<String, Failure> {
+/// The canonical name of a language. Its toolchain need not be installed on this host.
+fn canonical_name(runtimes: &Runtimes, text: &str) -> Result<String, Failure> {
     let choice: LanguageChoice = text.parse().map_err(|error| Failure::usage(&error))?;
     if choice.version().is_some() {
         return Err(Failure::Usage(format!(
-            "'{text}' asks for a version, and an image has the one of its release: choose that with --suite"
+            "cannot select version '{text}': an image has the version of its Debian release; select that with --suite"
         )));
     }
     let name = runtimes.proper_name(&choice).map_err(|error| Failure::usage(&error))?;
     Ok(name.to_owned())
 }
 
-/// A digest is known when an image is there, and not before.
-fn tagged(name: Reference) -> Result<Reference, Failure> {
+/// Requires a tag, because the digest of an image is not known before it is built.
+fn require_tag(name: Reference) -> Result<Reference, Failure> {
     match name.version() {
         Version::Tag(_) => Ok(name),
-        Version::Digest(_) => {
-            Err(Failure::Usage(format!("'{name}' names an image by its digest: give it a tag")))
-        }
+        Version::Digest(_) => Err(Failure::Usage(format!(
+            "cannot build '{name}': name the image with a tag, not a digest"
+        ))),
     }
 }
 
@@ -95,10 +97,10 @@ mod tests {
     use super::*;
 
     fn plan(languages: &[&str]) -> Result<Plan, Failure> {
-        let nobodys = tempfile::tempdir().unwrap();
-        let runtimes = Runtimes::load(Some(nobodys.path())).unwrap();
+        let empty_configuration = tempfile::tempdir().unwrap();
+        let runtimes = Runtimes::load(Some(empty_configuration.path())).unwrap();
         let languages: Vec<String> = languages.iter().map(|&name| name.to_owned()).collect();
-        Plan::make(&runtimes, &languages, None)
+        Plan::new(&runtimes, &languages, None)
     }
 
     fn packages(plan: &Plan) -> Vec<&str> {
@@ -114,9 +116,9 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_registries_brings_what_it_needs() {
+    fn pip_and_npm_packages_add_their_dependencies() {
         let go = plan(&["golang"]).unwrap();
-        assert_eq!(packages(&go), [EXPECTED_OF_PYPI]);
+        assert_eq!(packages(&go), [PYPI_BASE_PACKAGE]);
         assert_eq!(go.registries.keys().collect::<Vec<_>>(), ["go"]);
         let typescript = plan(&["ts"]).unwrap();
         assert_eq!(typescript.name.to_string(), "sandbox-run/typescript:latest");
@@ -158,8 +160,8 @@ mod tests {
 
     #[test]
     fn every_language_has_a_plan() {
-        let nobodys = tempfile::tempdir().unwrap();
-        let runtimes = Runtimes::load(Some(nobodys.path())).unwrap();
+        let empty_configuration = tempfile::tempdir().unwrap();
+        let runtimes = Runtimes::load(Some(empty_configuration.path())).unwrap();
         for language in runtimes.names() {
             let mut plan = plan(&["bash"]).unwrap();
             plan.add(&runtimes, language).unwrap_or_else(|error| panic!("{language}: {error}"));
@@ -167,15 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_built_is_told() {
+    fn what_cannot_be_built_is_refused() {
         for (language, reason) in [
             ("pythn", "unknown language 'pythn': did you mean 'python'?"),
-            ("bash@5", "'bash@5' asks for a version"),
+            ("bash@5", "cannot select version 'bash@5'"),
         ] {
             let error = plan(&[language]).unwrap_err();
             assert!(error.to_string().starts_with(reason), "{error}");
         }
         let digest: Reference = format!("x@sha256:{}", "ab".repeat(32)).parse().unwrap();
-        assert!(tagged(digest).unwrap_err().to_string().contains("give it a tag"));
+        assert!(require_tag(digest).unwrap_err().to_string().contains("with a tag"));
     }
 }

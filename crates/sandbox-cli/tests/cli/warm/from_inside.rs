@@ -1,4 +1,5 @@
-//! An ordinary user's sandboxes have that user's id: a program in one is the same user to a socket.
+//! Attacks on the helper from inside a sandbox. The sandboxes of an unprivileged user have that user's id, so the
+//! credentials of the socket do not distinguish them from the user.
 
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -9,8 +10,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-use super::{copy_of_the_command, process, strangers::is_root};
-use crate::support::{Answer, family, wait_until_gone};
+use super::{copy_of_the_command, other_users::is_root, process};
+use crate::support::{CommandOutput, family, wait_until_gone};
 
 const NOBODY: u32 = 65534;
 const HELLO: &[&str] = &["--warm", "-q", "-l", "python", "-c", "print(6 * 7)"];
@@ -63,7 +64,7 @@ impl Ordinary {
         command
     }
 
-    fn call(&self, args: &[&str]) -> Answer {
+    fn call(&self, args: &[&str]) -> CommandOutput {
         self.command(args).output().unwrap().into()
     }
 }
@@ -124,7 +125,7 @@ fn a_program_that_is_shown_the_socket_cannot_use_the_helper() {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "--"]);
     command.args(["/usr/bin/python3", "-c", &outside]).current_dir("/");
-    let outside = Answer::from(command.output().unwrap());
+    let outside = CommandOutput::from(command.output().unwrap());
     assert!(outside.stdout.contains("executions"), "{outside:?}");
 }
 

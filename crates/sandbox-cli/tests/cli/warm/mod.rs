@@ -1,10 +1,10 @@
-//! `--warm`: the same command with and without a helper, and the helper's own life.
+//! `--warm`: the same results with and without a helper, and the helper's lifecycle.
 
-mod alike;
-mod ends;
+mod endings;
 mod from_inside;
-mod life;
-mod strangers;
+mod lifecycle;
+mod other_users;
+mod same_results;
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::{Answer, BINARY, PATIENCE, family, wait_until, wait_until_gone};
+use crate::support::{BINARY, CommandOutput, TIMEOUT, family, wait_until, wait_until_gone};
 
 /// A user's session with helpers of its own, none of which outlives it.
 struct Session {
@@ -45,13 +45,13 @@ impl Session {
     }
 
     /// Calls the command as it is.
-    fn call(&self, args: &[&str]) -> Answer {
+    fn call(&self, args: &[&str]) -> CommandOutput {
         let mut command = assert_cmd::Command::from_std(self.command());
-        command.args(args).timeout(10 * PATIENCE).output().unwrap().into()
+        command.args(args).timeout(10 * TIMEOUT).output().unwrap().into()
     }
 
     /// Calls the command with `--warm`.
-    fn warm(&self, args: &[&str]) -> Answer {
+    fn warm(&self, args: &[&str]) -> CommandOutput {
         self.call(&[&["--warm"], args].concat())
     }
 
@@ -118,7 +118,7 @@ fn send(process: u32, signal: Signal) {
     kill_process(process, signal).unwrap();
 }
 
-fn end(mut child: Child) -> Answer {
+fn end(mut child: Child) -> CommandOutput {
     wait_until("the command to end", || child.try_wait().unwrap().is_some());
     child.wait_with_output().unwrap().into()
 }

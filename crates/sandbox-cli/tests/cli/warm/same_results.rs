@@ -3,10 +3,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use super::{Session, end};
-use crate::support::Answer;
+use crate::support::CommandOutput;
 
 /// What must be equal: all but times, ids and amounts of memory, and what is told to whoever happens to be the first.
-fn comparable(answer: &Answer) -> (Option<i32>, String, String) {
+fn comparable(answer: &CommandOutput) -> (Option<i32>, String, String) {
     let without_figures = |line: &str| match line.split_once(" in ") {
         Some((status, _)) if line.starts_with(['✓', '✗']) => status.to_owned(),
         _ => line.to_owned(),
@@ -16,14 +16,14 @@ fn comparable(answer: &Answer) -> (Option<i32>, String, String) {
     (answer.code, answer.stdout.clone(), stderr.join("\n"))
 }
 
-fn is_alike(session: &Session, line: &[&str]) -> Answer {
+fn is_same(session: &Session, line: &[&str]) -> CommandOutput {
     let (cold, warm) = (session.call(line), session.warm(line));
     assert_eq!(comparable(&cold), comparable(&warm), "{line:?}");
     warm
 }
 
 #[test]
-fn what_a_program_does_is_told_alike_with_a_helper_and_without() {
+fn results_are_the_same_with_a_helper_and_without() {
     let session = Session::new();
     let c = "#include <stdio.h>\nint main(void) { puts(\"from c\"); return 5; }";
     for line in [
@@ -43,12 +43,12 @@ fn what_a_program_does_is_told_alike_with_a_helper_and_without() {
         &["-l", "c", "--no-cache", "-c", c],
         &["-q", "-l", "bash", "-c", "exit 9"],
     ] {
-        is_alike(&session, line);
+        is_same(&session, line);
     }
 }
 
 #[test]
-fn limits_bite_alike() {
+fn limits_are_enforced_the_same() {
     let session = Session::new();
     let eats = "b = []\nwhile True: b.append(bytearray(1 << 20))";
     let forks = "import os\ntry:\n  for i in range(50): os.fork() or os._exit(0)\n\
@@ -62,12 +62,12 @@ fn limits_bite_alike() {
         (&["--pids", "5", "-l", "python", "-c", forks], 0),
         (&["--disk", "1M", "-l", "bash", "-c", "head -c 2M /dev/zero > file"], 1),
     ] {
-        assert_eq!(is_alike(&session, line).code, Some(code), "{line:?}");
+        assert_eq!(is_same(&session, line).code, Some(code), "{line:?}");
     }
 }
 
 #[test]
-fn mistakes_are_told_alike() {
+fn mistakes_give_the_same_errors() {
     let session = Session::new();
     for line in [
         &["-l", "pyhton", "-c", "1"][..],
@@ -78,13 +78,13 @@ fn mistakes_are_told_alike() {
         &["-l", "python", "--pids", "0", "-c", "1"],
         &["/no/such/file.py"],
     ] {
-        let answer = is_alike(&session, line);
+        let answer = is_same(&session, line);
         assert!(answer.code.is_some_and(|code| code != 0), "{line:?}: {answer:?}");
     }
 }
 
 #[test]
-fn files_go_in_and_come_home_alike() {
+fn files_are_copied_and_written_the_same() {
     let session = Session::new();
     let root = tempfile::tempdir().unwrap();
     fs::create_dir_all(root.path().join("project/lib")).unwrap();
@@ -101,7 +101,7 @@ fn files_go_in_and_come_home_alike() {
         // Every path is seen from where the caller is.
         command.current_dir(root.path()).args(more);
         command.args(["project", "-i", "data", "-v", "shared:/shared", "-o", "results", "--json"]);
-        let answer = Answer::from(command.output().unwrap());
+        let answer = CommandOutput::from(command.output().unwrap());
         assert_eq!(answer.code, Some(0), "{answer:?}");
         let brought = fs::read(root.path().join("results/deep/a.bin")).unwrap();
         assert_eq!(brought, b"hello\xff\x00\xfe");
@@ -189,7 +189,7 @@ fn much_standard_input_arrives_whole_and_none_is_waited_for_in_vain() {
     fs::write(&file, &bytes).unwrap();
     let file = file.to_str().unwrap();
     let line = ["-q", "--stdin", file, "-l", "bash", "-c", "md5sum"];
-    assert_eq!(is_alike(&session, &line).code, Some(0));
+    assert_eq!(is_same(&session, &line).code, Some(0));
 
     // A program that does not care for its input ends all the same, though the input does not.
     let mut command = session.command();

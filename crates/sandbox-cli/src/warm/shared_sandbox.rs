@@ -1,4 +1,4 @@
-//! The sandbox that a helper keeps, with the languages as they are now.
+//! The sandbox of a helper, replaced when recipes or toolchains change.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,12 +16,12 @@ pub(super) fn describe(runtimes: &Runtimes, language: &LanguageChoice) -> Result
 }
 
 /// Sandboxes prepared ahead of requests: the library's own, by its own rules.
-pub(super) struct Kept {
+pub(super) struct SharedSandbox {
     /// None once it was taken down.
     current: Mutex<Option<Arc<Sandbox>>>,
 }
 
-impl Kept {
+impl SharedSandbox {
     pub(super) fn start() -> Result<Self, Failure> {
         Ok(Self { current: Mutex::new(Some(Arc::new(start()?))) })
     }
@@ -48,7 +48,7 @@ impl Kept {
     /// A sandbox for one program that is to be compiled anew.
     pub(super) fn without_cache() -> Result<Arc<Sandbox>, Failure> {
         let builder = Sandbox::builder().for_one_execution().without_compile_cache();
-        builder.build().map(Arc::new).map_err(|error| Failure::ours(&error))
+        builder.build().map(Arc::new).map_err(|error| Failure::internal(&error))
     }
 
     /// Takes the sandbox down, on the thread of whoever calls this once nothing runs any more: a process
@@ -63,7 +63,7 @@ impl Kept {
 }
 
 fn start() -> Result<Sandbox, Failure> {
-    Sandbox::new().map_err(|error| Failure::ours(&error))
+    Sandbox::new().map_err(|error| Failure::internal(&error))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
-//! Brings collected files home. Their names and bytes are a hostile program's, and the directory may
-//! hold links that an earlier run of something else left: each name is opened by itself, beneath the
-//! descriptor of the one before, and never through a link.
+//! Writes collected files to `--output-dir`.
+//!
+//! Their names and contents come from a hostile program, and the directory may contain links that an earlier program
+//! left. Each path component is opened relative to the descriptor of its parent, and never through a link.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -15,17 +16,20 @@ use sandbox::{FileEncoding, OutputFile, RelativePath};
 
 use crate::errors::Failure;
 
-/// The directory that `--output-dir` names, open.
+/// The open directory that `--output-dir` names.
 pub(crate) struct OutputDirectory {
     path: PathBuf,
     descriptor: OwnedFd,
 }
 
 impl OutputDirectory {
-    /// Makes the directory if need be. The person named it, so links on the way to it are followed.
+    /// Opens the directory and creates it if it is missing. Links in its path are followed, because the user named it.
     pub(crate) fn open(path: &Path) -> Result<Self, Failure> {
         let cannot = |error: io::Error| {
-            Failure::Usage(format!("cannot use '{}' as output directory: {error}", path.display()))
+            Failure::Usage(format!(
+                "cannot create or open the output directory '{}': {error}",
+                path.display()
+            ))
         };
         fs::create_dir_all(path).map_err(cannot)?;
         let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
@@ -36,12 +40,12 @@ impl OutputDirectory {
         })
     }
 
-    /// Writes all files, over regular files of the same name.
+    /// Writes all files; replaces the contents of existing regular files.
     pub(crate) fn write(&self, files: &[OutputFile]) -> Result<(), Failure> {
         for file in files {
             self.write_one(file).map_err(|error| {
-                Failure::Ours(format!(
-                    "cannot write '{}' below '{}': {error}",
+                Failure::Internal(format!(
+                    "cannot write '{}' to the output directory '{}': {error}",
                     file.path,
                     self.path.display()
                 ))
@@ -55,7 +59,7 @@ impl OutputDirectory {
         let path: RelativePath = file.path.parse().map_err(io::Error::other)?;
         let mut names: Vec<&str> = path.components().collect();
         let Some(name) = names.pop() else {
-            return Err(io::Error::other("it has no name"));
+            return Err(io::Error::other("the path is empty"));
         };
         let mut directory = self.descriptor.try_clone()?;
         for name in names {
@@ -74,7 +78,7 @@ fn contents(file: &OutputFile) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Opens a directory in a directory, made if it is not there.
+/// Opens a subdirectory, created if it is missing.
 fn enter(directory: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     let mode = Mode::RWXU | Mode::RWXG | Mode::RWXO;
     match rustix::fs::mkdirat(directory, name, mode) {
@@ -84,19 +88,19 @@ fn enter(directory: &OwnedFd, name: &str) -> io::Result<OwnedFd> {
     let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::openat(directory, name, flags, Mode::empty()).map_err(|error| match error {
         Errno::LOOP | Errno::NOTDIR => {
-            io::Error::other(format!("'{name}' is there and is not a directory"))
+            io::Error::other(format!("'{name}' exists and is not a directory"))
         }
         error => error.into(),
     })
 }
 
-/// Opens a file to write, old or new, if it is nothing but a file. It is emptied only after that is
-/// known; not blocking matters if it is a pipe.
+/// Opens or creates a regular file for writing. It is truncated only after its type is checked; opening does not block
+/// on a pipe.
 fn open_regular(directory: &OwnedFd, name: &str) -> io::Result<File> {
     let flags =
         OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let mode = Mode::from_raw_mode(0o666);
-    let refuse = || io::Error::other("something that is not a file is there");
+    let refuse = || io::Error::other("it exists and is not a regular file");
     let descriptor = rustix::fs::openat(directory, name, flags, mode);
     let descriptor = descriptor.map_err(|error| match error {
         Errno::LOOP | Errno::ISDIR | Errno::NXIO => refuse(),
@@ -124,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_written_with_their_directories_over_older_ones() {
+    fn files_are_written_with_their_directories_and_replace_older_ones() {
         let root = tempfile::tempdir().unwrap();
         let target = root.path().join("new/dir");
         let directory = OutputDirectory::open(&target).unwrap();
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_are_already_there_are_not_followed() {
+    fn existing_links_are_not_followed() {
         let root = tempfile::tempdir().unwrap();
         let (outside, inside) = (root.path().join("outside"), root.path().join("inside"));
         fs::create_dir_all(&outside).unwrap();
@@ -154,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_lead_out_and_things_that_are_no_files_are_refused() {
+    fn paths_outside_the_directory_and_special_files_are_refused() {
         let root = tempfile::tempdir().unwrap();
         let inside = root.path().join("inside");
         let directory = OutputDirectory::open(&inside).unwrap();
@@ -169,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_cannot_be_made_is_the_callers_mistake() {
+    fn an_output_directory_that_cannot_be_created_is_a_usage_error() {
         let failure = OutputDirectory::open(Path::new("/dev/null/x"));
         let failure = failure.err().unwrap();
         assert_eq!(failure.exit_code(), 2);

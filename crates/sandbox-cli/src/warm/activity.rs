@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 
 /// What a helper has done and is doing, and how long it will stay.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct Activity {
     state: Mutex<State>,
     nothing_runs: Condvar,
 }
@@ -23,13 +23,13 @@ struct State {
 /// A connection that counts as attended to until this is dropped.
 #[derive(Debug)]
 pub(super) struct Visit<'a> {
-    tally: &'a Tally,
+    activity: &'a Activity,
 }
 
 /// An execution that counts as running until this is dropped.
 #[derive(Debug)]
 pub(super) struct Running<'a> {
-    tally: &'a Tally,
+    activity: &'a Activity,
 }
 
 /// A moment's figures.
@@ -40,7 +40,7 @@ pub(super) struct Figures {
     pub(super) idle: Duration,
 }
 
-impl Tally {
+impl Activity {
     pub(super) fn new(idle: Duration) -> Self {
         let state = State {
             executions: 0,
@@ -60,7 +60,7 @@ impl Tally {
 
     /// The visit of somebody who has come.
     pub(super) fn visit(&self) -> Visit<'_> {
-        Visit { tally: self }
+        Visit { activity: self }
     }
 
     /// Counts one more, unless no more are taken.
@@ -73,7 +73,7 @@ impl Tally {
         state.executions += 1;
         // Whoever asked last says how long.
         state.idle = idle;
-        Some(Running { tally: self })
+        Some(Running { activity: self })
     }
 
     /// Takes no more from now on. Returns how many are running.
@@ -126,7 +126,7 @@ impl State {
 
 impl Drop for Visit<'_> {
     fn drop(&mut self) {
-        let mut state = self.tally.lock();
+        let mut state = self.activity.lock();
         state.visitors -= 1;
         state.idle_since = Instant::now();
     }
@@ -134,10 +134,10 @@ impl Drop for Visit<'_> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        let mut state = self.tally.lock();
+        let mut state = self.activity.lock();
         state.running -= 1;
         if state.running == 0 {
-            self.tally.nothing_runs.notify_all();
+            self.activity.nothing_runs.notify_all();
         }
     }
 }
@@ -148,34 +148,34 @@ mod tests {
 
     #[test]
     fn it_stays_while_somebody_is_there_and_for_a_while_after() {
-        let tally = Tally::new(Duration::ZERO);
+        let activity = Activity::new(Duration::ZERO);
         let hour = Duration::from_hours(1);
-        tally.arrive();
-        assert!(!tally.leave_if_idle(), "it does not know yet what is wanted");
-        let visit = tally.visit();
-        let running = tally.begin(hour).unwrap();
-        assert_eq!(tally.left(), Some(Duration::MAX));
+        activity.arrive();
+        assert!(!activity.leave_if_idle(), "it does not know yet what is wanted");
+        let visit = activity.visit();
+        let running = activity.begin(hour).unwrap();
+        assert_eq!(activity.left(), Some(Duration::MAX));
         drop(running);
         drop(visit);
-        assert!(tally.left().is_some_and(|left| left < hour && !left.is_zero()));
-        tally.arrive();
-        let visit = tally.visit();
-        drop(tally.begin(Duration::ZERO));
-        assert!(!tally.leave_if_idle());
+        assert!(activity.left().is_some_and(|left| left < hour && !left.is_zero()));
+        activity.arrive();
+        let visit = activity.visit();
+        drop(activity.begin(Duration::ZERO));
+        assert!(!activity.leave_if_idle());
         drop(visit);
-        assert!(tally.leave_if_idle());
-        assert_eq!(tally.left(), None);
-        assert!(tally.begin(hour).is_none(), "one more was taken");
-        assert_eq!(tally.figures().executions, 2);
+        assert!(activity.leave_if_idle());
+        assert_eq!(activity.left(), None);
+        assert!(activity.begin(hour).is_none(), "one more was taken");
+        assert_eq!(activity.figures().executions, 2);
     }
 
     #[test]
     fn asked_to_leave_it_takes_no_more_and_tells_what_runs() {
-        let tally = Tally::new(Duration::from_hours(1));
-        tally.arrive();
-        let _visit = tally.visit();
-        let _running = tally.begin(Duration::ZERO);
-        assert_eq!(tally.leave(), 1);
-        assert!(tally.begin(Duration::ZERO).is_none());
+        let activity = Activity::new(Duration::from_hours(1));
+        activity.arrive();
+        let _visit = activity.visit();
+        let _running = activity.begin(Duration::ZERO);
+        assert_eq!(activity.leave(), 1);
+        assert!(activity.begin(Duration::ZERO).is_none());
     }
 }

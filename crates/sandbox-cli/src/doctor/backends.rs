@@ -1,4 +1,4 @@
-//! Which backends can be used here, and which of them `auto` takes.
+//! Which isolation backends are available, and which of them `auto` selects.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use serde::Serialize;
 use crate::errors::printable;
 use crate::output::Paint;
 
-/// What was found of all backends.
+/// The availability of all backends.
 #[derive(Debug, Serialize)]
 pub(super) struct Backends {
     isolations: Vec<Backend>,
-    /// What `--isolation auto` takes; none if there is nothing to take.
-    auto: Option<Taken>,
-    /// Why it takes nothing, if so.
+    /// What `--isolation auto` selects, if anything.
+    auto: Option<Selection>,
+    /// Why `auto` selects nothing, if so.
     auto_refuses: Option<String>,
 }
 
@@ -22,20 +22,20 @@ pub(super) struct Backends {
 struct Backend {
     name: Isolation,
     available: bool,
-    /// Why it cannot be used and what to install, if it cannot.
+    /// Why it is not available and what to install, if so.
     reason: Option<String>,
-    /// What it could enforce on another host.
+    /// Protections that it could enforce on another host.
     lacks: Vec<Protection>,
 }
 
 #[derive(Debug, Serialize)]
-struct Taken {
+struct Selection {
     isolation: Isolation,
     reason: String,
 }
 
 impl Backends {
-    pub(super) fn of(found: &[IsolationStatus], order: &[Isolation]) -> Self {
+    pub(super) fn new(found: &[IsolationStatus], order: &[Isolation]) -> Self {
         let backend = |status: &IsolationStatus| Backend {
             name: status.isolation,
             available: status.unavailable.is_none(),
@@ -43,7 +43,7 @@ impl Backends {
             lacks: status.lacks.clone(),
         };
         let (auto, auto_refuses) = match sandbox::preferred(order, found) {
-            Ok((isolation, reason)) => (Some(Taken { isolation, reason }), None),
+            Ok((isolation, reason)) => (Some(Selection { isolation, reason }), None),
             Err(reason) => (None, Some(reason)),
         };
         Self { isolations: found.iter().map(backend).collect(), auto, auto_refuses }
@@ -54,7 +54,8 @@ impl Backends {
         for backend in &self.isolations {
             let name = backend.name;
             let Some(reason) = &backend.reason else {
-                let lacks: Vec<_> = backend.lacks.iter().map(|wall| wall.name()).collect();
+                let lacks: Vec<_> =
+                    backend.lacks.iter().map(|protection| protection.name()).collect();
                 let lacks = match &lacks[..] {
                     [] => String::new(),
                     lacks => format!(", without {}", lacks.join(", ")),
@@ -64,15 +65,15 @@ impl Backends {
             };
             let _ = writeln!(text, "{} {name}: {}", paint.bad("✗"), printable(reason));
         }
-        let taken = match &self.auto {
-            Some(Taken { isolation, reason }) => {
+        let selection = match &self.auto {
+            Some(Selection { isolation, reason }) => {
                 let reason = reason.strip_prefix("auto: ").unwrap_or(reason);
-                format!("auto takes {isolation}: {reason}")
+                format!("auto selects {isolation}: {reason}")
             }
             None => {
-                format!("auto takes nothing: {}", self.auto_refuses.as_deref().unwrap_or_default())
+                format!("auto selects none: {}", self.auto_refuses.as_deref().unwrap_or_default())
             }
         };
-        let _ = writeln!(text, "  {}", paint.dim(&format!("→ {}", printable(&taken))));
+        let _ = writeln!(text, "  {}", paint.dim(&format!("→ {}", printable(&selection))));
     }
 }

@@ -1,8 +1,7 @@
-//! Where helpers are found: a directory that is the user's own, and in it for each helper a socket, a
-//! lock, and a file for its last words.
+//! The user's directory of helpers, with a socket, a lock file and a log file for each helper.
 //!
-//! The directory is checked once and used by its descriptor, so that nobody can put another one in its
-//! place. Whoever is at the other end of a connection is looked at again ([`peer`]).
+//! The directory is checked once and used by its descriptor, so that it cannot be replaced
+//! afterwards. The process at the other end of each connection is checked too ([`peer`]).
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -20,26 +19,26 @@ use super::settings;
 use crate::errors::Failure;
 
 const SOCKET: &str = ".socket";
-/// More than a helper takes to begin on the busiest host.
-const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(2);
+/// Longer than a helper takes to start on the busiest host.
+const START_TIMEOUT: Duration = Duration::from_secs(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The directory of this user's helpers.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct HelperDirectory {
     path: PathBuf,
     directory: OwnedFd,
 }
 
-/// Who is found at a socket.
+/// What is connected to a socket.
 #[derive(Debug)]
 pub(super) enum Connection {
-    /// A helper for us.
+    /// A helper of this user.
     Helper(UnixStream),
-    /// Nobody.
+    /// No process listens.
     Nobody,
-    /// Somebody else, described. It is told nothing.
-    Stranger(String),
+    /// Another process, described. Nothing is sent to it.
+    Other(String),
 }
 
 /// The right to make and remove one socket.
@@ -48,16 +47,16 @@ pub(super) struct Lock {
     _file: OwnedFd,
 }
 
-impl Place {
-    /// The user's own, made if need be.
+impl HelperDirectory {
+    /// Opens the user's directory, created if missing.
     pub(super) fn of_user() -> Result<Self, Failure> {
         Self::at(&path())
     }
 
     fn at(path: &Path) -> Result<Self, Failure> {
         let cannot = |reason: String| {
-            Failure::Ours(format!(
-                "cannot keep a helper for --warm in '{}': {reason}; without --warm none is needed",
+            Failure::Internal(format!(
+                "cannot use '{}' for the helper of --warm: {reason}; run without --warm instead",
                 path.display()
             ))
         };
@@ -84,7 +83,7 @@ impl Place {
 
     /// Connects to the helper of this name.
     pub(super) fn connect(&self, key: &str) -> io::Result<Connection> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             let stream = match UnixStream::connect(self.short(key, SOCKET)) {
                 Ok(stream) => stream,
@@ -100,21 +99,19 @@ impl Place {
             match peer(&stream)? {
                 Peer::Own => return Ok(Connection::Helper(stream)),
                 // Who made the socket has gone, and the helper that has it now is only starting.
-                Peer::Gone if Instant::now() < deadline => thread::sleep(PAUSE),
+                Peer::Gone if Instant::now() < deadline => thread::sleep(RETRY_INTERVAL),
                 Peer::Gone => return Err(io::Error::other("its process cannot be found")),
-                Peer::Stranger(who) => return Ok(Connection::Stranger(who)),
+                Peer::Other(who) => return Ok(Connection::Other(who)),
             }
         }
     }
 
-    /// The same for somebody who can do nothing with a stranger.
+    /// Connects to the helper of this name; another process is an error.
     pub(super) fn connect_to_own(&self, key: &str) -> io::Result<Option<UnixStream>> {
         match self.connect(key)? {
             Connection::Helper(stream) => Ok(Some(stream)),
             Connection::Nobody => Ok(None),
-            Connection::Stranger(who) => {
-                Err(io::Error::other(format!("{who} answers in its place")))
-            }
+            Connection::Other(who) => Err(io::Error::other(format!("{who} answers in its place"))),
         }
     }
 
@@ -143,7 +140,7 @@ impl Place {
         Ok(rustix::fs::openat(&self.directory, name, flags, Mode::RUSR | Mode::WUSR)?)
     }
 
-    /// Makes the socket, in place of one that nobody answers on.
+    /// Makes the socket, replacing one that no process listens on.
     pub(super) fn listen(&self, key: &str, lock: &Lock) -> io::Result<UnixListener> {
         self.remove(key, lock)?;
         UnixListener::bind(self.short(key, SOCKET))
@@ -157,7 +154,7 @@ impl Place {
         }
     }
 
-    /// A new file for what a helper has to say that no client hears.
+    /// A new log file, which is the standard error of the helper.
     pub(super) fn log(&self, key: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY
             | OFlags::CREATE
@@ -170,7 +167,7 @@ impl Place {
         Ok(File::from(file))
     }
 
-    /// Where that file is, for people.
+    /// The path of the log file, for messages.
     pub(super) fn log_path(&self, key: &str) -> PathBuf {
         self.path.join(format!("{key}.log"))
     }
@@ -193,7 +190,7 @@ impl Place {
     }
 }
 
-/// A session's directory that is not ours, as under sudo, is no place for us.
+/// The user's helper directory. A session directory of another user, as under sudo, is not used.
 fn path() -> PathBuf {
     let user = rustix::process::geteuid();
     let is_own =
@@ -211,41 +208,41 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn refused(path: &Path) -> String {
-        let failure = Place::at(path).unwrap_err();
+        let failure = HelperDirectory::at(path).unwrap_err();
         assert_eq!(failure.exit_code(), 125);
         failure.to_string()
     }
 
     #[test]
-    fn a_directory_that_others_can_use_is_none_of_ours() {
+    fn a_directory_that_other_users_can_access_is_refused() {
         let root = tempfile::tempdir().unwrap();
         let (open, link) = (root.path().join("open"), root.path().join("link"));
         fs::create_dir(&open).unwrap();
         fs::set_permissions(&open, fs::Permissions::from_mode(0o750)).unwrap();
         assert!(refused(&open).contains("0700"));
         fs::set_permissions(&open, fs::Permissions::from_mode(0o700)).unwrap();
-        Place::at(&open).unwrap();
+        HelperDirectory::at(&open).unwrap();
         symlink(&open, &link).unwrap();
         assert!(refused(&link).contains("not a directory"));
-        // Root's own, or nobody's place to make one.
+        // Only root can give the directory to another user.
         if rustix::process::geteuid().is_root() {
             rustix::fs::chown(&open, Some(rustix::fs::Uid::from_raw(65534)), None).unwrap();
             assert!(refused(&open).contains("belongs to user 65534"));
         }
-        assert!(refused(&root.path().join("no/such")).contains("without --warm none is needed"));
+        assert!(refused(&root.path().join("no/such")).contains("run without --warm instead"));
     }
 
     #[test]
-    fn a_socket_that_nobody_answers_on_gives_way() {
+    fn a_socket_without_a_listener_is_replaced() {
         let root = tempfile::tempdir().unwrap();
-        let place = Place::at(&root.path().join("d".repeat(200))).unwrap();
-        assert!(place.connect_to_own("k").unwrap().is_none());
-        let lock = place.lock("k").unwrap();
-        drop(place.listen("k", &lock).unwrap());
-        assert!(place.connect_to_own("k").unwrap().is_none());
-        let _listener = place.listen("k", &lock).unwrap();
-        assert!(place.connect_to_own("k").unwrap().is_some());
-        assert_eq!(place.keys().unwrap(), ["k"]);
-        assert!(place.try_lock("k").is_none(), "two have the lock");
+        let directory = HelperDirectory::at(&root.path().join("d".repeat(200))).unwrap();
+        assert!(directory.connect_to_own("k").unwrap().is_none());
+        let lock = directory.lock("k").unwrap();
+        drop(directory.listen("k", &lock).unwrap());
+        assert!(directory.connect_to_own("k").unwrap().is_none());
+        let _listener = directory.listen("k", &lock).unwrap();
+        assert!(directory.connect_to_own("k").unwrap().is_some());
+        assert_eq!(directory.keys().unwrap(), ["k"]);
+        assert!(directory.try_lock("k").is_none(), "two have the lock");
     }
 }

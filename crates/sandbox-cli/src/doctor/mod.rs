@@ -1,41 +1,41 @@
-//! `sandbox-run doctor`: what this host can enforce, what it cannot, and what to do about it.
+//! `sandbox-run doctor`: check which protections and backends work on this host, and how to enable the others.
 
 mod attack;
+mod backends;
 mod host;
-mod isolation;
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
+use std::io;
 
 use sandbox::{ByteSize, Capabilities, Protection, Sandbox, TogetherLimits};
 use serde::Serialize;
 
-use crate::answer::as_json;
 use crate::args::DoctorArgs;
 use crate::errors::{Failure, printable};
 use crate::output::Paint;
+use crate::stdout::{print, to_json};
 
+use backends::Backends;
 use host::Host;
-use isolation::Backends;
 
-/// Everything that was found.
+/// The result of all checks; the JSON output.
 #[derive(Debug, Serialize)]
 struct Findings {
-    /// Whether nothing is missing.
+    /// Whether every protection can be enforced.
     ok: bool,
     #[serde(flatten)]
     host: Host,
-    /// Why no sandbox of our own can be started at all, if so.
+    /// Why no native sandbox can be started, if so.
     error: Option<String>,
-    /// What all sandboxes of one process may use together.
+    /// Limits on all sandboxes of one process together.
     together: Option<TogetherLimits>,
-    /// What our own walls can enforce.
+    /// The protections of the native backend.
     protections: Vec<Finding>,
     #[serde(flatten)]
     backends: Backends,
 }
 
-/// One protection.
+/// One protection: whether it can be enforced, else why not and how to enable it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Finding {
     name: Protection,
@@ -44,28 +44,26 @@ struct Finding {
     remedy: Option<String>,
 }
 
-pub(crate) fn examine(args: &DoctorArgs) -> Result<u8, Failure> {
+pub(crate) fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     if args.attack {
-        return attack::try_all(args.json);
+        return attack::run_all(args.json);
     }
-    let host = Host::look();
-    let found = args.order.set_up(Sandbox::builder()).isolations();
-    let backends = Backends::of(&found, args.order.order());
+    let host = Host::detect();
+    let found = args.backend.apply(Sandbox::builder()).isolations();
+    let backends = Backends::new(&found, args.backend.isolation_order());
     let findings = match Sandbox::new() {
         Ok(sandbox) => findings(host, backends, sandbox.capabilities(), None),
         Err(error) => {
-            let error = Failure::ours(&error).to_string();
+            let error = Failure::internal(&error).to_string();
             findings(host, backends, &Capabilities::default(), Some(error))
         }
     };
-    let stdout = io::stdout();
     let text = if args.json {
-        as_json(&findings)?
+        to_json(&findings)?
     } else {
-        describe(&findings, Paint::for_stream(&stdout))
+        describe(&findings, Paint::for_stream(&io::stdout()))
     };
-    let printed = stdout.lock().write_all(text.as_bytes());
-    printed.map_err(|error| Failure::printing(&error))?;
+    print(&text)?;
     Ok(u8::from(!findings.ok))
 }
 
@@ -96,13 +94,13 @@ fn findings(
     }
 }
 
-/// The line about the cgroup around all sandboxes.
-fn together_in_words(limits: Option<TogetherLimits>) -> String {
+/// Describes the cgroup limits on all sandboxes of one process together.
+fn describe_together(limits: Option<TogetherLimits>) -> String {
     let Some(TogetherLimits { memory_bytes, pids }) = limits else {
-        return "nothing bounds all sandboxes together".to_owned();
+        return "none on all sandboxes together".to_owned();
     };
     let memory = ByteSize::mib(memory_bytes >> 20);
-    format!("all sandboxes of one process: {memory} of memory, {pids} processes")
+    format!("{memory} of memory, {pids} processes for all sandboxes of one process together")
 }
 
 fn describe(findings: &Findings, paint: Paint) -> String {
@@ -110,17 +108,16 @@ fn describe(findings: &Findings, paint: Paint) -> String {
     let host = &findings.host;
     let facts = [
         ("kernel", format!("{} ({})", host.kernel, host.architecture)),
-        ("user", host.user_in_words()),
-        ("cgroups", host.cgroups.in_words().to_owned()),
-        ("together", together_in_words(findings.together)),
+        ("user", host.describe_user()),
+        ("cgroups", host.cgroups.describe().to_owned()),
+        ("limits", describe_together(findings.together)),
     ];
     for (name, fact) in facts {
         let _ = writeln!(text, "{} {}", paint.bold(&format!("{name:<8}")), printable(&fact));
     }
     text.push('\n');
     if let Some(error) = findings.error.as_deref().map(printable) {
-        let _ =
-            writeln!(text, "{}\n  {error}", paint.bad("✗ no native sandbox can be started here"));
+        let _ = writeln!(text, "{}\n  {error}", paint.bad("✗ cannot start a native sandbox"));
         findings.backends.describe(&mut text, paint);
         return text;
     }
@@ -129,7 +126,7 @@ fn describe(findings: &Findings, paint: Paint) -> String {
             let _ = writeln!(text, "{} {}", paint.good("✓"), finding.name);
             continue;
         }
-        let reason = finding.reason.as_deref().unwrap_or("the backend does not offer it");
+        let reason = finding.reason.as_deref().unwrap_or("the native backend does not support it");
         let reason = printable(reason);
         let _ = writeln!(text, "{} {}: {reason}", paint.bad("✗"), finding.name);
         if let Some(remedy) = &finding.remedy {
@@ -140,10 +137,10 @@ fn describe(findings: &Findings, paint: Paint) -> String {
     let missing = findings.protections.iter();
     let missing = missing.filter(|finding| !finding.enforceable).count();
     let verdict = if missing == 0 {
-        paint.good("everything can be enforced here")
+        paint.good("all protections can be enforced")
     } else {
         paint.warning(&format!(
-            "{missing} of {} cannot be enforced here",
+            "{missing} of {} protections cannot be enforced",
             findings.protections.len()
         ))
     };
@@ -167,31 +164,31 @@ mod tests {
     }
 
     fn backends() -> Backends {
-        Backends::of(&[], &[])
+        Backends::new(&[], &[])
     }
 
     fn all_but(missing: Vec<MissingProtection>) -> Capabilities {
-        let stands = |protection: &&Protection| {
+        let is_enforced = |protection: &&Protection| {
             !missing.iter().any(|missing| missing.protection == **protection)
         };
         Capabilities {
-            enforceable: Protection::ALL.iter().filter(stands).copied().collect(),
+            enforceable: Protection::ALL.iter().filter(is_enforced).copied().collect(),
             missing,
             together: Some(TogetherLimits { memory_bytes: 8 << 30, pids: 30_000 }),
         }
     }
 
     #[test]
-    fn a_host_that_gives_everything_is_ok() {
+    fn a_host_with_all_protections_is_ok() {
         let findings = findings(host(), backends(), &all_but(Vec::new()), None);
         assert!(findings.ok);
         let text = describe(&findings, Paint::none());
         assert!(text.contains("✓ seccomp") && !text.contains('✗'), "{text}");
-        assert!(text.contains("8G of memory, 30000 processes"), "{text}");
+        assert!(text.contains("limits   8G of memory, 30000 processes"), "{text}");
     }
 
     #[test]
-    fn what_is_missing_comes_with_reason_and_remedy() {
+    fn a_missing_protection_has_a_reason_and_a_remedy() {
         let missing = MissingProtection {
             protection: Protection::Memory,
             reason: "no cgroup was delegated".into(),
@@ -211,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_without_sandboxes_is_told_as_such() {
+    fn a_host_that_cannot_start_a_sandbox_is_reported() {
         let findings =
             findings(host(), backends(), &Capabilities::default(), Some("no namespaces".into()));
         assert!(!findings.ok);

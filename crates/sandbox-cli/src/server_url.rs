@@ -1,28 +1,30 @@
+//! The address and API key of a server.
+
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a server is: `http://HOST[:PORT][/PATH]`, or the same with `https`.
+/// The address of a server: `http://HOST[:PORT][/PATH]` or `https://…`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerUrl {
     scheme: Scheme,
-    /// Host and port as they were written, for the `Host` header.
+    /// Host and port as given, for the `Host` header.
     authority: String,
-    /// The host by itself, without the brackets of an IPv6 address.
+    /// The host without the brackets of an IPv6 address.
     host: String,
     port: u16,
-    /// What comes before `/api`, without a slash at its end.
+    /// The path before `/api`, without a trailing slash.
     prefix: String,
 }
 
-/// How it is spoken to.
+/// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scheme {
+pub(crate) enum Scheme {
     Http,
     Https,
 }
 
 impl Scheme {
-    fn named(name: &str) -> Option<Self> {
+    fn parse(name: &str) -> Option<Self> {
         [Self::Http, Self::Https]
             .into_iter()
             .find(|scheme| name.eq_ignore_ascii_case(scheme.name()))
@@ -35,7 +37,7 @@ impl Scheme {
         }
     }
 
-    fn usual_port(self) -> u16 {
+    fn default_port(self) -> u16 {
         match self {
             Self::Http => 80,
             Self::Https => 443,
@@ -43,32 +45,32 @@ impl Scheme {
     }
 }
 
-/// A text that is not the address of a server we can speak to.
+/// An invalid or unsupported server address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum InvalidServerUrl {
-    #[error("https is not in this build, which was made without the feature 'https'")]
+    #[error("https is not supported by this build: build it with the feature 'https'")]
     Https,
     #[error("write it as http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:8080")]
     Form,
-    #[error("a key is given with --api-key, not in the address")]
+    #[error("remove the credentials from the address and use --api-key")]
     UserInfo,
 }
 
 impl ServerUrl {
-    pub(super) fn scheme(&self) -> Scheme {
+    pub(crate) fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    pub(super) fn authority(&self) -> &str {
+    pub(crate) fn authority(&self) -> &str {
         &self.authority
     }
 
-    pub(super) fn host_and_port(&self) -> (&str, u16) {
+    pub(crate) fn host_and_port(&self) -> (&str, u16) {
         (&self.host, self.port)
     }
 
     /// The path of a resource on this server.
-    pub(super) fn path(&self, resource: &str) -> String {
+    pub(crate) fn path(&self, resource: &str) -> String {
         format!("{}{resource}", self.prefix)
     }
 }
@@ -78,11 +80,11 @@ impl FromStr for ServerUrl {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (scheme, rest) = text.split_once("://").ok_or(InvalidServerUrl::Form)?;
-        let scheme = Scheme::named(scheme).ok_or(InvalidServerUrl::Form)?;
+        let scheme = Scheme::parse(scheme).ok_or(InvalidServerUrl::Form)?;
         if scheme == Scheme::Https && cfg!(not(feature = "https")) {
             return Err(InvalidServerUrl::Https);
         }
-        // What goes into a header or a request line must not be able to end it.
+        // The text goes into a header and a request line: control characters could inject further lines.
         let plain = |letter: char| letter.is_ascii_graphic() && !"?#\\".contains(letter);
         if !rest.chars().all(plain) {
             return Err(InvalidServerUrl::Form);
@@ -95,7 +97,7 @@ impl FromStr for ServerUrl {
             return Err(InvalidServerUrl::UserInfo);
         }
         let (host, port) = split_authority(authority).ok_or(InvalidServerUrl::Form)?;
-        let port = port.unwrap_or(scheme.usual_port());
+        let port = port.unwrap_or(scheme.default_port());
         Ok(Self {
             scheme,
             authority: authority.to_owned(),
@@ -106,7 +108,7 @@ impl FromStr for ServerUrl {
     }
 }
 
-/// Host and port; without a port, the scheme has one.
+/// Splits off the port, if there is one.
 fn split_authority(authority: &str) -> Option<(&str, Option<u16>)> {
     let (host, port) = match authority.strip_prefix('[') {
         Some(rest) => {
@@ -128,19 +130,18 @@ impl fmt::Display for ServerUrl {
     }
 }
 
-/// A key for a server. It is never shown.
+/// The API key of a server, hidden in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct ApiKey(String);
 
-/// A text that cannot be a key.
+/// An invalid API key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a key is letters, digits and signs, without blanks")]
+#[error("an API key is printable ASCII without spaces")]
 pub(crate) struct InvalidKey;
 
 impl ApiKey {
-    /// The key, if it can stand in a header. It is looked at only here: a command line that complains
-    /// about an argument quotes it.
-    pub(super) fn secret(&self) -> Result<&str, InvalidKey> {
+    /// The key, if it is valid in a header. It is validated here and not by clap, whose errors quote the argument.
+    pub(crate) fn secret(&self) -> Result<&str, InvalidKey> {
         let fits = !self.0.is_empty() && self.0.chars().all(|letter| letter.is_ascii_graphic());
         if fits { Ok(&self.0) } else { Err(InvalidKey) }
     }
@@ -163,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_taken_apart() {
+    fn addresses_are_parsed() {
         for (text, host, port, path) in [
             ("http://127.0.0.1:8080", "127.0.0.1", 8080, "/api"),
             ("HTTP://box", "box", 80, "/api"),
@@ -179,7 +180,7 @@ mod tests {
 
     #[cfg(feature = "https")]
     #[test]
-    fn the_scheme_decides_the_port() {
+    fn the_scheme_sets_the_default_port() {
         for (text, port) in [("https://box", 443), ("HTTPS://box:80/", 80), ("https://[::1]", 443)]
         {
             let url: ServerUrl = text.parse().unwrap();
@@ -190,14 +191,14 @@ mod tests {
 
     #[cfg(not(feature = "https"))]
     #[test]
-    fn a_build_without_https_says_so() {
+    fn a_build_without_https_refuses_it() {
         let refusal = "https://box".parse::<ServerUrl>().unwrap_err();
         assert_eq!(refusal, InvalidServerUrl::Https);
         assert!(refusal.to_string().contains("feature 'https'"));
     }
 
     #[test]
-    fn what_we_cannot_speak_to_is_refused_with_the_way_out() {
+    fn invalid_addresses_are_refused() {
         let refusal = |text: &str| text.parse::<ServerUrl>().unwrap_err();
         assert_eq!(refusal("http://me:secret@box"), InvalidServerUrl::UserInfo);
         for text in [
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_a_word_that_is_not_shown() {
+    fn a_key_is_one_word_and_hidden() {
         let key = ApiKey::from("sk_123".to_owned());
         assert_eq!((key.secret(), format!("{key:?}").contains("123")), (Ok("sk_123"), false));
         for text in ["", "a b", "a\r\nX: y", "ü"] {

@@ -1,7 +1,7 @@
-//! Numbers as people read them.
+//! Formats durations and sizes for people.
 
-/// A time: `8.2 ms`, `120 ms`, `1.53 s`, `2 min 5 s`.
-pub(super) fn time(millis: f64) -> String {
+/// Formats a duration: `8.2 ms`, `120 ms`, `1.53 s`, `2 min 5 s`.
+pub(super) fn format_millis(millis: f64) -> String {
     if millis < 9.95 {
         format!("{millis:.1} ms")
     } else if millis < 999.5 {
@@ -14,9 +14,9 @@ pub(super) fn time(millis: f64) -> String {
     }
 }
 
-/// An amount of bytes: `5 B`, `1.5 KiB`, `8.2 MiB`.
+/// Formats a number of bytes: `5 B`, `1.5 KiB`, `8.2 MiB`.
 #[expect(clippy::cast_precision_loss, reason = "one digit after the point is shown")]
-pub(crate) fn size(bytes: u64) -> String {
+pub(crate) fn format_size(bytes: u64) -> String {
     if bytes < 1024 {
         return format!("{bytes} B");
     }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_have_the_unit_that_fits() {
+    fn durations_are_shown_in_a_fitting_unit() {
         for (millis, text) in [
             (0.0, "0.0 ms"),
             (8.24, "8.2 ms"),
@@ -47,12 +47,12 @@ mod tests {
             (1534.0, "1.53 s"),
             (125_000.0, "2 min 5 s"),
         ] {
-            assert_eq!(time(millis), text);
+            assert_eq!(format_millis(millis), text);
         }
     }
 
     #[test]
-    fn sizes_have_the_unit_that_fits() {
+    fn sizes_are_shown_in_a_fitting_unit() {
         for (bytes, text) in [
             (5, "5 B"),
             (1024, "1.0 KiB"),
@@ -60,7 +60,7 @@ mod tests {
             (1_048_570, "1.0 MiB"),
             (3 << 30, "3.0 GiB"),
         ] {
-            assert_eq!(size(bytes), text);
+            assert_eq!(format_size(bytes), text);
         }
     }
 }

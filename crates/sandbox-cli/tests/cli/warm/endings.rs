@@ -99,7 +99,7 @@ fn a_client_that_is_stopped_does_not_stop_the_clock() {
 }
 
 #[test]
-fn a_helper_that_is_killed_is_told_of_and_replaced_and_leaves_nothing() {
+fn a_killed_helper_is_reported_and_replaced_and_no_process_remains() {
     let session = Session::new();
     let (child, _stdout) = session.start(&line(STUBBORN));
     let helper = session.helper();
@@ -107,7 +107,10 @@ fn a_helper_that_is_killed_is_told_of_and_replaced_and_leaves_nothing() {
     send(helper, Signal::KILL);
     let answer = end(child);
     assert_eq!(answer.code, Some(125), "{answer:?}");
-    assert!(answer.stderr.contains("the helper of --warm ended in the middle"), "{answer:?}");
+    assert!(
+        answer.stderr.contains("the helper of --warm exited during the execution"),
+        "{answer:?}"
+    );
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
     wait_until_gone(&all);
 

@@ -1,4 +1,4 @@
-//! A report for tests to change to their needs.
+//! A report for tests to modify.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! One execution by the helper, from handing it in to its report.
+//! Runs one execution in the helper.
 
 use std::io::{self, Read};
 use std::net::Shutdown;
@@ -12,24 +12,24 @@ use sandbox::{
     CancelToken, Event, EventKind, Isolation, LanguageChoice, Report, Request, Runtimes, Stdin,
 };
 
-use super::asked::Asked;
 use super::connect::{hand_in, unreachable};
+use super::directory::HelperDirectory;
 use super::executable::Executable;
 use super::frame::{self, Kind};
-use super::kept::describe;
-use super::message::{Answer, Order};
-use super::place::Place;
+use super::message::{Order, Reply};
+use super::process_context::ProcessContext;
 use super::settings;
-use super::surroundings::Surroundings;
+use super::shared_sandbox::describe;
+use super::wire_request::WireRequest;
 use crate::args::{IsolationChoice, RunArgs};
 use crate::errors::Failure;
-use crate::remote::{News, read_event};
+use crate::remote::{StreamMessage, read_event};
 
 type Input = Box<dyn Read + Send>;
 
-/// A request that is ready to be handed in.
-pub(crate) struct Errand {
-    asked: Asked,
+/// A request that is ready to be sent to the helper.
+pub(crate) struct WarmRun {
+    asked: WireRequest,
     /// Contents, in the order of the request's files.
     files: Vec<Vec<u8>>,
     input: Option<Input>,
@@ -37,12 +37,12 @@ pub(crate) struct Errand {
     idle: Duration,
     runtimes: Arc<Runtimes>,
     language: LanguageChoice,
-    /// What the report says of the choice of walls.
+    /// Why the backend was selected; goes into the report.
     isolation_reason: Option<String>,
 }
 
-impl Errand {
-    /// What `--warm` makes of a request, if it was given.
+impl WarmRun {
+    /// Prepares a request for the helper, if `--warm` was given.
     pub(crate) fn new(
         args: &RunArgs,
         runtimes: &Arc<Runtimes>,
@@ -52,25 +52,25 @@ impl Errand {
             return Ok(None);
         }
         if args.server.server.is_some() {
-            let reason = "--warm does not go with --server: the helper is on this machine";
+            let reason = "--warm cannot be used with --server: the helper runs on this host";
             return Err(Failure::Usage(reason.to_owned()));
         }
         if request.image().is_some() || runtimes.image_of(request.language().name()).is_some() {
             let reason =
-                "--warm does not go with an image: the helper has the toolchains of this host";
+                "--warm cannot be used with an image: the helper uses the toolchains of this host";
             return Err(Failure::Usage(reason.to_owned()));
         }
         let preferred = match args.isolation {
-            IsolationChoice::This(isolation) => isolation,
-            IsolationChoice::Auto => args.order.first(),
+            IsolationChoice::Named(isolation) => isolation,
+            IsolationChoice::Auto => args.backend.first(),
         };
         if preferred != Isolation::Native {
             let reason = format!(
-                "--warm does not go with --isolation {preferred}: the helper has native walls"
+                "--warm cannot be used with --isolation {preferred}: the helper runs native sandboxes"
             );
             return Err(Failure::Usage(reason));
         }
-        let asked = Asked::of(request)?;
+        let asked = WireRequest::of(request)?;
         let input = match request.stdin() {
             Stdin::Reader(reader) => reader.lock().unwrap_or_else(PoisonError::into_inner).take(),
             _ => None,
@@ -88,25 +88,25 @@ impl Errand {
         }))
     }
 
-    /// Has it carried out, telling events as they come.
-    pub(crate) fn carry_out(
+    /// Executes the request in the helper, and passes on events as they arrive.
+    pub(crate) fn execute(
         self,
         tell: &mut dyn FnMut(Event),
         cancel: &CancelToken,
     ) -> Result<Report, Failure> {
-        let surroundings = Surroundings::own().map_err(unreachable)?;
+        let context = ProcessContext::own().map_err(unreachable)?;
         let order = Order {
             executable: Executable::own().map_err(unreachable)?,
-            surroundings: surroundings.as_str().to_owned(),
+            context: context.as_str().to_owned(),
             runtime: describe(&self.runtimes, &self.language)?,
             idle: self.idle,
             no_cache: self.no_cache,
             asked: self.asked,
         };
-        let stream = hand_in(&Place::of_user()?, &surroundings.key(), order, &self.files)?;
+        let stream = hand_in(&HelperDirectory::of_user()?, &context.key(), order, &self.files)?;
         let clone = || stream.try_clone().map_err(unreachable);
         let ours = clone()?;
-        // Saying no more is how a client says that it wants no more. It never has to wait for that.
+        // Closing the write side cancels the execution. It never blocks.
         let _registration = cancel.on_cancel(move || {
             let _ = ours.shutdown(Shutdown::Write);
         });
@@ -122,7 +122,7 @@ impl Errand {
     }
 }
 
-/// Listens until the report is there.
+/// Handles frames until the report arrives.
 fn follow(
     stream: &UnixStream,
     wants: Option<&Sender<usize>>,
@@ -137,26 +137,26 @@ fn follow(
             Ok(None) | Err(_) => return Err(lost()),
         };
         if kind == Kind::Event {
-            if let Some(report) = hear_event(&bytes, tell)? {
+            if let Some(report) = handle_event(&bytes, tell)? {
                 return Ok(report);
             }
             continue;
         }
         match serde_json::from_slice(&bytes).map_err(|error| unreadable(&error))? {
-            Answer::WantInput(most) => {
+            Reply::WantInput(most) => {
                 // If nobody reads it, the helper is told so by the end of the connection.
                 let _ = wants.map(|wants| wants.send(most));
             }
-            Answer::Wrong(text) => return Err(Failure::Usage(text)),
-            Answer::Failed(text) => return Err(Failure::Ours(text)),
+            Reply::Wrong(text) => return Err(Failure::Usage(text)),
+            Reply::Failed(text) => return Err(Failure::Internal(text)),
             other => return Err(unreadable(&format!("{other:?}"))),
         }
     }
 }
 
-fn hear_event(bytes: &[u8], tell: &mut dyn FnMut(Event)) -> Result<Option<Report>, Failure> {
+fn handle_event(bytes: &[u8], tell: &mut dyn FnMut(Event)) -> Result<Option<Report>, Failure> {
     let text = std::str::from_utf8(bytes).map_err(|error| unreadable(&error))?;
-    let News::Event(event) = read_event(text).map_err(|error| unreadable(&error))? else {
+    let StreamMessage::Event(event) = read_event(text).map_err(|error| unreadable(&error))? else {
         return Err(unreadable(&"an event that is not known"));
     };
     let report = match &event.kind {
@@ -189,18 +189,18 @@ fn pump(mut input: Input, stream: UnixStream) -> Result<Sender<usize>, Failure> 
     thread::Builder::new()
         .name("input".to_owned())
         .spawn(answer)
-        .map_err(|error| Failure::Ours(format!("cannot start a thread: {error}")))?;
+        .map_err(|error| Failure::thread(&error))?;
     Ok(sender)
 }
 
 fn lost() -> Failure {
-    Failure::Ours(
-        "the helper of --warm ended in the middle of the execution, and its sandbox with it; \
-         the next call starts a new one"
+    Failure::Internal(
+        "the helper of --warm exited during the execution, and its sandbox with it: \
+         run the command again to start a new one"
             .to_owned(),
     )
 }
 
 fn unreadable(what: &dyn std::fmt::Display) -> Failure {
-    Failure::Ours(format!("the helper of --warm said something that cannot be read: {what}"))
+    Failure::Internal(format!("invalid reply from the helper of --warm: {what}"))
 }

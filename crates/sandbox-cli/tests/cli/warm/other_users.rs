@@ -5,25 +5,25 @@ use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
 use super::{BINARY, Session};
-use crate::support::{Answer, call, skip, wait_until};
+use crate::support::{CommandOutput, call, skip, wait_until};
 
 const HELLO: &[&str] = &["-q", "-l", "bash", "-c", "echo hello"];
 const NOBODY: u32 = 65534;
 
-/// Only root can be two people.
+/// Only root can act as two users.
 pub(super) fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        skip("only root can be another user too");
+        skip("only root can act as another user");
     }
     is_root
 }
 
-fn is_refused_as_ours(answer: &Answer, part: &str) {
+fn is_internal_error(answer: &CommandOutput, part: &str) {
     assert_eq!((answer.code, answer.stdout.as_str()), (Some(125), ""), "{answer:?}");
     assert_eq!(answer.stderr.lines().count(), 1, "{answer:?}");
     assert!(answer.stderr.contains(part), "no {part:?} in {answer:?}");
-    assert!(answer.stderr.contains("without --warm none is needed"), "{answer:?}");
+    assert!(answer.stderr.contains("run without --warm instead"), "{answer:?}");
 }
 
 #[test]
@@ -35,17 +35,17 @@ fn the_directory_is_for_its_user_alone() {
     assert_eq!(session.call(&["warm", "stop"]).code, Some(0));
 
     fs::set_permissions(session.place(), Permissions::from_mode(0o755)).unwrap();
-    is_refused_as_ours(&session.warm(HELLO), "0700");
+    is_internal_error(&session.warm(HELLO), "0700");
     fs::set_permissions(session.place(), Permissions::from_mode(0o700)).unwrap();
     if is_root() {
         chown(session.place(), Some(NOBODY), None).unwrap();
-        is_refused_as_ours(&session.warm(HELLO), "belongs to user 65534");
+        is_internal_error(&session.warm(HELLO), "belongs to user 65534");
         chown(session.place(), Some(0), None).unwrap();
     }
 }
 
 #[test]
-fn somebody_else_who_answers_in_place_of_the_helper_is_not_told_anything() {
+fn another_process_in_place_of_the_helper_receives_nothing() {
     if !is_root() {
         return;
     }
@@ -65,7 +65,7 @@ fn somebody_else_who_answers_in_place_of_the_helper_is_not_told_anything() {
     let mut stdout = stranger.stdout.take().unwrap();
     let mut line = [0; 10];
     stdout.read_exact(&mut line).unwrap();
-    is_refused_as_ours(&session.warm(HELLO), "user 65534 answers in its place");
+    is_internal_error(&session.warm(HELLO), "user 65534 answers in its place");
     let mut heard = String::new();
     stdout.read_to_string(&mut heard).unwrap();
     assert_eq!(heard, "b''\n", "the stranger was told something");
@@ -85,11 +85,11 @@ fn what_lies_in_place_of_the_socket_gives_way() {
 }
 
 #[test]
-fn a_helper_that_cannot_be_started_is_told_with_the_way_to_do_without() {
+fn a_helper_that_cannot_be_started_gives_an_error_with_the_alternative() {
     let session = Session::new();
     // No directory can be made where a file is.
     fs::write(session.place(), "").unwrap();
-    is_refused_as_ours(&session.warm(HELLO), "not a directory");
+    is_internal_error(&session.warm(HELLO), "not a directory");
     fs::remove_file(session.place()).unwrap();
 
     // No process can be started whose last words have no place.
@@ -99,12 +99,12 @@ fn a_helper_that_cannot_be_started_is_told_with_the_way_to_do_without() {
     assert_eq!(session.call(&["warm", "stop"]).code, Some(0));
     fs::remove_file(&log).unwrap();
     fs::create_dir(&log).unwrap();
-    is_refused_as_ours(&session.warm(HELLO), "cannot start the helper of --warm");
+    is_internal_error(&session.warm(HELLO), "cannot start the helper of --warm");
     assert!(!socket.exists(), "a socket that nobody answers on was left");
 }
 
 #[test]
-fn a_host_without_walls_is_told_as_it_is_without_a_helper() {
+fn a_host_without_sandboxes_gives_the_same_error_as_without_a_helper() {
     let session = Session::new();
     let told = ["", "--warm"].map(|more| {
         let script = format!(
@@ -113,7 +113,7 @@ fn a_host_without_walls_is_told_as_it_is_without_a_helper() {
         let mut command = Command::new("unshare");
         command.args(["--user", "--map-root-user", "sh", "-c", &script, BINARY]);
         command.env("XDG_RUNTIME_DIR", session.runtime.path()).stdin(Stdio::null());
-        let answer = Answer::from(command.output().unwrap());
+        let answer = CommandOutput::from(command.output().unwrap());
         (answer.code, answer.stdout, answer.stderr)
     });
     assert_eq!(told[0].0, Some(125));

@@ -1,4 +1,4 @@
-//! What commands print that run no program.
+//! Writes the result of a command to standard output, as text or JSON.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::errors::Failure;
 
-/// For programs, and for people who look.
-pub(crate) fn as_json(value: &impl Serialize) -> Result<String, Failure> {
+/// Pretty-printed JSON with a final newline and no control characters.
+pub(crate) fn to_json(value: &impl Serialize) -> Result<String, Failure> {
     let text = serde_json::to_string_pretty(value);
-    Ok(escape_controls(text.map_err(|error| Failure::ours(&error))?) + "\n")
+    Ok(escape_controls(text.map_err(|error| Failure::internal(&error))?) + "\n")
 }
 
-/// The same JSON with DEL and the C1 control characters (U+0080 to U+009F) written as `\u00XX`. JSON allows them raw inside
-/// strings, where a terminal would obey them; the others are escaped by every writer.
+/// Escapes DEL and the C1 control characters (U+0080 to U+009F) as `\u00XX`. JSON allows them raw inside strings, and a
+/// terminal interprets them; serde_json escapes all other control characters.
 pub(crate) fn escape_controls(json: String) -> String {
     let is_raw = |letter: char| letter.is_control() && letter != '\n';
     if !json.contains(is_raw) {
@@ -31,9 +31,9 @@ pub(crate) fn escape_controls(json: String) -> String {
     escaped
 }
 
-/// To standard output, or the reason why not.
-pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let printed = io::stdout().lock().write_all(text.as_bytes());
+/// Writes to standard output.
+pub(crate) fn print(text: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
+    let printed = io::stdout().lock().write_all(text.as_ref());
     printed.map_err(|error| Failure::printing(&error))
 }
 
@@ -42,9 +42,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_reads_back_as_it_was_and_holds_no_control_character() {
+    fn json_round_trips_and_contains_no_control_character() {
         let text: String = (0..=0x2ff).filter_map(char::from_u32).collect();
-        let json = as_json(&text).unwrap();
+        let json = to_json(&text).unwrap();
         let is_control = |letter: char| letter.is_control() && letter != '\n';
         assert!(!json.contains(is_control), "{json:?}");
         assert!(json.contains("\\u007f") && json.contains("\\u009b"), "{json}");

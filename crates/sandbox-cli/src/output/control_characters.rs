@@ -1,22 +1,22 @@
-//! Whatever a report holds, a terminal obeys nothing of it.
+//! No output format passes control characters of a report on to the terminal.
 
 use std::io::Write;
 
 use sandbox::{Event, EventKind, Report, StreamKind};
 use serde_json::{Value, json};
 
+use super::fixtures;
 use super::json::Json;
 use super::ndjson::Ndjson;
-use super::samples;
 use super::text::Text;
 use super::{Paint, Presenter};
 
-/// Controls of every kind: C0, an escape sequence, DEL, and C1, where U+009B begins a sequence as ESC [ does.
+/// Control characters of every kind: C0, an escape sequence, DEL, and C1, where U+009B begins a sequence as ESC [ does.
 const HOSTILE: &str = "x\u{0}\u{7}\r\u{8}\u{1b}]0;title\u{7}\u{7f}\u{80}\u{85}\u{9b}2J\u{9f}";
 
-/// A report that has everything a report can have.
+/// A report with every field set.
 fn full() -> Value {
-    let mut report = serde_json::to_value(samples::report()).unwrap();
+    let mut report = serde_json::to_value(fixtures::report()).unwrap();
     let skipped = json!([{"path": "skipped", "size": 1, "reason": "too large"}]);
     let more = json!({
         "status": "timeout",
@@ -45,11 +45,11 @@ fn full() -> Value {
     for (name, value) in more.as_object().unwrap() {
         report[name] = value.clone();
     }
-    let _: Report = serde_json::from_value(report.clone()).expect("it is a report");
+    let _: Report = serde_json::from_value(report.clone()).expect("a valid report");
     report
 }
 
-/// Every text in a value, by its path.
+/// The JSON pointers of all strings in a value.
 fn texts(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::String(_) => found.push(path.to_owned()),
@@ -67,7 +67,7 @@ fn texts(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// The full report with hostile text in every place that takes any, and how many places that are.
+/// The full report with control characters in every string that accepts them, and the number of such strings.
 fn hostile() -> (Report, usize) {
     let mut report = full();
     let (mut paths, mut places) = (Vec::new(), 0);
@@ -82,7 +82,7 @@ fn hostile() -> (Report, usize) {
     (serde_json::from_value(report).unwrap(), places)
 }
 
-/// What a presenter prints of it all.
+/// Prints a note, events and the report.
 fn printed(presenter: &mut dyn Presenter, report: &Report) {
     presenter.note(HOSTILE).unwrap();
     let kinds =
@@ -96,15 +96,15 @@ fn printed(presenter: &mut dyn Presenter, report: &Report) {
 #[track_caller]
 fn assert_harmless(printed: Vec<u8>) {
     let text = String::from_utf8(printed).unwrap();
-    assert!(text.contains("title"), "nothing hostile was printed: {text:?}");
-    let obeyed = text.chars().find(|letter| letter.is_control() && *letter != '\n');
-    assert_eq!(obeyed, None, "{text:?}");
+    assert!(text.contains("title"), "the text was not printed: {text:?}");
+    let control = text.chars().find(|letter| letter.is_control() && *letter != '\n');
+    assert_eq!(control, None, "{text:?}");
 }
 
 #[test]
-fn no_form_of_a_report_holds_control_characters() {
+fn no_output_format_prints_control_characters_of_a_report() {
     let (report, places) = hostile();
-    assert!(places >= 20, "only {places} places take text");
+    assert!(places >= 20, "only {places} strings accept any text");
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let mut text = Text::new(&mut stdout, &mut stderr, Paint::none(), false, true);
     printed(&mut text, &report);
@@ -126,7 +126,7 @@ fn read_back(json: &[u8]) -> String {
 }
 
 #[test]
-fn output_is_bytes_in_text_and_escaped_in_events() {
+fn program_output_is_raw_in_text_and_escaped_in_events() {
     let kind = || EventKind::Output(StreamKind::Stdout, HOSTILE.into());
     let mut stdout = Vec::new();
     Ndjson::new(&mut stdout).event(&Event { seq: 1, kind: kind() }).unwrap();

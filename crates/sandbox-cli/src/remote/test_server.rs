@@ -1,11 +1,11 @@
-//! A server for tests that says what it was told to say.
+//! A scripted HTTP server for tests.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::thread::{self, JoinHandle};
 
-use super::ServerUrl;
 use super::http::Client;
+use crate::server_url::ServerUrl;
 
 /// What is done in answer to one request.
 pub(super) enum Line {
@@ -15,12 +15,12 @@ pub(super) enum Line {
 }
 
 /// Answers one connection after the other, each from its script, and then closes it.
-pub(super) struct Canned {
+pub(super) struct TestServer {
     address: SocketAddr,
     thread: Option<JoinHandle<Vec<String>>>,
 }
 
-impl Canned {
+impl TestServer {
     pub(super) fn new(answers: Vec<Vec<Line>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -40,12 +40,12 @@ impl Canned {
     }
 
     /// The requests, when all were made.
-    pub(super) fn heard(mut self) -> Vec<String> {
+    pub(super) fn requests(mut self) -> Vec<String> {
         self.thread.take().unwrap().join().unwrap()
     }
 }
 
-impl Drop for Canned {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take()
             && !thread::panicking()
@@ -57,20 +57,20 @@ impl Drop for Canned {
 
 fn answer(stream: &TcpStream, lines: Vec<Line>) -> String {
     let mut reader = BufReader::new(stream);
-    let mut heard = String::new();
-    while !heard.ends_with("\r\n\r\n") {
-        assert_ne!(reader.read_line(&mut heard).unwrap(), 0, "cut off: {heard}");
+    let mut request = String::new();
+    while !request.ends_with("\r\n\r\n") {
+        assert_ne!(reader.read_line(&mut request).unwrap(), 0, "cut off: {request}");
     }
-    let length = heard.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let length = request.lines().find_map(|line| line.strip_prefix("Content-Length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).unwrap();
-    heard.push_str(&String::from_utf8(body).unwrap());
+    request.push_str(&String::from_utf8(body).unwrap());
     for line in lines {
         match line {
-            // The client may have heard enough.
+            // The client may have request enough.
             Line::Say(text) => drop((&mut &*stream).write_all(text.as_bytes())),
             Line::WaitForTheClient => drop(reader.read(&mut [0])),
         }
     }
-    heard
+    request
 }

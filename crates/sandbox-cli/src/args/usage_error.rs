@@ -1,5 +1,7 @@
-/// What clap has to say about a mistake, in one line: the mistake and the tip, without the usage.
-pub(crate) fn one_line(error: &clap::Error) -> String {
+//! Formats a usage error of clap.
+
+/// The error and its tip on one line, without the usage.
+pub(crate) fn usage_error_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
     let mut message = String::new();
     for line in text.lines().map(str::trim) {
@@ -30,11 +32,11 @@ mod tests {
 
     fn message(line: &[&str]) -> String {
         let line = std::iter::once("sandbox-run").chain(line.iter().copied());
-        one_line(&Cli::try_parse_from(line).unwrap_err())
+        usage_error_line(&Cli::try_parse_from(line).unwrap_err())
     }
 
     #[test]
-    fn a_mistyped_flag_is_one_line_with_the_right_one() {
+    fn a_mistyped_flag_gives_one_line_with_the_correct_one() {
         let message = message(&["--lnag", "python"]);
         assert_eq!(message.lines().count(), 1);
         assert!(message.contains("'--lnag'") && message.contains("'--lang'"), "{message}");
@@ -42,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_value_names_the_flag_and_what_is_right() {
+    fn an_invalid_value_names_the_flag_and_the_format() {
         let message = message(&["--timeout", "10"]);
         assert!(message.contains("--timeout") && message.contains("500ms"), "{message}");
         assert!(!message.starts_with("error"), "{message}");

@@ -1,4 +1,4 @@
-//! One execution on a server, from handing it in to its report.
+//! Runs one execution on a server.
 
 use std::io;
 use std::sync::mpsc;
@@ -7,20 +7,19 @@ use std::thread;
 use sandbox::{CancelRegistration, CancelToken, Event, EventKind, Report, Request};
 use sandbox_api::Accepted;
 
-use super::client;
-use super::events::{News, read};
+use super::events::{StreamMessage, read};
+use super::failure::{accepted, no_response, refused};
 use super::http::{Call, Client, HttpError};
-use super::refusal::{accepted, no_answer, refused};
 use super::sse::Messages;
 use super::translate::translate;
 use crate::args::RunArgs;
 use crate::errors::Failure;
 
-/// How often something that failed is tried again before it is given up.
-const MOST_TRIES: u32 = 5;
+/// Maximum number of attempts of a request or a stream.
+const MAX_ATTEMPTS: u32 = 5;
 
 /// A request that is ready to be sent.
-pub(crate) struct Errand {
+pub(crate) struct RemoteRun {
     client: Client,
     body: Vec<u8>,
     /// The name under which a server takes it only once, however often it is sent.
@@ -37,17 +36,17 @@ enum Stopped {
     For(Failure),
 }
 
-impl Errand {
+impl RemoteRun {
     /// What `--server` makes of a request, if it was given.
     pub(crate) fn new(args: &RunArgs, request: &Request) -> Result<Option<Self>, Failure> {
-        let Some(client) = client(&args.server)? else { return Ok(None) };
+        let Some(client) = Client::from_args(&args.server)? else { return Ok(None) };
         let asked = translate(args, request)?;
-        let body = serde_json::to_vec(&asked).map_err(|error| Failure::ours(&error))?;
+        let body = serde_json::to_vec(&asked).map_err(|error| Failure::internal(&error))?;
         Ok(Some(Self { client, body, idempotency_key: request.id().to_string() }))
     }
 
     /// Has it carried out, telling events as they come.
-    pub(crate) fn carry_out(
+    pub(crate) fn execute(
         self,
         tell: &mut dyn FnMut(Event),
         cancel: &CancelToken,
@@ -70,15 +69,18 @@ impl Errand {
             ],
             body: Some(&self.body),
         };
-        let answer = self.client.call_again(&call, MOST_TRIES);
-        let answer = answer.map_err(|error| no_answer(&self.client, &error))?;
+        let answer = self.client.call_again(&call, MAX_ATTEMPTS);
+        let answer = answer.map_err(|error| no_response(&self.client, &error))?;
         let body = accepted(&self.client, answer)?;
         let id = serde_json::from_slice::<Accepted>(&body).map(|accepted| accepted.id);
         // It becomes part of a path.
         let is_name =
             |id: &String| id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         id.ok().filter(is_name).ok_or_else(|| {
-            Failure::Ours(format!("{} sent a receipt that cannot be read", self.client.url()))
+            Failure::Internal(format!(
+                "{} sent an invalid response to the request",
+                self.client.url()
+            ))
         })
     }
 
@@ -97,10 +99,12 @@ impl Errand {
                 Err(Stopped::Cut(cause)) => cause,
             };
             tries = if heard > before { 1 } else { tries + 1 };
-            if tries > MOST_TRIES {
-                let reason = no_answer(&self.client, &cause);
+            if tries > MAX_ATTEMPTS {
+                let reason = no_response(&self.client, &cause);
                 let id = resource.rsplit('/').next().unwrap_or(resource);
-                return Err(Failure::Ours(format!("lost sight of {id}: {reason}")));
+                return Err(Failure::Internal(format!(
+                    "lost the connection to execution {id}: {reason}"
+                )));
             }
             self.client.pause_before(tries);
         }
@@ -136,7 +140,7 @@ impl Errand {
             let message = messages.next().map_err(|error| match error.kind() {
                 io::ErrorKind::TimedOut => Stopped::Silent,
                 io::ErrorKind::InvalidData => {
-                    Stopped::For(no_answer(&self.client, &HttpError::Lost(error)))
+                    Stopped::For(no_response(&self.client, &HttpError::Lost(error)))
                 }
                 _ => Stopped::Cut(HttpError::Lost(error)),
             })?;
@@ -144,10 +148,10 @@ impl Errand {
                 let early = io::ErrorKind::UnexpectedEof.into();
                 return Err(Stopped::Cut(HttpError::Lost(early)));
             };
-            match read(&message.data).map_err(|error| Stopped::For(Failure::ours(&error)))? {
+            match read(&message.data).map_err(|error| Stopped::For(Failure::internal(&error)))? {
                 // What was told before is not told again, whatever the server thinks we have heard.
-                News::Event(event) if event.seq <= *heard => {}
-                News::Event(event) => {
+                StreamMessage::Event(event) if event.seq <= *heard => {}
+                StreamMessage::Event(event) => {
                     *heard = event.seq;
                     let report = match &event.kind {
                         EventKind::Report(report) => Some((**report).clone()),
@@ -158,8 +162,8 @@ impl Errand {
                         return Ok(report);
                     }
                 }
-                News::Unknown(seq) => *heard = seq.max(*heard),
-                News::Failed(problem) => return Err(Stopped::cut(problem.detail)),
+                StreamMessage::Unknown(seq) => *heard = seq.max(*heard),
+                StreamMessage::Failed(problem) => return Err(Stopped::cut(problem.detail)),
             }
         }
     }
@@ -176,9 +180,9 @@ impl Errand {
         let body = accepted(&self.client, answer).map_err(Stopped::For)?;
         let report: Report = serde_json::from_slice(&body).map_err(|error| {
             let url = self.client.url();
-            Stopped::For(Failure::Ours(format!("{url} sent a report that cannot be read: {error}")))
+            Stopped::For(Failure::Internal(format!("{url} sent an invalid report: {error}")))
         })?;
-        let note = "the server was started anew and ran it again: only the report has all output";
+        let note = "the server restarted and ran the program again: only the report has all output";
         let kinds =
             [EventKind::Progress(note.to_owned()), EventKind::Report(Box::new(report.clone()))];
         for kind in kinds {
@@ -208,13 +212,13 @@ fn delete_on_cancel(
         // The other end is dropped without a word if the execution ends by itself.
         if cancelled.recv().is_ok() {
             let call = Call { method: "DELETE", resource: &resource, headers: &[], body: None };
-            let _ = client.call_again(&call, MOST_TRIES);
+            let _ = client.call_again(&call, MAX_ATTEMPTS);
         }
     };
     thread::Builder::new()
         .name("cancel".to_owned())
         .spawn(delete)
-        .map_err(|error| Failure::Ours(format!("cannot start a thread: {error}")))?;
+        .map_err(|error| Failure::thread(&error))?;
     Ok(cancel.on_cancel(move || {
         let _ = sender.send(());
     }))

@@ -1,5 +1,5 @@
-//! What an execution inherits from the process that asks for it: a helper whose own is different would do
-//! something else than the client.
+//! The settings that an execution inherits from its process. A helper with other settings would give other results than
+//! the client.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -28,11 +28,11 @@ const RIGHTS: &[&str] = &[
 /// What of the kernel a process sees.
 const NAMESPACES: &[&str] = &["cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"];
 
-/// The surroundings of this process as text, in which the same is written alike.
+/// The context of this process as text; equal contexts give equal text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Surroundings(String);
+pub(super) struct ProcessContext(String);
 
-impl Surroundings {
+impl ProcessContext {
     /// Those of this process.
     pub(super) fn own() -> io::Result<Self> {
         let mut text = String::new();
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn they_are_the_same_when_asked_twice_and_name_what_matters() {
-        let (first, second) = (Surroundings::own().unwrap(), Surroundings::own().unwrap());
+        let (first, second) = (ProcessContext::own().unwrap(), ProcessContext::own().unwrap());
         assert_eq!(first, second);
         assert_eq!(first.key(), second.key());
         for part in ["Uid:", "CapEff:", "Max open files", "user:[", "priority ", "(\"PATH\", "] {

@@ -46,8 +46,8 @@ fn full() -> Request {
 }
 
 fn there_and_back(request: &Request) -> Request {
-    let wire = serde_json::to_vec(&Asked::of(request).unwrap()).unwrap();
-    let asked: Asked = serde_json::from_slice(&wire).unwrap();
+    let wire = serde_json::to_vec(&WireRequest::of(request).unwrap()).unwrap();
+    let asked: WireRequest = serde_json::from_slice(&wire).unwrap();
     let input = if asked.has_input { Stdin::from_reader(std::io::empty()) } else { Stdin::Empty };
     let contents = request.files().iter().map(|file| file.contents.clone()).collect();
     asked.into_request(contents, input).unwrap()
@@ -63,7 +63,7 @@ fn a_request_arrives_as_it_was() {
     }
 }
 
-/// A field that requests get later must be given a place on the wire, or be refused.
+/// A field that requests get later must be added to the wire format, or be refused.
 #[test]
 fn every_field_of_a_request_is_known_here() {
     let shown = format!("{:#?}", full());
@@ -91,7 +91,7 @@ fn what_has_no_place_is_refused() {
         code().package_cache_owner("somebody").build().unwrap(),
         code().build().unwrap().with_environments("/srv".into()),
     ] {
-        let failure = Asked::of(&request).unwrap_err();
+        let failure = WireRequest::of(&request).unwrap_err();
         assert!(failure.to_string().contains("--warm"), "{failure}");
     }
 }

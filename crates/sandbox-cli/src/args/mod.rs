@@ -1,12 +1,12 @@
-//! What can be typed, as data. Nothing here opens a file or asks the host: that is what
-//! [`crate::input`] and [`crate::request`] do with it.
+//! The command-line interface as data. Parsing reads no file and does not probe the host; [`crate::input`] and
+//! [`crate::request`] do.
 
+mod backend;
 mod env;
 mod images;
-mod one_line;
-mod order;
 mod run;
 mod server;
+mod usage_error;
 mod values;
 mod warm;
 mod workspace;
@@ -16,12 +16,12 @@ use std::ffi::OsString;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
+pub(crate) use backend::BackendArgs;
 pub(crate) use env::{BuildArgs, EnvAction, EnvArgs};
 pub(crate) use images::{BuildImageArgs, ImagesAction, ImagesArgs, PullArgs, Suite};
-pub(crate) use one_line::one_line;
-pub(crate) use order::OrderArgs;
 pub(crate) use run::{Format, RunArgs};
-pub(crate) use server::{ServerArgs, server_behind_command};
+pub(crate) use server::{ServerArgs, move_server_after_command};
+pub(crate) use usage_error::usage_error_line;
 pub(crate) use values::IsolationChoice;
 pub(crate) use warm::{WarmAction, WarmArgs};
 pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs};
@@ -38,11 +38,13 @@ Examples:
   sandbox-run project/ --entry src/start.py --output-dir results
   echo 'echo hello' | sandbox-run --lang bash --json
 
-Exit code: the program's own, or
-  2 the request is wrong, 65 it does not compile, 124 out of time, 125 our own failure,
-  130 cancelled, 137 out of memory, 153 too much output";
+DURATION is a number with ms, s, m or h, such as 500ms. SIZE is a whole number with K, M, G or T, such as 64M.
 
-/// Runs code nobody trusts, in a sandbox made for it.
+Exit code: that of the program, or
+  2 invalid request, 65 compilation failed, 124 time limit, 125 internal error, 130 cancelled,
+  137 memory limit, 153 output limit";
+
+/// Run untrusted code in a sandbox.
 #[derive(Debug, Parser)]
 #[command(
     name = "sandbox-run",
@@ -61,37 +63,37 @@ pub(crate) struct Cli {
     run: RunArgs,
 }
 
-/// What to do.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run code (what happens when no command is named)
+    /// Run code; the default command
     #[command(override_usage = "sandbox-run [run] [OPTIONS] [FILE]... [-- ARGS...]", after_help = EXAMPLES)]
     Run(Box<RunArgs>),
-    /// List the languages, their versions, and how to get what is missing; show one
+    /// List languages and versions, show one, install missing ones
     Runtimes(RuntimesArgs),
-    /// Explain what this host can enforce
+    /// Check which protections and isolation backends work on this host
     Doctor(DoctorArgs),
-    /// Build, list and remove environments (packages)
+    /// Build, list, show and remove environments: named sets of packages
     Env(EnvArgs),
-    /// List, show, remove, export and import workspaces
+    /// List, show, remove, export and import workspaces: work directories that outlive executions
     Workspace(WorkspaceArgs),
     /// Pull, import, build, list, show and remove container images
     Images(ImagesArgs),
-    /// Show and clear the compile cache
+    /// Show, verify and clear compiled programs and layers
     Cache(CacheArgs),
-    /// Look at the helper that --warm uses, and end it
+    /// Show and stop the background helper of --warm
     Warm(WarmArgs),
-    /// Print the system-call filter as a profile for Docker
+    /// Print the seccomp filter as a Docker or OCI profile
     Seccomp(SeccompArgs),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completions(CompletionsArgs),
 }
 
 /// Arguments of `runtimes`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The first version of a language is its default; another one is asked for as python@3.12.
-A language of your own is a folder in ~/.config/sandbox-run/runtimes with a runtime.toml in it.
+The first version of a language is its default; --lang python@3.12 selects another.
+To add a language, create a directory with a runtime.toml in ~/.config/sandbox-run/runtimes.
 
 Examples:
   sandbox-run runtimes show python
@@ -100,11 +102,11 @@ pub(crate) struct RuntimesArgs {
     #[command(subcommand)]
     pub(crate) action: Option<RuntimesAction>,
 
-    /// Get these languages with apt-get, pip or npm, then list all [default: only list]
+    /// Install these languages with apt-get, pip or npm, then list all [default: list only]
     #[arg(long, value_name = "LANG", num_args = 1..)]
     pub(crate) install: Vec<String>,
 
-    /// Print JSON instead of a table [default: a table]
+    /// Print JSON [default: a table]
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -112,15 +114,15 @@ pub(crate) struct RuntimesArgs {
     pub(crate) server: ServerArgs,
 }
 
-/// What to do with languages other than to list them.
+/// The subcommands of `runtimes`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RuntimesAction {
-    /// Show one language: its versions, its packages, and which of the host's it can import
+    /// Show a language: its versions, its program and the host packages it can import
     Show {
-        /// A name or an alias
+        /// Name or alias of the language
         #[arg(value_name = "LANG")]
         language: String,
-        /// Print JSON instead of lines [default: lines]
+        /// Print JSON [default: text]
         #[arg(long)]
         json: bool,
     },
@@ -129,18 +131,18 @@ pub(crate) enum RuntimesAction {
 /// Arguments of `doctor`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Exit code: 0 if every protection can be enforced here, 1 if one cannot.
-With --attack: 0 if every attack that could be tried was contained, 1 if one was not.")]
+Exit code: 0 if every protection can be enforced, 1 if not.
+With --attack: 0 if every attack that could run was contained, 1 if not or if none could run.")]
 pub(crate) struct DoctorArgs {
-    /// Prove it: try the attacks that come with this program and show what stopped each
+    /// Run the bundled attacks in the sandbox and show which protection stopped each
     #[arg(long)]
     pub(crate) attack: bool,
-    /// Print JSON instead of a list [default: a list]
+    /// Print JSON [default: text]
     #[arg(long)]
     pub(crate) json: bool,
 
     #[command(flatten)]
-    pub(crate) order: OrderArgs,
+    pub(crate) backend: BackendArgs,
 }
 
 /// Arguments of `cache`.
@@ -149,38 +151,41 @@ pub(crate) struct DoctorArgs {
     args_conflicts_with_subcommands = true,
     disable_help_subcommand = true,
     after_help = "\
-The store lies in $SANDBOX_RUN_STORE, or else in sandbox-run/store below $XDG_CACHE_HOME or ~/.cache.
-$SANDBOX_RUN_CACHE_SIZE bounds the compiled programs [default: 1G]; 0 turns their cache off.
-$SANDBOX_RUN_PACKAGES_SIZE bounds the installed packages [default: 10G]; those not used for 30 days go too."
+Environment variables:
+  SANDBOX_RUN_STORE          directory [default: sandbox-run/store in $XDG_CACHE_HOME or ~/.cache]
+  SANDBOX_RUN_CACHE_SIZE     maximum size of compiled programs; 0 keeps none [default: 1G]
+  SANDBOX_RUN_PACKAGES_SIZE  maximum size of installed packages [default: 10G]
+
+Packages that were not used for 30 days are removed too."
 )]
 pub(crate) struct CacheArgs {
     #[command(subcommand)]
     pub(crate) action: Option<CacheAction>,
-    /// Print JSON instead of a table [default: a table]
+    /// Print JSON [default: a table]
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What to do with the cache.
+/// The subcommands of `cache`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CacheAction {
-    /// Remove what is kept, all of it or one kind
+    /// Remove compiled programs and layers
     ///
-    /// It is made again when it is needed. A program that is running loses the layers it uses.
+    /// They are created again when needed. A running program loses the layers it uses.
     Clear(ClearArgs),
-    /// Compare every layer with what was written when it was made
+    /// Compare every layer with its manifest
     ///
-    /// Compiled programs are compared whenever they are used. Exit code: 1 if a layer is damaged.
+    /// Compiled programs are verified on every use. Exit code: 1 if a layer is damaged.
     Verify,
 }
 
 /// Arguments of `cache clear`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ClearArgs {
-    /// Remove compiled programs [default: both kinds]
+    /// Remove only compiled programs [default: both]
     #[arg(long)]
     pub(crate) compiled: bool,
-    /// Remove layers: what toolchains had prepared, and packages [default: both kinds]
+    /// Remove only layers: files that toolchains prepared, and packages [default: both]
     #[arg(long)]
     pub(crate) layers: bool,
 }
@@ -188,13 +193,13 @@ pub(crate) struct ClearArgs {
 /// Arguments of `seccomp`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What the profile allows is what a program may do in the native walls, and a denied call fails with the same error.
+The profile allows the same system calls as the native sandbox; a denied call fails with the same error.
 
 Example:
   sandbox-run seccomp > seccomp.json
   docker run --security-opt seccomp=seccomp.json --security-opt no-new-privileges ...")]
 pub(crate) struct SeccompArgs {
-    /// Print what belongs at linux.seccomp of an OCI bundle instead [default: for Docker]
+    /// Print the linux.seccomp object of an OCI bundle [default: a Docker profile]
     #[arg(long)]
     pub(crate) oci: bool,
 }
@@ -205,19 +210,21 @@ pub(crate) struct SeccompArgs {
     after_help = "Example:\n  sandbox-run completions bash > ~/.local/share/bash-completion/completions/sandbox-run"
 )]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete for
     pub(crate) shell: Shell,
 }
 
 impl Cli {
-    /// Reads what was typed.
-    pub(crate) fn read(line: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
+    /// Parses the command line.
+    pub(crate) fn parse_line(
+        line: impl IntoIterator<Item = OsString>,
+    ) -> Result<Self, clap::Error> {
         let matches = Self::command().try_get_matches_from(line)?;
-        order::refuse_with_server(matches.subcommand_matches("run").unwrap_or(&matches))?;
+        backend::reject_with_server(matches.subcommand_matches("run").unwrap_or(&matches))?;
         Self::from_arg_matches(&matches)
     }
 
-    /// The command, with `run` where none was named.
+    /// The subcommand; `run` if none was given.
     pub(crate) fn into_command(self) -> Command {
         self.command.unwrap_or_else(|| Command::Run(Box::new(self.run)))
     }
@@ -234,17 +241,17 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_sound() {
+    fn the_definition_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn run_need_not_be_named() {
+    fn run_is_the_default_command() {
         for line in [
             &["--lang", "python", "a.py", "--", "-x"][..],
             &["run", "a.py", "--lang", "python", "--", "-x"],
         ] {
-            let Command::Run(args) = parse(line) else { panic!("{line:?} is another command") };
+            let Command::Run(args) = parse(line) else { panic!("{line:?} is not a `run` command") };
             assert_eq!(args.lang.as_deref(), Some("python"));
             assert_eq!(args.sources(), [std::path::Path::new("a.py")]);
             assert_eq!(args.args, ["-x"]);
@@ -252,13 +259,13 @@ mod tests {
     }
 
     #[test]
-    fn a_file_with_the_name_of_a_command_is_reached_by_its_path() {
+    fn a_file_named_like_a_command_is_reached_by_its_path() {
         assert!(matches!(parse(&["doctor"]), Command::Doctor(_)));
         assert!(matches!(parse(&["./doctor"]), Command::Run(_)));
     }
 
     #[test]
-    fn every_option_has_a_help_text_and_a_place_in_it() {
+    fn every_option_has_a_help_text_and_a_heading() {
         for option in Cli::command().get_arguments() {
             let id = option.get_id();
             assert!(option.get_help().is_some(), "{id} has no help");
@@ -268,14 +275,14 @@ mod tests {
     }
 
     #[test]
-    fn every_option_that_takes_a_value_tells_its_default() {
+    fn every_option_with_a_value_states_its_default() {
         for option in Cli::command().get_arguments() {
             if option.is_positional() || !option.get_action().takes_values() {
                 continue;
             }
             let help = option.get_help().unwrap().to_string();
             let shown = help.contains("[default:") || !option.get_default_values().is_empty();
-            assert!(shown, "{} does not tell its default", option.get_id());
+            assert!(shown, "{} does not state its default", option.get_id());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The command with real walls around real programs.
+//! Runs real programs in real sandboxes.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
@@ -8,7 +8,9 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::support::{Answer, BINARY, call, call_with_stdin, family, wait_until, wait_until_gone};
+use crate::support::{
+    BINARY, CommandOutput, call, call_with_stdin, family, wait_until, wait_until_gone,
+};
 
 const ENDLESS_C: &str = "int main(){for(;;);}";
 const EATS_MEMORY: &str = "b = []\nwhile True: b.append(bytearray(1 << 20))";
@@ -26,8 +28,8 @@ fn python_computes_and_is_reported_as_json() {
     assert!(report["execution_time_ms"].as_f64().unwrap() > 0.0, "{report}");
     assert!(report["memory_used_kb"].as_u64().unwrap() > 0, "{report}");
     let enforced: Vec<_> = report["enforced"].as_array().unwrap().iter().collect();
-    for wall in ["user-namespace", "pid-namespace", "seccomp"] {
-        assert!(enforced.iter().any(|name| *name == wall), "no {wall}: {report}");
+    for protection in ["user-namespace", "pid-namespace", "seccomp"] {
+        assert!(enforced.iter().any(|name| *name == protection), "no {protection}: {report}");
     }
 }
 
@@ -63,7 +65,7 @@ fn containers_report_the_same() {
 }
 
 /// Runs hello behind `--isolation runc` with other programs in the places of some.
-fn hello_by_runc(instead: &[(&str, &str)], args: &[&str]) -> Answer {
+fn hello_by_runc(instead: &[(&str, &str)], args: &[&str]) -> CommandOutput {
     let mounts = instead.iter().map(|(place, other)| format!("mount --bind {other} {place} && "));
     let script =
         mounts.collect::<String>() + "exec \"$0\" \"$@\" --isolation runc -l bash -c 'echo hi'";
@@ -96,7 +98,7 @@ fn crun_is_used_where_there_is_no_runc_and_where_somebody_says_so() {
 }
 
 #[test]
-fn a_runtime_that_is_missing_or_another_program_is_told_in_one_line() {
+fn a_missing_or_wrong_oci_runtime_is_one_line() {
     let script =
         "mount --bind \"$1\" /usr/bin/runsc && exec \"$0\" --isolation gvisor -l python -c 1";
     for (instead, words) in
@@ -104,7 +106,7 @@ fn a_runtime_that_is_missing_or_another_program_is_told_in_one_line() {
     {
         let mut command = assert_cmd::Command::new("unshare");
         command.args(["--mount", "sh", "-c", script, BINARY, instead]);
-        let answer = Answer::from(command.output().unwrap());
+        let answer = CommandOutput::from(command.output().unwrap());
         assert_eq!(answer.code, Some(2), "{answer:?}");
         for part in [words, "install it", "apt-get install runsc", "--isolation native"] {
             assert!(answer.stderr.contains(part), "no '{part}': {answer:?}");
@@ -146,7 +148,7 @@ fn endless_output_is_cut_and_its_beginning_kept() {
 }
 
 #[test]
-fn the_programs_exit_code_is_ours() {
+fn the_programs_exit_code_is_passed_on() {
     let answer = call(&["-l", "bash", "-c", "exit 3", "--json"]);
     assert_eq!(answer.code, Some(3), "{answer:?}");
     let report = answer.json();
@@ -154,14 +156,14 @@ fn the_programs_exit_code_is_ours() {
 }
 
 #[test]
-fn a_signal_of_its_own_is_told_as_a_shell_would() {
+fn death_by_signal_gives_the_exit_code_of_a_shell() {
     let answer = call(&["-l", "bash", "-c", "kill -SEGV $$", "--json"]);
     assert_eq!(answer.code, Some(128 + 11), "{answer:?}");
     assert_eq!(answer.json()["signal"], "SIGSEGV");
 }
 
 #[test]
-fn what_does_not_compile_is_told_in_the_compilers_words() {
+fn a_compile_error_shows_the_compilers_output() {
     let answer = call_with_stdin(&["--lang", "c", "--json"], "int main( { return 0; }");
     assert_eq!(answer.code, Some(65), "{answer:?}");
     let report = answer.json();
@@ -228,7 +230,7 @@ fn arguments_variables_and_standard_input_reach_the_program() {
 }
 
 #[test]
-fn files_keep_their_places_and_results_come_home() {
+fn files_keep_their_paths_and_results_are_written() {
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::create_dir_all(at("project/lib")).unwrap();
@@ -283,7 +285,7 @@ fn an_ordinary_user_can_run_code_too() {
         assert_cmd::Command::new(&copy)
     };
     let output = command.args(run).current_dir("/").output().unwrap();
-    let answer = Answer::from(output);
+    let answer = CommandOutput::from(output);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.json()["stdout"], "42\n");
 }
@@ -291,21 +293,21 @@ fn an_ordinary_user_can_run_code_too() {
 /// Root of a namespace is not root of the host: in a container started without root it has one id to
 /// give, like an ordinary user.
 #[test]
-fn root_of_a_user_namespace_is_served_like_an_ordinary_user() {
+fn root_of_a_user_namespace_can_run_code_too() {
     let mut command = assert_cmd::Command::new("unshare");
     command.args(["--user", "--map-root-user", BINARY]);
     command.args(["--lang", "python", "--code", "print(6*7)", "--json"]);
-    let answer = Answer::from(command.output().unwrap());
+    let answer = CommandOutput::from(command.output().unwrap());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.json()["stdout"], "42\n");
 }
 
 #[test]
-fn a_host_without_user_namespaces_is_told_where_to_look() {
+fn a_host_without_user_namespaces_gets_a_hint() {
     let script = "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$0\" -l python -c 1";
     let mut command = assert_cmd::Command::new("unshare");
     command.args(["--user", "--map-root-user", "sh", "-c", script, BINARY]);
-    let answer = Answer::from(command.output().unwrap());
+    let answer = CommandOutput::from(command.output().unwrap());
     assert_eq!(answer.code, Some(125), "{answer:?}");
     assert!(answer.stderr.contains("user.max_user_namespaces"), "{answer:?}");
     assert_eq!(answer.stderr.trim_end().lines().count(), 1, "{answer:?}");
@@ -359,7 +361,7 @@ fn signals_end_the_program_and_the_report_is_still_printed() {
 }
 
 #[test]
-fn a_program_that_will_not_end_is_ended_and_a_second_signal_does_not_wait() {
+fn a_program_that_ignores_signals_is_killed_and_a_second_signal_does_not_wait() {
     let code = "trap '' TERM INT; echo started; while :; do sleep 1; done";
     let (mut child, _stdout) = start(&["-t", "60s", "-l", "bash", "-c", code]);
     let family_of_first = family(child.id());
@@ -377,7 +379,7 @@ fn a_program_that_will_not_end_is_ended_and_a_second_signal_does_not_wait() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_program_quietly() {
+fn a_closed_pipe_ends_the_program_without_a_message() {
     let code = "print('started', flush=True)\nwhile True: print('more', flush=True)";
     let (mut child, stdout) = start(&["-t", "60s", "-l", "python", "-c", code]);
     let family = family(child.id());
@@ -406,7 +408,7 @@ fn a_reader_that_does_not_read_does_not_stop_the_clock() {
 }
 
 #[test]
-fn a_full_disk_behind_our_output_is_our_failure() {
+fn a_full_disk_behind_standard_output_is_an_internal_error() {
     let status = Command::new(BINARY)
         .args(["-l", "bash", "-c", "echo lost"])
         .stdin(Stdio::null())
@@ -418,7 +420,7 @@ fn a_full_disk_behind_our_output_is_our_failure() {
 }
 
 #[test]
-fn the_doctor_tells_of_every_protection() {
+fn doctor_lists_every_protection() {
     let answer = call(&["doctor", "--json"]);
     let findings = answer.json();
     let protections = findings["protections"].as_array().unwrap();

@@ -1,5 +1,4 @@
-//! A request as it travels to the helper, and back into a request there. What has no place here is
-//! refused, never left out.
+//! The serialized form of a request for the helper. What it cannot express is refused rather than dropped.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use crate::errors::Failure;
 
 /// Everything a command line can ask for.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct WireRequest {
     id: ExecutionId,
     language: String,
     code: Option<String>,
@@ -24,8 +23,8 @@ pub(super) struct Asked {
     pub(super) has_input: bool,
     args: Vec<String>,
     env: BTreeMap<String, String>,
-    run_limits: AskedLimits,
-    compile_limits: AskedLimits,
+    run_limits: WireLimits,
+    compile_limits: WireLimits,
     network: String,
     collect: Vec<String>,
     /// On the host, inside, and whether it can be written.
@@ -37,12 +36,12 @@ pub(super) struct Asked {
     host_packages: bool,
     environment: Option<String>,
     workspace: Option<String>,
-    snippet: Option<AskedSnippet>,
+    snippet: Option<WireSnippet>,
 }
 
 /// Limits that were typed; the others are the library's own.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct AskedLimits {
+struct WireLimits {
     wall_time: Option<Duration>,
     cpu_time: Option<Duration>,
     memory: Option<u64>,
@@ -54,7 +53,7 @@ struct AskedLimits {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct AskedSnippet {
+struct WireSnippet {
     lines: (usize, usize),
     first: usize,
     first_indent: usize,
@@ -64,7 +63,7 @@ struct AskedSnippet {
     tail_in_template: usize,
 }
 
-impl Asked {
+impl WireRequest {
     /// What to send for this request.
     pub(super) fn of(request: &Request) -> Result<Self, Failure> {
         for (what, is_used) in [
@@ -79,7 +78,7 @@ impl Asked {
             ("an owner of packages", request.package_cache_owner().is_some()),
         ] {
             if is_used {
-                return Err(Failure::Usage(format!("{what} does not go with --warm")));
+                return Err(Failure::Usage(format!("{what} cannot be used with --warm")));
             }
         }
         let asked = Self {
@@ -90,8 +89,8 @@ impl Asked {
             has_input: matches!(request.stdin(), Stdin::Reader(_)),
             args: request.args().to_vec(),
             env: request.env().clone(),
-            run_limits: AskedLimits::of(request.run_limits()),
-            compile_limits: AskedLimits::of(request.compile_limits()),
+            run_limits: WireLimits::of(request.run_limits()),
+            compile_limits: WireLimits::of(request.compile_limits()),
             network: request.network().to_string(),
             collect: request.collect().iter().map(ToString::to_string).collect(),
             volumes: request.volumes().iter().map(volume).collect::<Result<_, _>>()?,
@@ -102,7 +101,7 @@ impl Asked {
             host_packages: request.host_packages(),
             environment: request.environment().map(|name| name.as_str().to_owned()),
             workspace: request.workspace().map(ToString::to_string),
-            snippet: request.snippet().map(AskedSnippet::of),
+            snippet: request.snippet().map(WireSnippet::of),
         };
         asked.run_limits.must_be(request.run_limits(), Limits::run())?;
         asked.compile_limits.must_be(request.compile_limits(), Limits::compile())?;
@@ -116,8 +115,8 @@ impl Asked {
         stdin: Stdin,
     ) -> Result<Request, Failure> {
         if contents.len() != self.files.len() {
-            return Err(Failure::Ours(
-                "not all files have come to the helper of --warm".to_owned(),
+            return Err(Failure::Internal(
+                "the helper of --warm received only some of the files".to_owned(),
             ));
         }
         let mut builder = Request::builder(&self.language)
@@ -171,14 +170,14 @@ fn volume(volume: &Volume) -> Result<(PathBuf, PathBuf, bool), Failure> {
     let (host, inside) = (volume.host(), volume.destination());
     let is_text = |path: &Path| path.to_str().is_some();
     if !is_text(host) || !is_text(inside) {
-        let reason = "--volume: a path that is no UTF-8 text does not go with --warm";
+        let reason = "--volume paths must be UTF-8 with --warm";
         return Err(Failure::Usage(reason.to_owned()));
     }
     let writable = volume.access() == VolumeAccess::ReadWrite;
     Ok((host.to_owned(), inside.to_owned(), writable))
 }
 
-impl AskedLimits {
+impl WireLimits {
     fn of(limits: &Limits) -> Self {
         let asked = |protection| limits.is_asked(protection);
         Self {
@@ -227,11 +226,11 @@ impl AskedLimits {
         if self.limits(usual)? == *limits {
             return Ok(());
         }
-        Err(Failure::Ours("these limits cannot be told to the helper of --warm".to_owned()))
+        Err(Failure::Internal("cannot send these limits to the helper of --warm".to_owned()))
     }
 }
 
-impl AskedSnippet {
+impl WireSnippet {
     fn of(snippet: &Snippet) -> Self {
         let Snippet { lines, first, first_indent, indent, head, tail, tail_in_template } = snippet;
         Self {

@@ -10,7 +10,7 @@ use sandbox_core::{
     with_causes,
 };
 
-use crate::environment::{self, Installed};
+use crate::environment::{self, BuildContext, Environments, Installed};
 use crate::events::Events;
 use crate::image::{ImageRoot, Images};
 use crate::layers::{LayerError, Layers};
@@ -148,6 +148,16 @@ impl Engine {
         Ok(report)
     }
 
+    /// The named environments, and the means to build them.
+    pub(crate) fn environments(&self) -> Environments<'_> {
+        Environments::new(&self.runtimes, self.build_context())
+    }
+
+    fn build_context(&self) -> BuildContext<'_> {
+        let store = self.store.as_ref().map_err(String::as_str);
+        BuildContext { backend: self.backend.as_ref(), store }
+    }
+
     /// All workspaces there are here.
     pub(crate) fn workspaces(&self) -> Result<Workspaces, WorkspaceError> {
         self.workspaces.clone().map_or_else(Workspaces::of_user, Ok)
@@ -211,7 +221,8 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<Option<Installed>, Stop> {
         let mut progress = |message: &str| events.progress(message);
-        environment::install(&job.request, &job.runtime, self, &mut progress, cancel).map_err(
+        let context = self.build_context();
+        environment::install(&job.request, &job.runtime, context, &mut progress, cancel).map_err(
             |error| match error {
                 PackageError::Cancelled => {
                     Stop::Interrupted(Stage::Compile, Interruption::Cancelled)

@@ -2,6 +2,7 @@ use std::io;
 
 use sandbox_core::{BackendError, InvalidRequest, InvalidVolume};
 
+use crate::plan::PlanError;
 use crate::{PackageError, RecipeError, Refusal, ResolveError, WorkspaceError};
 
 /// Why there is no sandbox.
@@ -80,5 +81,17 @@ fn endings(extensions: &[String]) -> String {
 impl From<Refusal> for ExecuteError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+impl From<PlanError> for ExecuteError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Request(error) => Self::Request(error),
+            PlanError::NoSources { language, extensions } => {
+                Self::NoSources { language, extensions }
+            }
+            PlanError::HostPackages { language } => Self::HostPackages { language },
+        }
     }
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use sandbox_backends::docker::{DockerBackend, DockerOptions};
+use sandbox_backends::docker::DockerBackend;
 use sandbox_backends::native::{NativeOptions, Spare};
-use sandbox_backends::oci::{OciBackend, OciOptions};
+use sandbox_backends::oci::OciBackend;
 use sandbox_core::{Backend, BackendError, Coverage, Isolation, Protection, with_causes};
 
-use crate::sandbox::start_backend;
+use crate::backend::{self, ContainerOptions};
 
 /// How a backend fares on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,13 +39,6 @@ pub(crate) struct Choice<T> {
 
 /// A backend that can be used, and what it enforces here.
 pub(crate) type Usable<T> = (T, Coverage);
-
-/// What builds containers, and how.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ContainerOptions {
-    pub(crate) docker: DockerOptions,
-    pub(crate) oci: OciOptions,
-}
 
 /// Looks at every backend there is. Nothing of that stays on the host.
 pub(crate) fn look_at_all(containers: &ContainerOptions) -> Vec<IsolationStatus> {
@@ -151,7 +144,7 @@ pub(crate) fn start_preferred(
 ) -> Result<(Box<dyn Backend>, Option<String>), BackendError> {
     let mut errors = Vec::new();
     let choice =
-        choose(order, allowed, |isolation| match start_backend(isolation, native, containers) {
+        choose(order, allowed, |isolation| match backend::start(isolation, native, containers) {
             Ok(backend) => {
                 let coverage = backend.coverage();
                 Ok((backend, coverage))
@@ -189,7 +182,7 @@ fn probe(isolation: Isolation, containers: &ContainerOptions) -> Result<Coverage
         other => {
             let little =
                 NativeOptions { spare: Spare::Once(0), most_warm: 0, ..NativeOptions::default() };
-            start_backend(other, &little, containers).map(|backend| backend.coverage())
+            backend::start(other, &little, containers).map(|backend| backend.coverage())
         }
     }
 }

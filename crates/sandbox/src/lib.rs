@@ -22,9 +22,9 @@
 //! requests that cannot be taken ([`ExecuteError`]) and hosts that cannot build walls
 //! ([`StartError`]).
 
+mod backend;
 mod isolation;
 mod sandbox;
-mod waiting;
 
 mod execution;
 mod hooks;

@@ -10,7 +10,6 @@ use sandbox_core::{
     RelativePath, Request, Stage, StagePlan, Stdin, Tree, WarmPlan,
 };
 
-use crate::ExecuteError;
 use crate::runtime::{Compile, Layer, Recipe, Runtime, Values, Variables, Warm};
 
 /// Where the work directory is inside.
@@ -32,6 +31,17 @@ pub(crate) const LAYER_DIRECTORY: &str = "layer";
 const LARGEST_LAYER: ByteSize = ByteSize::mib(2048);
 const MOST_LAYER_FILES: usize = 100_000;
 
+/// Why a request cannot be planned.
+#[derive(Debug)]
+pub(crate) enum PlanError {
+    /// The request does not fit together.
+    Request(InvalidRequest),
+    /// No file has an extension of the language's sources.
+    NoSources { language: String, extensions: Vec<String> },
+    /// The recipe names no directories of host packages to hide.
+    HostPackages { language: String },
+}
+
 /// What a stage sees beside its files and the system's programs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
@@ -43,21 +53,27 @@ pub(crate) struct Surroundings {
     pub(crate) is_started_ahead: bool,
 }
 
+impl From<InvalidRequest> for PlanError {
+    fn from(error: InvalidRequest) -> Self {
+        Self::Request(error)
+    }
+}
+
 /// Refuses what could never be carried out, before anything is built for it.
-pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteError> {
+pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), PlanError> {
     let recipe = runtime.recipe();
     if request.code().is_some() {
         refuse_second_entry(recipe.entry(), request)?;
     }
     if !request.host_packages() && runtime.image().is_none() && recipe.host_packages.is_empty() {
-        return Err(ExecuteError::HostPackages { language: runtime.name().to_owned() });
+        return Err(PlanError::HostPackages { language: runtime.name().to_owned() });
     }
     let files = input_files(recipe, request);
     refuse_too_large("run", &files, &run_limits(recipe, request))?;
     if let Some(compile) = &recipe.compile {
         refuse_too_large("compile", &files, &compile_limits(recipe, request))?;
         if compile.takes_sources() && sources(recipe, &files).is_empty() {
-            return Err(ExecuteError::NoSources {
+            return Err(PlanError::NoSources {
                 language: runtime.name().to_owned(),
                 extensions: recipe.extensions.clone(),
             });

@@ -4,22 +4,21 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox_backends::docker::DockerBackend;
-use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, OuterLimits, Spare};
-use sandbox_backends::oci::{OciBackend, OciRuntime};
+use sandbox_backends::native::{Copies, NativeOptions, OuterLimits, Spare};
+use sandbox_backends::oci::OciRuntime;
 use sandbox_core::{
-    Backend, BackendError, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolFigures,
-    Protection, Report, Request, with_causes,
+    Backend, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolFigures, Protection,
+    Report, Request, with_causes,
 };
 
+use crate::backend::{self, ContainerOptions};
 use crate::engine::{Engine, Job};
 use crate::environment;
 use crate::events::{Events, Listener};
 use crate::image::{Images, Walls};
-use crate::isolation::{ContainerOptions, IsolationStatus, choose, look_at_all, start_preferred};
+use crate::isolation::{IsolationStatus, choose, look_at_all, start_preferred};
 use crate::store::Store;
 use crate::volumes::VolumePlaces;
-use crate::waiting::Waiting;
 use crate::{
     Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
     plan,
@@ -103,7 +102,7 @@ impl Sandbox {
 
     /// The environments of this user.
     pub fn environments(&self) -> Environments<'_> {
-        Environments::of(&self.engine)
+        self.engine.environments()
     }
 
     /// The workspaces that requests to this sandbox name.
@@ -394,7 +393,7 @@ impl SandboxBuilder {
             }
             (None, isolation) => {
                 let isolation = isolation.unwrap_or(Isolation::Native);
-                (start_backend(isolation, &self.native, &self.containers)?, None)
+                (backend::start(isolation, &self.native, &self.containers)?, None)
             }
         };
         let store = match &self.store_directory {
@@ -420,24 +419,6 @@ impl SandboxBuilder {
         };
         Ok(Sandbox { engine: Arc::new(engine), reason })
     }
-}
-
-pub(crate) fn start_backend(
-    isolation: Isolation,
-    native: &NativeOptions,
-    containers: &ContainerOptions,
-) -> Result<Box<dyn Backend>, BackendError> {
-    let waits = native.waits;
-    let ContainerOptions { docker, oci } = containers;
-    Ok(match isolation {
-        Isolation::Native => Box::new(NativeBackend::start(native)?),
-        Isolation::Docker => Box::new(Waiting { backend: DockerBackend::start(docker)?, waits }),
-        Isolation::Runc => Box::new(Waiting { backend: OciBackend::runc(oci)?, waits }),
-        Isolation::Gvisor => Box::new(Waiting { backend: OciBackend::gvisor(oci)?, waits }),
-        other => {
-            return Err(BackendError::Refused(format!("{other} is not a part of this build")));
-        }
-    })
 }
 
 impl fmt::Debug for Sandbox {

@@ -14,9 +14,8 @@ use super::host::HostVariables;
 use super::lock::{self, Lock};
 use super::manager::{BUILT, Exactly, FETCHED, LOCK_FILE, Settings};
 use super::watch::{self, Listener};
-use crate::Runtime;
 use crate::plan::{self, PackageStep};
-use crate::runtime::{Packages, existing};
+use crate::runtime::{Packages, Runtime, existing};
 use crate::store::{LayerUse, LayerWriter, Store};
 
 /// Where the proxy listens inside.
@@ -39,8 +38,30 @@ pub(crate) struct Installed {
     pub(crate) _in_use: Arc<LayerUse>,
 }
 
+/// Where packages are built and kept.
+#[derive(Clone, Copy)]
+pub(crate) struct BuildContext<'a> {
+    pub(crate) backend: &'a dyn Backend,
+    /// The store, or why there is none.
+    pub(crate) store: Result<&'a Store, &'a str>,
+}
+
+impl<'a> BuildContext<'a> {
+    /// Begins to build packages for a runtime.
+    pub(crate) fn builder(
+        self,
+        runtime: &'a Runtime,
+        owner: Option<&'a str>,
+        progress: &'a mut dyn FnMut(&str),
+        cancel: &'a CancelToken,
+    ) -> Result<PackageBuilder<'a>, PackageError> {
+        let store = self.store.map_err(|reason| PackageError::NoStore(reason.to_owned()))?;
+        Ok(PackageBuilder { backend: self.backend, runtime, store, owner, cancel, progress })
+    }
+}
+
 /// Everything that is needed to build packages for one runtime.
-pub(crate) struct Workshop<'a> {
+pub(crate) struct PackageBuilder<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) runtime: &'a Runtime,
     pub(crate) store: &'a Store,
@@ -51,7 +72,7 @@ pub(crate) struct Workshop<'a> {
     pub(crate) progress: &'a mut dyn FnMut(&str),
 }
 
-impl<'a> Workshop<'a> {
+impl<'a> PackageBuilder<'a> {
     /// The packages that were asked for. If the same were asked for before, they are those of then, and
     /// nothing is fetched.
     pub(crate) fn install(&mut self, specs: &[PackageSpec]) -> Result<Installed, PackageError> {
@@ -103,10 +124,10 @@ impl<'a> Workshop<'a> {
     /// Exactly these packages. They are fetched again only if the store has lost them.
     pub(crate) fn install_locked(&mut self, lock: &Lock) -> Result<Installed, PackageError> {
         let packages = self.packages()?;
-        let (layer, in_use) = self.layer(packages, lock, |workshop| {
+        let (layer, in_use) = self.layer(packages, lock, |builder| {
             let document = lock.document.as_bytes();
             let wanted = input(LOCK_FILE, document.to_vec());
-            let mut files = workshop.fetch(packages, wanted).map_err(|error| match error {
+            let mut files = builder.fetch(packages, wanted).map_err(|error| match error {
                 PackageError::Refused(reason) => PackageError::Changed(reason),
                 error => error,
             })?;

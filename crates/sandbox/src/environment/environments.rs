@@ -2,10 +2,9 @@ use chrono::{DateTime, Utc};
 use sandbox_core::{ByteSize, CancelToken, EnvironmentName, LanguageChoice, PackageSpec, Request};
 use serde::{Deserialize, Serialize};
 
-use super::{EnvironmentDirectory, Installed, Lock, PackageError, Workshop};
-use crate::Runtime;
-use crate::engine::Engine;
+use super::{BuildContext, EnvironmentDirectory, Installed, Lock, PackageError};
 use crate::plan;
+use crate::runtime::{Runtime, Runtimes};
 
 /// Packages under a name: built once, then used by any number of executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,12 +21,13 @@ pub struct Environment {
 /// The environments of this user, and the means to build more of them.
 #[derive(Clone, Copy)]
 pub struct Environments<'a> {
-    engine: &'a Engine,
+    runtimes: &'a Runtimes,
+    context: BuildContext<'a>,
 }
 
 impl<'a> Environments<'a> {
-    pub(crate) fn of(engine: &'a Engine) -> Self {
-        Self { engine }
+    pub(crate) fn new(runtimes: &'a Runtimes, context: BuildContext<'a>) -> Self {
+        Self { runtimes, context }
     }
 
     /// Asks the package index for packages, installs them and gives them a name. One that had the name
@@ -54,10 +54,10 @@ impl<'a> Environments<'a> {
         progress: &mut dyn FnMut(&str),
         cancel: &CancelToken,
     ) -> Result<Environment, PackageError> {
-        let runtime = self.engine.runtimes.resolve(language)?;
+        let runtime = self.runtimes.resolve(language)?;
         let owner = directory.package_cache_owner();
-        let mut workshop = workshop(self.engine, &runtime, owner, progress, cancel)?;
-        let lock = workshop.build_anew(packages)?;
+        let mut builder = self.context.builder(&runtime, owner, progress, cancel)?;
+        let lock = builder.build_anew(packages)?;
         let environment = Environment { name, created_at: Utc::now(), lock };
         directory.write(&environment)?;
         Ok(environment)
@@ -90,7 +90,7 @@ impl<'a> Environments<'a> {
 pub(crate) fn install(
     request: &Request,
     runtime: &Runtime,
-    engine: &Engine,
+    context: BuildContext<'_>,
     progress: &mut dyn FnMut(&str),
     cancel: &CancelToken,
 ) -> Result<Option<Installed>, PackageError> {
@@ -102,24 +102,12 @@ pub(crate) fn install(
         Some((_, Whose::Shared)) => None,
         _ => request.package_cache_owner(),
     };
-    let mut workshop = workshop(engine, runtime, owner, progress, cancel)?;
+    let mut builder = context.builder(runtime, owner, progress, cancel)?;
     match environment {
-        Some((lock, _)) => workshop.install_locked(&lock),
-        None => workshop.install(request.packages()),
+        Some((lock, _)) => builder.install_locked(&lock),
+        None => builder.install(request.packages()),
     }
     .map(Some)
-}
-
-fn workshop<'a>(
-    engine: &'a Engine,
-    runtime: &'a Runtime,
-    owner: Option<&'a str>,
-    progress: &'a mut dyn FnMut(&str),
-    cancel: &'a CancelToken,
-) -> Result<Workshop<'a>, PackageError> {
-    let store = engine.store.as_ref();
-    let store = store.map_err(|reason| PackageError::NoStore(reason.clone()))?;
-    Ok(Workshop { backend: engine.backend.as_ref(), runtime, store, owner, cancel, progress })
 }
 
 /// The lock of the environment that a request asks for, if it is for this runtime; nothing if it asks

@@ -1,8 +1,7 @@
 use sandbox_core::PackageSpec;
 use serde::{Deserialize, Serialize};
 
-use super::Manager;
-use crate::Runtime;
+use crate::runtime::{PackageManager, Runtime};
 use crate::store::{Key, KeyBuilder};
 
 /// Which packages exactly: every one that is needed, its version, and the hash of what was fetched.
@@ -14,7 +13,7 @@ pub struct Lock {
     /// Its version.
     pub version: String,
     /// Who fetched and installed.
-    pub(crate) manager: Manager,
+    pub(crate) manager: PackageManager,
     /// What was asked for, sorted.
     pub requested: Vec<PackageSpec>,
     /// What that came to, sorted by name.
@@ -98,7 +97,7 @@ mod tests {
         Lock {
             language: "python".to_owned(),
             version: "3.11".to_owned(),
-            manager: Manager::Pip,
+            manager: PackageManager::Pip,
             requested: requested.iter().map(|spec| spec.parse().unwrap()).collect(),
             packages: vec![LockedPackage {
                 name: "six".to_owned(),

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use sandbox_core::{CollectedFile, HostPort, HostProxies, PackageSpec};
-use serde::{Deserialize, Serialize};
 
 use super::borrowed::Borrowed;
 use super::host::HostVariables;
 use super::{Lock, LockedPackage, PackageError, cargo, npm, pip};
+use crate::runtime::PackageManager;
 
 /// Below the work directory, where a fetch leaves what it fetched.
 pub(crate) const FETCHED: &str = "fetched";
@@ -17,15 +17,6 @@ pub(crate) const BUILT: &str = "built";
 /// The manager's own lock: what a fetch writes if it does so itself, and what it is given to fetch
 /// exactly that again.
 pub(crate) const LOCK_FILE: &str = "lock";
-
-/// A package manager whose specifications, settings, locks and complaints are understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Manager {
-    Pip,
-    Npm,
-    Cargo,
-}
 
 /// What is always so with a manager.
 pub(super) struct Facts {
@@ -72,7 +63,7 @@ pub(super) struct Exactly {
     pub(super) document: String,
 }
 
-impl Manager {
+impl PackageManager {
     pub(super) fn facts(self) -> &'static Facts {
         match self {
             Self::Pip => &pip::FACTS,

@@ -32,6 +32,5 @@ pub use error::PackageError;
 pub use lock::{Lock, LockedPackage};
 pub use named::EnvironmentDirectory;
 
-pub(crate) use build::{Installed, Workshop};
+pub(crate) use build::{BuildContext, Installed};
 pub(crate) use environments::{install, locked};
-pub(crate) use manager::Manager;

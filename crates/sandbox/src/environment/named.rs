@@ -114,13 +114,14 @@ impl EnvironmentDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::{Lock, Manager};
+    use crate::environment::Lock;
+    use crate::runtime::PackageManager;
 
     fn environment(name: &str, version: &str) -> Environment {
         let lock = Lock {
             language: "python".to_owned(),
             version: version.to_owned(),
-            manager: Manager::Pip,
+            manager: PackageManager::Pip,
             requested: Vec::new(),
             packages: Vec::new(),
             from_source: Vec::new(),

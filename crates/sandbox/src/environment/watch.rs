@@ -4,11 +4,12 @@ use sandbox_core::{
     Ending, Observer, StageOutcome, StagePlan, StreamKind, UsageSample, format_duration,
 };
 
-use super::{Manager, PackageError};
+use super::PackageError;
+use crate::runtime::PackageManager;
 
 /// Turns an ending other than a good one into an error.
 pub(super) fn judge(
-    manager: Manager,
+    manager: PackageManager,
     plan: &StagePlan,
     outcome: &StageOutcome,
 ) -> Result<(), PackageError> {
@@ -41,7 +42,7 @@ pub(super) fn judge(
 
 /// Makes progress of what the manager prints.
 pub(super) struct Listener<'a> {
-    manager: Manager,
+    manager: PackageManager,
     line: Vec<u8>,
     progress: &'a mut dyn FnMut(&str),
 }
@@ -50,7 +51,7 @@ pub(super) struct Listener<'a> {
 const LONGEST_LINE: usize = 1000;
 
 impl<'a> Listener<'a> {
-    pub(super) fn new(manager: Manager, progress: &'a mut dyn FnMut(&str)) -> Self {
+    pub(super) fn new(manager: PackageManager, progress: &'a mut dyn FnMut(&str)) -> Self {
         Self { manager, line: Vec::new(), progress }
     }
 }
@@ -83,7 +84,7 @@ mod tests {
     fn news_is_told_line_by_line_however_it_arrives() {
         let mut heard = Vec::new();
         let mut progress = |text: &str| heard.push(text.to_owned());
-        let mut listener = Listener::new(Manager::Pip, &mut progress);
+        let mut listener = Listener::new(PackageManager::Pip, &mut progress);
         listener.output(StreamKind::Stdout, b"Looking in links: /x\nCollec");
         listener.output(StreamKind::Stdout, b"ting six\nCollecting \x1b[2J\n");
         listener.output(StreamKind::Stdout, &vec![b'x'; 5000]);

@@ -9,9 +9,8 @@ use sandbox_backends::native::NativeOptions;
 use sandbox_core::{BackendError, Isolation, LanguageChoice, Request};
 use sandbox_images::{Image, Reference, Store};
 
-use crate::isolation::ContainerOptions;
+use crate::backend::{self, ContainerOptions};
 use crate::runtime::Runtime;
-use crate::sandbox::start_backend;
 use crate::{ExecuteError, Runtimes};
 
 pub(crate) use root::ImageRoot;
@@ -103,7 +102,7 @@ impl Walls {
         let mut containers = self.containers.clone();
         containers.docker.image.clone_from(&files);
         containers.oci.image = files;
-        match start_backend(self.isolation, &native, &containers) {
+        match backend::start(self.isolation, &native, &containers) {
             Ok(backend) => Ok(ImageRoot::new(image, backend)),
             Err(BackendError::Refused(reason)) => Err(ExecuteError::Unworkable(reason)),
             Err(error) => Err(ExecuteError::Walls(error)),

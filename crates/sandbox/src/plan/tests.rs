@@ -1,4 +1,5 @@
 use super::*;
+use crate::ExecuteError;
 use crate::runtime::tests::{of_text, unprobed as built_in};
 use sandbox_core::CollectedFile;
 use sandbox_core::{Protection, RequestBuilder, Volume};
@@ -25,6 +26,10 @@ expected = ""
 
 fn unprobed(language: &str) -> Runtime {
     if language == "c" { of_text(C) } else { built_in(language) }
+}
+
+fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteError> {
+    super::check(runtime, request).map_err(ExecuteError::from)
 }
 
 fn build(builder: RequestBuilder) -> Request {

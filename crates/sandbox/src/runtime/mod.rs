@@ -23,7 +23,9 @@ use sandbox_core::{Stage, Tree};
 
 pub(crate) use argument::Values;
 pub use entry::RuntimeStatus;
-pub(crate) use recipe::{Compile, Layer, Packages, Recipe, Variables, Warm, layer_place};
+pub(crate) use recipe::{
+    Compile, Layer, PackageManager, Packages, Recipe, Variables, Warm, layer_place,
+};
 pub use recipe::{Hello, Installer, RecipeError};
 pub use registry::{ResolveError, Runtimes};
 use toolchain::Found;

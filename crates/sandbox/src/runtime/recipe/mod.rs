@@ -16,7 +16,7 @@ use toml::Spanned;
 use super::argument::{Argument, Text};
 use super::limits::StageLimits;
 pub(crate) use layer::{Layer, place as layer_place};
-pub(crate) use packages::Packages;
+pub(crate) use packages::{PackageManager, Packages};
 pub use toolchain::Installer;
 pub(crate) use toolchain::{Toolchain, VersionRule};
 use values::{Artefacts, FilePath, Name, Patterns};

@@ -1,16 +1,24 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::values::VariableName;
-use crate::environment::Manager;
+
+/// A package manager that this library knows how to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PackageManager {
+    Pip,
+    Npm,
+    Cargo,
+}
 
 /// Who installs packages of a language, and where programs find them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Packages {
-    pub(crate) manager: Manager,
+    pub(crate) manager: PackageManager,
     /// The program the manager runs with, if that is not the toolchain's own.
     pub(crate) runs_with: Option<PathBuf>,
     /// Where the packages are shown.

@@ -215,7 +215,7 @@ fn swapped(test: &str, host: &str, words: &str) {
     };
     as_both(test, set_up, |place, sandbox| {
         match read(sandbox, &place.path.join(host)) {
-            Err(ExecuteError::Unworkable(reason)) => assert!(reason.contains(words), "{reason}"),
+            Err(ExecuteError::Unsupported(reason)) => assert!(reason.contains(words), "{reason}"),
             other => panic!("{other:?}"),
         }
         // The next one is looked at anew.

@@ -104,7 +104,11 @@ fn look(store: &Store) -> Result<Findings, Failure> {
     let most_packages = store.layers().most_packages().as_u64();
     Ok(Findings {
         directory: store.path().display().to_string(),
-        compiled: CompiledPrograms { entries, bytes, most_bytes: store.compiled().most().as_u64() },
+        compiled: CompiledPrograms {
+            entries,
+            bytes,
+            most_bytes: store.compiled().max_size().as_u64(),
+        },
         packages: InstalledPackages {
             entries: packages.entries,
             bytes: packages.bytes,

@@ -209,7 +209,7 @@ fn execute(
 /// Whose failure it is that there is no report.
 pub(crate) fn not_executed(error: ExecuteError) -> Failure {
     match error {
-        ExecuteError::Thread(_) | ExecuteError::Walls(_) => Failure::ours(&error),
+        ExecuteError::Thread(_) | ExecuteError::ImageBackend(_) => Failure::ours(&error),
         ExecuteError::Image(image) if image.is_ours() => Failure::ours(&image),
         ExecuteError::Packages(packages) if packages.is_ours() => Failure::ours(&packages),
         _ => Failure::usage(&error),

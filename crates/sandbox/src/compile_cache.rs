@@ -104,22 +104,22 @@ pub(crate) fn replay(compiled: &Compiled, observer: &mut dyn Observer) -> StageO
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{self, Surroundings};
+    use crate::plan::{self, StageContext};
     use crate::runtime::tests::unprobed;
     use sandbox_core::{ByteSize, Limits, Request, RequestBuilder, Tree};
     use std::collections::BTreeSet;
 
-    fn key_of(builder: RequestBuilder, surroundings: Surroundings) -> Key {
+    fn key_of(builder: RequestBuilder, context: StageContext) -> Key {
         let runtime = unprobed("c");
         let request = builder.build().unwrap();
-        let plan = plan::compile(&runtime, &request, surroundings).unwrap();
+        let plan = plan::compile(&runtime, &request, context).unwrap();
         key(&runtime, Isolation::Native, &plan, request.compile_cache_owner())
     }
 
     #[test]
     fn everything_a_compiler_sees_is_in_the_key_and_nothing_else() {
         let plain = || Request::builder("c").code("int main;").file("a.h", "1");
-        let none = Surroundings::default;
+        let none = StageContext::default;
         let base = key_of(plain(), none());
         let limits = Limits::compile().with_memory(ByteSize::mib(100)).unwrap();
         for same in
@@ -127,13 +127,13 @@ mod tests {
         {
             assert_eq!(key_of(same, none()), base);
         }
-        let tree = |host: &str| Surroundings {
+        let tree = |host: &str| StageContext {
             trees: vec![Tree { host: host.into(), inside: "/opt/x".into(), copy_on_write: false }],
-            ..Surroundings::default()
+            ..StageContext::default()
         };
-        let variable = Surroundings {
+        let variable = StageContext {
             variables: [("A".to_owned(), "b".to_owned())].into(),
-            ..Surroundings::default()
+            ..StageContext::default()
         };
         let keys: BTreeSet<Key> = [
             base,

@@ -61,13 +61,13 @@ pub enum ExecuteError {
     Image(#[from] sandbox_images::ImageError),
     /// No walls can be built around the image.
     #[error("the walls around the image cannot be built")]
-    Walls(#[source] BackendError),
+    ImageBackend(#[source] BackendError),
     /// A hook said no.
     #[error("refused: {}", .0.reason())]
     Refused(Refusal),
     /// The backend cannot carry the request out as it stands.
     #[error("{0}")]
-    Unworkable(String),
+    Unsupported(String),
     /// No thread could be started to watch over the execution.
     #[error("cannot start a thread for the execution")]
     Thread(#[source] io::Error),

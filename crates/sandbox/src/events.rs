@@ -12,56 +12,56 @@ pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Event);
 /// text for everybody who looks at single events.
 pub(crate) struct Events<'a> {
     listener: Option<Listener<'a>>,
-    told: u64,
-    held_stdout: Vec<u8>,
-    held_stderr: Vec<u8>,
+    count: u64,
+    partial_stdout: Vec<u8>,
+    partial_stderr: Vec<u8>,
 }
 
 impl<'a> Events<'a> {
     pub(crate) fn new(listener: Option<Listener<'a>>) -> Self {
-        Self { listener, told: 0, held_stdout: Vec::new(), held_stderr: Vec::new() }
+        Self { listener, count: 0, partial_stdout: Vec::new(), partial_stderr: Vec::new() }
     }
 
     pub(crate) fn queued(&mut self) {
-        self.tell(EventKind::Queued);
+        self.emit(EventKind::Queued);
     }
 
     pub(crate) fn progress(&mut self, message: &str) {
-        self.tell(EventKind::Progress(message.to_owned()));
+        self.emit(EventKind::Progress(message.to_owned()));
     }
 
     pub(crate) fn stage_begins(&mut self, stage: Stage) {
-        self.tell(EventKind::Stage(stage));
+        self.emit(EventKind::Stage(stage));
     }
 
-    /// Whatever is still held was all there was.
+    /// Whatever is still partial was all there was.
     pub(crate) fn stage_ended(&mut self) {
         for stream in [StreamKind::Stdout, StreamKind::Stderr] {
-            let rest = std::mem::take(self.held(stream));
+            let rest = std::mem::take(self.partial(stream));
             if !rest.is_empty() {
-                self.tell(EventKind::Output(stream, rest));
+                self.emit(EventKind::Output(stream, rest));
             }
         }
     }
 
     /// Tells the report and gives it back.
     pub(crate) fn report(&mut self, report: Report) -> Report {
-        match self.tell(EventKind::Report(Box::new(report))) {
+        match self.emit(EventKind::Report(Box::new(report))) {
             EventKind::Report(report) => *report,
             _ => unreachable!("an event is given back as it was told"),
         }
     }
 
-    fn held(&mut self, stream: StreamKind) -> &mut Vec<u8> {
+    fn partial(&mut self, stream: StreamKind) -> &mut Vec<u8> {
         match stream {
-            StreamKind::Stdout => &mut self.held_stdout,
-            StreamKind::Stderr => &mut self.held_stderr,
+            StreamKind::Stdout => &mut self.partial_stdout,
+            StreamKind::Stderr => &mut self.partial_stderr,
         }
     }
 
-    fn tell(&mut self, kind: EventKind) -> EventKind {
-        self.told += 1;
-        let event = Event { seq: self.told, kind };
+    fn emit(&mut self, kind: EventKind) -> EventKind {
+        self.count += 1;
+        let event = Event { seq: self.count, kind };
         if let Some(listener) = &mut self.listener {
             listener(&event);
         }
@@ -74,21 +74,21 @@ impl Observer for Events<'_> {
         if self.listener.is_none() {
             return;
         }
-        let held = self.held(stream);
-        held.extend_from_slice(bytes);
-        let unfinished = held.split_off(finished_length(held));
-        let finished = std::mem::replace(held, unfinished);
+        let partial = self.partial(stream);
+        partial.extend_from_slice(bytes);
+        let unfinished = partial.split_off(finished_length(partial));
+        let finished = std::mem::replace(partial, unfinished);
         if !finished.is_empty() {
-            self.tell(EventKind::Output(stream, finished));
+            self.emit(EventKind::Output(stream, finished));
         }
     }
 
     fn usage(&mut self, sample: UsageSample) {
-        self.tell(EventKind::Usage(sample));
+        self.emit(EventKind::Usage(sample));
     }
 
     fn network(&mut self, event: NetworkEvent) {
-        self.tell(EventKind::Network(event));
+        self.emit(EventKind::Network(event));
     }
 }
 

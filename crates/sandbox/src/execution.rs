@@ -36,7 +36,7 @@ impl Execution {
                     // Nobody listens any more: the report is still wanted, so the work goes on.
                     let _ = sender.send(event.clone());
                 };
-                engine.carry_out(&job, &mut Events::new(Some(&mut listener)), &token)
+                engine.execute(&job, &mut Events::new(Some(&mut listener)), &token)
             })
             .map_err(ExecuteError::Thread)?;
         Ok(Self { id, cancel, events: Some(receiver), thread: Some(thread) })

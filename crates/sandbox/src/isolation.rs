@@ -41,7 +41,7 @@ pub(crate) struct Choice<T> {
 pub(crate) type Usable<T> = (T, Coverage);
 
 /// Looks at every backend there is. Nothing of that stays on the host.
-pub(crate) fn look_at_all(containers: &ContainerOptions) -> Vec<IsolationStatus> {
+pub(crate) fn probe_all(containers: &ContainerOptions) -> Vec<IsolationStatus> {
     let look = |isolation: &Isolation| {
         let (unavailable, coverage) = match probe(*isolation, containers) {
             Ok(coverage) => (None, coverage),

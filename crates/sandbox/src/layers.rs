@@ -83,7 +83,7 @@ impl Layers<'_> {
         progress(&format!("preparing {}: {} (once)", runtime.name(), layer.about));
         let about = format!("{} {}: {}", runtime.name(), runtime.version(), layer.about);
         self.store.build(&key, &about, |writer| {
-            let outcome = self.backend.run(&plan, &mut Unheard, cancel).map_err(|cause| {
+            let outcome = self.backend.run(&plan, &mut DiscardOutput, cancel).map_err(|cause| {
                 let (language, about) = (runtime.name().to_owned(), layer.about.clone());
                 LayerError::Backend { language, about, cause }
             })?;
@@ -153,9 +153,9 @@ fn explain(outcome: &StageOutcome) -> String {
 }
 
 /// Nobody listens to what our own stages print, unless they fail.
-pub(crate) struct Unheard;
+pub(crate) struct DiscardOutput;
 
-impl Observer for Unheard {
+impl Observer for DiscardOutput {
     fn output(&mut self, _: StreamKind, _: &[u8]) {}
     fn usage(&mut self, _: UsageSample) {}
 }

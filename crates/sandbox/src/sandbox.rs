@@ -15,8 +15,8 @@ use crate::backend::{self, ContainerOptions};
 use crate::engine::{Engine, Job};
 use crate::environment;
 use crate::events::{Events, Listener};
-use crate::image::{Images, Walls};
-use crate::isolation::{IsolationStatus, choose, look_at_all, start_preferred};
+use crate::image::{BackendOptions, Images};
+use crate::isolation::{IsolationStatus, choose, probe_all, start_preferred};
 use crate::store::Store;
 use crate::volumes::VolumePlaces;
 use crate::{
@@ -42,7 +42,7 @@ pub struct Requirements {
     /// The most memory that any of its stages may use.
     pub memory: ByteSize,
     /// How long its program may run; none if something else is to be done before, such as compiling it.
-    pub longest: Option<Duration>,
+    pub wall_time: Option<Duration>,
 }
 
 /// Sets up a [`Sandbox`].
@@ -60,7 +60,7 @@ pub struct SandboxBuilder {
     workspaces: Option<Workspaces>,
     volume_places: VolumePlaces,
     images: Option<sandbox_images::Store>,
-    remembers_compiled: bool,
+    uses_compile_cache: bool,
     hooks: Vec<Box<dyn Hooks>>,
 }
 
@@ -85,7 +85,7 @@ impl Sandbox {
             workspaces: None,
             volume_places: VolumePlaces::default(),
             images: None,
-            remembers_compiled: true,
+            uses_compile_cache: true,
             hooks: Vec::new(),
         }
     }
@@ -164,7 +164,7 @@ impl Sandbox {
             language: runtime.name().to_owned(),
             version: runtime.version().to_owned(),
             memory: plan::memory(&runtime, request),
-            longest: (!runtime.compiles()).then(|| plan::wall_time(&runtime, request)),
+            wall_time: (!runtime.compiles()).then(|| plan::wall_time(&runtime, request)),
         })
     }
 
@@ -204,7 +204,7 @@ impl Sandbox {
         cancel: &CancelToken,
     ) -> Result<Report, ExecuteError> {
         let job = self.accept(request)?;
-        self.engine.carry_out(&job, &mut Events::new(listener), cancel)
+        self.engine.execute(&job, &mut Events::new(listener), cancel)
     }
 
     fn accept(&self, request: Request) -> Result<Job, ExecuteError> {
@@ -255,8 +255,8 @@ impl SandboxBuilder {
 
     /// How many runtimes of one kind may wait at most. Each is a process with the memory that its runtime
     /// takes when it has started.
-    pub fn most_warm(mut self, most: usize) -> Self {
-        self.native.most_warm = most;
+    pub fn max_warm(mut self, max: usize) -> Self {
+        self.native.most_warm = max;
         self
     }
 
@@ -268,14 +268,14 @@ impl SandboxBuilder {
 
     /// Has what may hold a thread up for long called by this function, for callers whose threads have other
     /// work as well.
-    pub fn waits(mut self, waits: fn(&mut dyn FnMut())) -> Self {
-        self.native.waits = waits;
+    pub fn blocking_with(mut self, blocking: fn(&mut dyn FnMut())) -> Self {
+        self.native.waits = blocking;
         self
     }
 
     /// What all native sandboxes of this value may use together: bytes of memory, and processes. Otherwise it is what the
     /// host has, less a tenth (at least 256 MiB and 1,024 processes).
-    pub fn together(mut self, memory_bytes: u64, pids: u64) -> Self {
+    pub fn total_limits(mut self, memory_bytes: u64, pids: u64) -> Self {
         self.native.together = Some(OuterLimits { memory_bytes, pids });
         self
     }
@@ -325,7 +325,7 @@ impl SandboxBuilder {
 
     /// Compiles every program anew, also one that was compiled before.
     pub fn without_compile_cache(mut self) -> Self {
-        self.remembers_compiled = false;
+        self.uses_compile_cache = false;
         self
     }
 
@@ -356,7 +356,7 @@ impl SandboxBuilder {
 
     /// Looks at every isolation there is, with these settings. Nothing of that stays on the host.
     pub fn isolations(&self) -> Vec<IsolationStatus> {
-        look_at_all(&self.containers)
+        probe_all(&self.containers)
     }
 
     /// Choose the first of these isolations that enforces everything on this host. One that enforces less than another
@@ -384,8 +384,8 @@ impl SandboxBuilder {
             Some(runtimes) => runtimes,
             None => Arc::new(Runtimes::load(self.runtimes_directory.as_deref())?),
         };
-        let walls_stand = self.native.without.is_empty();
-        let walls_are_ours = self.backend.is_none();
+        let is_complete = self.native.without.is_empty();
+        let is_builtin = self.backend.is_none();
         let (backend, reason) = match (self.backend, self.isolation) {
             (Some(backend), _) => (backend, None),
             (None, None) if !self.order.is_empty() => {
@@ -400,7 +400,7 @@ impl SandboxBuilder {
             Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),
             None => Store::open(),
         };
-        let walls = walls_are_ours.then(|| Walls {
+        let options = is_builtin.then(|| BackendOptions {
             isolation: backend.isolation(),
             native: self.native,
             containers: self.containers,
@@ -408,14 +408,14 @@ impl SandboxBuilder {
         let engine = Engine {
             backend,
             runtimes,
-            images: Images::new(walls, self.images),
+            images: Images::new(options, self.images),
             hooks: self.hooks,
             // What needs it will say so; an interpreter does not.
             store: store.map_err(|error| with_causes(&error)),
             workspaces: self.workspaces,
             volume_places: self.volume_places,
             // What was made with a wall missing is for nobody else.
-            remembers_compiled: self.remembers_compiled && walls_stand,
+            uses_compile_cache: self.uses_compile_cache && is_complete,
         };
         Ok(Sandbox { engine: Arc::new(engine), reason })
     }

@@ -70,7 +70,7 @@ impl Scripted {
             workspaces: None,
             volume_places: VolumePlaces::default(),
             images: Images::new(None, None),
-            remembers_compiled: false,
+            uses_compile_cache: false,
         }
     }
 }

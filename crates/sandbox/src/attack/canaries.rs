@@ -14,7 +14,7 @@ use std::str::FromStr;
 use linux_keyutils::{Key, KeyError, KeyRing, KeyRingIdentifier};
 use tempfile::TempDir;
 
-use super::keeper::Keeper;
+use super::shm_holder::ShmHolder;
 
 macro_rules! placeholders {
     ($($variant:ident = $name:literal,)+) => {
@@ -73,7 +73,7 @@ pub(super) struct Canaries {
     host_secret: String,
     secrets: Vec<String>,
     /// First to go: it would remove the directory too if this process were killed.
-    _keeper: Option<Keeper>,
+    _shm_holder: Option<ShmHolder>,
     _key: Option<SessionKey>,
     /// Both only listen: a connection is made as soon as the kernel has queued it.
     _sockets: (TcpListener, UnixListener),
@@ -105,18 +105,18 @@ impl Canaries {
             .and_then(|address| UnixListener::bind_addr(&address));
         let unix = unix.map_err(failed("an abstract socket"))?;
 
-        let keeper = Keeper::start(python, &shm_secret, directory.path());
+        let shm_holder = ShmHolder::start(python, &shm_secret, directory.path());
         let description = format!("sandbox-attack-{}", word()?);
         let key = SessionKey::add(&description, &key_secret);
         let host_name = fs::read_to_string("/proc/sys/kernel/hostname");
         let values = [
             (Placeholder::HostFile, Ok(text(&file))),
             (Placeholder::HostDir, Ok(text(&shared))),
-            (Placeholder::HostPid, part(&keeper, Keeper::pid)),
+            (Placeholder::HostPid, part(&shm_holder, ShmHolder::pid)),
             (Placeholder::HostName, part(&host_name, |name| name.trim().to_owned())),
             (Placeholder::TcpPort, Ok(port.to_string())),
             (Placeholder::AbstractSocket, Ok(format!("@{name}"))),
-            (Placeholder::ShmKey, part(&keeper, Keeper::shm_key)),
+            (Placeholder::ShmKey, part(&shm_holder, ShmHolder::shm_key)),
             (Placeholder::KeyringKey, part(&key, |_| description)),
             (Placeholder::Secret, Ok(secret.clone())),
         ];
@@ -124,7 +124,7 @@ impl Canaries {
             values: values.into(),
             secrets: vec![host_secret.clone(), shm_secret, key_secret, secret],
             host_secret,
-            _keeper: keeper.ok(),
+            _shm_holder: shm_holder.ok(),
             _key: key.ok(),
             _sockets: (tcp, unix),
             _directory: directory,

@@ -12,7 +12,7 @@ pub(super) type Verdict = (Outcome, String);
 
 /// Judges a run with every wall up. `reports` are those of all programs of the attack; the last is the
 /// one that decides.
-pub(super) fn walled(header: &Header, reports: &[Report], secrets: &[String]) -> Verdict {
+pub(super) fn protected(header: &Header, reports: &[Report], secrets: &[String]) -> Verdict {
     for report in reports {
         if let Some(leak) = leak(report, secrets) {
             return (Outcome::Breached, leak);
@@ -171,7 +171,7 @@ mod tests {
         let engine = Scripted::new().then_ends(outcome).engine(Vec::new());
         let request = Request::builder("script").code("").build().unwrap();
         let job = engine.accept(request).unwrap();
-        let report = engine.carry_out(&job, &mut Events::new(None), &CancelToken::new());
+        let report = engine.execute(&job, &mut Events::new(None), &CancelToken::new());
         report.unwrap()
     }
 
@@ -180,7 +180,7 @@ mod tests {
     }
 
     fn judged(rest: &str, outcome: StageOutcome) -> Outcome {
-        walled(&header(rest), &[report(outcome)], &["s3cret".into()]).0
+        protected(&header(rest), &[report(outcome)], &["s3cret".into()]).0
     }
 
     #[test]

@@ -85,7 +85,7 @@ impl Attack {
     }
 
     /// The walls that stop it, one behind the other; empty if no run without them makes sense.
-    pub fn walls(&self) -> &[Protection] {
+    pub fn protections(&self) -> &[Protection] {
         &self.header.without
     }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn most_attacks_come_in_pairs() {
         let attacks = all().unwrap();
-        let alone = attacks.iter().filter(|attack| attack.walls().is_empty());
+        let alone = attacks.iter().filter(|attack| attack.protections().is_empty());
         let alone: Vec<_> = alone.map(Attack::name).collect();
         assert!(alone.len() * 10 <= attacks.len(), "alone: {alone:?}");
     }

@@ -11,26 +11,26 @@ mod entries;
 mod header;
 mod limits;
 
-mod arena;
 mod canaries;
-mod keeper;
+mod harness;
+mod shm_holder;
 
 mod judge;
 mod result;
 
-pub use arena::{Arena, AttackError};
 pub use canaries::CanaryError;
 pub use entries::HeaderError;
+pub use harness::{AttackError, AttackHarness};
 pub use list::{Attack, all};
 pub use result::{AttackResult, Outcome};
 
 /// Tries every attack with every wall up, one after the other, and tells each result as it comes.
 pub fn run_all(on_result: &mut dyn FnMut(&AttackResult)) -> Result<Vec<AttackResult>, AttackError> {
     let attacks = all()?;
-    let arena = Arena::new()?;
+    let harness = AttackHarness::new()?;
     let mut results = Vec::with_capacity(attacks.len());
     for attack in &attacks {
-        let result = arena.try_walled(attack);
+        let result = harness.try_protected(attack);
         on_result(&result);
         results.push(result);
     }

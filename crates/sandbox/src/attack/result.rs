@@ -8,7 +8,7 @@ pub struct AttackResult {
     /// One line about it.
     pub title: String,
     /// The walls that stop it, or a dash where no single one could be taken away.
-    pub wall: String,
+    pub protections: String,
     /// How it went.
     pub outcome: Outcome,
     /// In words: what stopped it, what it got, or why it could not be tried.

@@ -20,7 +20,7 @@ fn execute_under(
     let mut heard = Vec::new();
     let mut listener = |event: &Event| heard.push(event.clone());
     let job = engine.accept(request).unwrap();
-    let report = engine.carry_out(&job, &mut Events::new(Some(&mut listener)), cancel);
+    let report = engine.execute(&job, &mut Events::new(Some(&mut listener)), cancel);
     (heard, report)
 }
 
@@ -148,7 +148,7 @@ fn what_a_backend_refuses_is_a_bad_request() {
     let engine = Scripted::new().then(refused).engine(Vec::new());
     let (_, report) = execute(&engine, "script");
     assert!(
-        matches!(report, Err(ExecuteError::Unworkable(reason)) if reason == "there is no /srv/x")
+        matches!(report, Err(ExecuteError::Unsupported(reason)) if reason == "there is no /srv/x")
     );
 }
 

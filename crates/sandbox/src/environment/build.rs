@@ -10,16 +10,16 @@ use sandbox_core::{
 };
 
 use super::PackageError;
-use super::host::HostVariables;
+use super::host_variables::HostVariables;
 use super::lock::{self, Lock};
-use super::manager::{BUILT, Exactly, FETCHED, LOCK_FILE, Settings};
-use super::watch::{self, Listener};
+use super::manager::{BUILT, FETCHED, LOCK_FILE, Resolution, Settings};
+use super::step::{self, ProgressObserver};
 use crate::plan::{self, PackageStep};
 use crate::runtime::{Packages, Runtime, existing};
 use crate::store::{LayerUse, LayerWriter, Store};
 
 /// Where the proxy listens inside.
-const GATE_PORT: u16 = 3128;
+const PROXY_PORT: u16 = 3128;
 /// What was asked for, one on each line; below the work directory.
 const REQUESTED: &str = "packages";
 /// What an installation leaves, below the work directory.
@@ -65,7 +65,7 @@ pub(crate) struct PackageBuilder<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) runtime: &'a Runtime,
     pub(crate) store: &'a Store,
-    /// Whose layers are used and made; without one they are shared.
+    /// LockOwner layers are used and made; without one they are shared.
     pub(crate) owner: Option<&'a str>,
     pub(crate) cancel: &'a CancelToken,
     /// Hears what is being done, in a few words.
@@ -87,7 +87,7 @@ impl<'a> PackageBuilder<'a> {
         let _in_use = store.layers().hold(&key, self.owner)?;
         // If installing fails, the lock is not kept either.
         let kept = store.layers().build(&key, &about, |writer| {
-            let lock = self.build_anew(&specs)?;
+            let lock = self.resolve_and_install(&specs)?;
             let text = serde_json::to_vec_pretty(&lock).expect("a lock is plain data");
             Ok::<_, PackageError>(writer.file(&plain(KEPT_LOCK), &text, false)?)
         })?;
@@ -99,15 +99,19 @@ impl<'a> PackageBuilder<'a> {
     }
 
     /// Asks the index anew, and installs what it says.
-    pub(crate) fn build_anew(&mut self, specs: &[PackageSpec]) -> Result<Lock, PackageError> {
+    pub(crate) fn resolve_and_install(
+        &mut self,
+        specs: &[PackageSpec],
+    ) -> Result<Lock, PackageError> {
         let packages = self.packages()?;
         let specs = sorted(specs);
         for spec in &specs {
             packages.manager.check(spec)?;
         }
-        let wanted = packages.manager.wanted(&specs);
+        let wanted = packages.manager.requirements(&specs);
         let files = self.fetch(packages, input(REQUESTED, wanted.into_bytes()))?;
-        let Exactly { packages: locked, from_source, document } = packages.manager.lock(&files)?;
+        let Resolution { packages: locked, from_source, document } =
+            packages.manager.lock(&files)?;
         let lock = Lock {
             language: self.runtime.name().to_owned(),
             version: self.runtime.version().to_owned(),
@@ -121,7 +125,7 @@ impl<'a> PackageBuilder<'a> {
         Ok(lock)
     }
 
-    /// Exactly these packages. They are fetched again only if the store has lost them.
+    /// Resolution these packages. They are fetched again only if the store has lost them.
     pub(crate) fn install_locked(&mut self, lock: &Lock) -> Result<Installed, PackageError> {
         let packages = self.packages()?;
         let (layer, in_use) = self.layer(packages, lock, |builder| {
@@ -179,29 +183,31 @@ impl<'a> PackageBuilder<'a> {
         let tool = self.tool(packages)?;
         let host = HostVariables::from_environment();
         let mut settings = packages.manager.settings(self.interpreter(packages), &tool, &host)?;
-        for name in packages.manager.facts().pass_on {
+        for name in packages.manager.spec().pass_on {
             if let Some(value) = host.get(name) {
-                let lent = settings.borrowed.lend(Path::new(value))?;
-                settings.variables.insert((*name).to_owned(), lent.to_string_lossy().into_owned());
+                let shared = settings.host_files.share(Path::new(value))?;
+                settings
+                    .variables
+                    .insert((*name).to_owned(), shared.to_string_lossy().into_owned());
             }
         }
-        if settings.usual_places {
-            let usual = packages.manager.facts().hosts.iter();
+        if settings.default_index {
+            let usual = packages.manager.spec().hosts.iter();
             settings
                 .places
                 .extend(usual.filter_map(|(host, port)| HostPort::new(host, *port).ok()));
         }
-        let Settings { places, proxies, mut variables, borrowed, .. } = settings;
-        let gate = Gate { port: GATE_PORT, places, proxies };
+        let Settings { places, proxies, mut variables, host_files, .. } = settings;
+        let gate = Gate { port: PROXY_PORT, places, proxies };
         for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
             variables.insert(name.to_owned(), gate.url());
         }
         let mut files = vec![wanted];
-        files.extend(borrowed.files);
+        files.extend(host_files.files);
         let step = PackageStep {
-            command: self.shell(packages, packages.manager.facts().fetch),
+            command: self.shell(packages, packages.manager.spec().fetch),
             files,
-            trees: borrowed.trees,
+            trees: host_files.trees,
             variables,
             gate: Some(gate),
             collect: &[LOCK_FILE, &format!("{FETCHED}/**"), &format!("{BUILT}/**")],
@@ -220,7 +226,7 @@ impl<'a> PackageBuilder<'a> {
         let tool = self.tool(packages)?;
         let files = files.into_iter().map(|file| input(&file.path, file.contents)).collect();
         let step = PackageStep {
-            command: self.shell(packages, packages.manager.facts().install),
+            command: self.shell(packages, packages.manager.spec().install),
             files,
             trees: Vec::new(),
             variables: BTreeMap::new(),
@@ -254,9 +260,9 @@ impl<'a> PackageBuilder<'a> {
             step.trees.push(Tree { host, inside, copy_on_write: false });
         }
         let plan = plan::packages(self.runtime, step);
-        let mut listener = Listener::new(packages.manager, &mut *self.progress);
+        let mut listener = ProgressObserver::new(packages.manager, &mut *self.progress);
         let outcome = self.backend.run(&plan, &mut listener, self.cancel)?;
-        watch::judge(packages.manager, &plan, &outcome)?;
+        step::check(packages.manager, &plan, &outcome)?;
         Ok(outcome)
     }
 
@@ -267,14 +273,14 @@ impl<'a> PackageBuilder<'a> {
 
     /// The directory of the manager itself.
     fn tool(&self, packages: &Packages) -> Result<PathBuf, PackageError> {
-        let facts = packages.manager.facts();
+        let spec = packages.manager.spec();
         let root = self.runtime.root().to_string_lossy();
-        let candidates = facts.tools.iter().map(|tool| tool.replace("{root}", &root));
+        let candidates = spec.tools.iter().map(|tool| tool.replace("{root}", &root));
         let mut found = candidates.flat_map(|candidate| existing(&candidate));
         found.next().ok_or_else(|| PackageError::ManagerMissing {
-            manager: facts.name,
+            manager: spec.name,
             language: self.runtime.name().to_owned(),
-            install: facts.missing,
+            install: spec.missing,
         })
     }
 
@@ -294,8 +300,8 @@ impl<'a> PackageBuilder<'a> {
 
 /// What is done to make packages, which they depend on.
 fn scripts(packages: &Packages) -> [String; 3] {
-    let facts = packages.manager.facts();
-    [facts.fetch, facts.install, &packages.inside().to_string_lossy()].map(ToOwned::to_owned)
+    let spec = packages.manager.spec();
+    [spec.fetch, spec.install, &packages.inside().to_string_lossy()].map(ToOwned::to_owned)
 }
 
 /// What is installed of what was fetched. Built packages count only where there was something to build:

@@ -57,7 +57,7 @@ impl<'a> Environments<'a> {
         let runtime = self.runtimes.resolve(language)?;
         let owner = directory.package_cache_owner();
         let mut builder = self.context.builder(&runtime, owner, progress, cancel)?;
-        let lock = builder.build_anew(packages)?;
+        let lock = builder.resolve_and_install(packages)?;
         let environment = Environment { name, created_at: Utc::now(), lock };
         directory.write(&environment)?;
         Ok(environment)
@@ -99,7 +99,7 @@ pub(crate) fn install(
         return Ok(None);
     }
     let owner = match &environment {
-        Some((_, Whose::Shared)) => None,
+        Some((_, LockOwner::Shared)) => None,
         _ => request.package_cache_owner(),
     };
     let mut builder = context.builder(runtime, owner, progress, cancel)?;
@@ -115,7 +115,7 @@ pub(crate) fn install(
 pub(crate) fn locked(
     request: &Request,
     runtime: &Runtime,
-) -> Result<Option<(Lock, Whose)>, PackageError> {
+) -> Result<Option<(Lock, LockOwner)>, PackageError> {
     let Some(name) = request.environment() else {
         return Ok(None);
     };
@@ -134,7 +134,7 @@ pub(crate) fn locked(
 
 /// Who an environment belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum LockOwner {
     /// The owner of the request.
     Requester,
     /// The user of this process, who lets all owners use it.
@@ -144,12 +144,12 @@ pub(crate) enum Whose {
 fn find_for(
     request: &Request,
     name: &EnvironmentName,
-) -> Result<(Environment, Whose), PackageError> {
+) -> Result<(Environment, LockOwner), PackageError> {
     if let Some(directory) = request.environments() {
         match EnvironmentDirectory::at(directory.to_owned()).find(name) {
             Err(PackageError::NoSuchEnvironment(_)) => {}
-            found => return Ok((found?, Whose::Requester)),
+            found => return Ok((found?, LockOwner::Requester)),
         }
     }
-    Ok((Environments::find(name)?, Whose::Shared))
+    Ok((Environments::find(name)?, LockOwner::Shared))
 }

@@ -98,7 +98,7 @@ pub enum PackageError {
 
 impl PackageError {
     /// Whether this is a failure of ours, or of the host, that no other request would cure.
-    pub fn is_ours(&self) -> bool {
+    pub fn is_internal(&self) -> bool {
         matches!(self, Self::File { .. } | Self::NoStore(_) | Self::Store(_) | Self::Backend(_))
     }
 

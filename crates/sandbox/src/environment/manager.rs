@@ -5,8 +5,8 @@ use std::path::Path;
 
 use sandbox_core::{CollectedFile, HostPort, HostProxies, PackageSpec};
 
-use super::borrowed::Borrowed;
-use super::host::HostVariables;
+use super::host_files::HostFiles;
+use super::host_variables::HostVariables;
 use super::{Lock, LockedPackage, PackageError, cargo, npm, pip};
 use crate::runtime::PackageManager;
 
@@ -19,7 +19,7 @@ pub(crate) const BUILT: &str = "built";
 pub(crate) const LOCK_FILE: &str = "lock";
 
 /// What is always so with a manager.
-pub(super) struct Facts {
+pub(super) struct ManagerSpec {
     pub(super) name: &'static str,
     /// How a package is written, for somebody who wrote it otherwise.
     pub(super) example: &'static str,
@@ -29,7 +29,7 @@ pub(super) struct Facts {
     pub(super) missing: &'static str,
     /// What is reached while fetching, if the host names no other index.
     pub(super) hosts: &'static [(&'static str, u16)],
-    /// Further variables of the host that are passed on while fetching; files they name are lent.
+    /// Further variables of the host that are passed on while fetching; files they name are shared.
     pub(super) pass_on: &'static [&'static str],
     /// A shell script that fetches what the file `packages` asks for, or exactly what the file `lock`
     /// says, into `fetched`. It is given the interpreter, and the manager as `$PACKAGE_MANAGER`.
@@ -45,17 +45,17 @@ pub(crate) struct Settings {
     /// The places of the package index; empty for those that are usual.
     pub(crate) places: Vec<HostPort>,
     /// Whether the usual places are reached too.
-    pub(crate) usual_places: bool,
+    pub(crate) default_index: bool,
     /// How the host itself reaches them.
     pub(crate) proxies: HostProxies,
     /// Variables that set the manager up inside as it is outside.
     pub(crate) variables: BTreeMap<String, String>,
-    pub(crate) borrowed: Borrowed,
+    pub(crate) host_files: HostFiles,
 }
 
 /// What a fetch came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Exactly {
+pub(super) struct Resolution {
     pub(super) packages: Vec<LockedPackage>,
     /// Names of those that came as source and were built before they could be installed.
     pub(super) from_source: Vec<String>,
@@ -64,16 +64,16 @@ pub(super) struct Exactly {
 }
 
 impl PackageManager {
-    pub(super) fn facts(self) -> &'static Facts {
+    pub(super) fn spec(self) -> &'static ManagerSpec {
         match self {
-            Self::Pip => &pip::FACTS,
-            Self::Npm => &npm::FACTS,
-            Self::Cargo => &cargo::FACTS,
+            Self::Pip => &pip::SPEC,
+            Self::Npm => &npm::SPEC,
+            Self::Cargo => &cargo::SPEC,
         }
     }
 
     pub(crate) fn name(self) -> &'static str {
-        self.facts().name
+        self.spec().name
     }
 
     /// Refuses a specification that the manager would take for something else.
@@ -86,18 +86,18 @@ impl PackageManager {
         let refused = || PackageError::Spec {
             spec: spec.clone(),
             manager: self.name(),
-            example: self.facts().example,
+            example: self.spec().example,
         };
         right.then_some(()).ok_or_else(refused)
     }
 
     /// What asks for packages, in a form that the manager's script reads.
-    pub(super) fn wanted(self, specs: &[PackageSpec]) -> String {
+    pub(super) fn requirements(self, specs: &[PackageSpec]) -> String {
         match self {
             Self::Pip | Self::Npm => {
                 specs.iter().fold(String::new(), |text, spec| text + spec.as_str() + "\n")
             }
-            Self::Cargo => cargo::wanted(specs),
+            Self::Cargo => cargo::requirements(specs),
         }
     }
 
@@ -117,7 +117,7 @@ impl PackageManager {
     }
 
     /// Writes down what was fetched.
-    pub(super) fn lock(self, files: &[CollectedFile]) -> Result<Exactly, PackageError> {
+    pub(super) fn lock(self, files: &[CollectedFile]) -> Result<Resolution, PackageError> {
         match self {
             Self::Pip => pip::lock(files),
             Self::Npm => npm::lock(files),
@@ -147,22 +147,22 @@ impl PackageManager {
 
     /// What a line that it prints means for somebody who waits, if anything. There is none before the
     /// index has said yes: a request that cannot be met is answered by an error and nothing else.
-    pub(super) fn news(self, line: &str) -> Option<String> {
+    pub(super) fn fetched_package(self, line: &str) -> Option<String> {
         let package = match self {
-            Self::Pip => pip::news(line),
-            Self::Npm => npm::news(line),
-            Self::Cargo => cargo::news(line),
+            Self::Pip => pip::fetched_package(line),
+            Self::Npm => npm::fetched_package(line),
+            Self::Cargo => cargo::fetched_package(line),
         }?;
         let plain = package.chars().all(|letter| letter.is_ascii_graphic());
         plain.then(|| format!("{}: fetching {package}", self.name()))
     }
 
     /// The one line of its complaints that says what is wrong.
-    pub(crate) fn complaint(self, stderr: &str) -> String {
+    pub(crate) fn error_line(self, stderr: &str) -> String {
         let line = match self {
-            Self::Pip => pip::complaint(stderr),
-            Self::Npm => npm::complaint(stderr),
-            Self::Cargo => cargo::complaint(stderr),
+            Self::Pip => pip::error_line(stderr),
+            Self::Npm => npm::error_line(stderr),
+            Self::Cargo => cargo::error_line(stderr),
         };
         let line = line.or_else(|| stderr.lines().rfind(|line| !line.trim().is_empty()));
         let line = line.unwrap_or("the package manager failed without a word");

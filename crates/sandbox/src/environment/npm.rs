@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::LockedPackage;
 use super::PackageError;
-use super::host::{self, HostVariables};
-use super::manager::{Exactly, Facts, LOCK_FILE, Settings};
-use crate::runtime::ask;
+use super::host_variables::{self, HostVariables};
+use super::manager::{LOCK_FILE, ManagerSpec, Resolution, Settings};
+use crate::runtime::query;
 
-pub(super) const FACTS: Facts = Facts {
+pub(super) const SPEC: ManagerSpec = ManagerSpec {
     name: "npm",
     example: "lodash, lodash@4 or @types/node@^22",
     // The Node's own; else another one's, which runs with most.
@@ -69,11 +69,14 @@ pub(super) fn is_spec(text: &str) -> bool {
 /// All of its settings, from its files and variables.
 pub(super) fn ask(program: &Path, tool: &Path) -> Result<String, String> {
     let tool = tool.join("bin/npm-cli.js").to_string_lossy().into_owned();
-    ask::as_set_up(program, &[&tool, "config", "list", "--json"].map(ToOwned::to_owned))
+    query::with_user_environment(
+        program,
+        &[&tool, "config", "list", "--json"].map(ToOwned::to_owned),
+    )
 }
 
 /// Reads what npm says about its settings. Logins are not among them: they are in files, which are
-/// lent to the sandbox as they are.
+/// shared to the sandbox as they are.
 pub(super) fn settings(told: &str, variables: &HostVariables) -> Result<Settings, PackageError> {
     let refused = |error: serde_json::Error| PackageError::Settings {
         manager: "npm",
@@ -82,19 +85,19 @@ pub(super) fn settings(told: &str, variables: &HostVariables) -> Result<Settings
     let told: serde_json::Map<String, Value> = serde_json::from_str(told).map_err(refused)?;
     let value = |name: &str| told.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let mut settings = Settings { proxies: variables.proxies(), ..Settings::default() };
-    if let Some(proxy) = value("https-proxy").and_then(host::proxy) {
+    if let Some(proxy) = value("https-proxy").and_then(host_variables::proxy) {
         settings.proxies.tunnel = Some(proxy);
     }
-    if let Some(proxy) = value("proxy").and_then(host::proxy) {
+    if let Some(proxy) = value("proxy").and_then(host_variables::proxy) {
         settings.proxies.plain = Some(proxy);
     }
     // The general one, and those of certain scopes.
     for (name, registry) in &told {
         if name == "registry" || name.ends_with(":registry") {
-            settings.places.extend(registry.as_str().and_then(host::place_of));
+            settings.places.extend(registry.as_str().and_then(host_variables::host_port_of));
         }
     }
-    settings.usual_places = value("registry").is_none();
+    settings.default_index = value("registry").is_none();
     for (name, text) in variables.iter() {
         let lower = name.to_lowercase();
         let setting = lower.strip_prefix(PREFIX);
@@ -106,14 +109,14 @@ pub(super) fn settings(told: &str, variables: &HostVariables) -> Result<Settings
         let Some(path) = value(name).map(Path::new).filter(|path| path.is_file()) else {
             continue;
         };
-        let lent = settings.borrowed.lend(path)?.to_string_lossy().into_owned();
-        settings.variables.insert(format!("{PREFIX}{name}"), lent);
+        let shared = settings.host_files.share(path)?.to_string_lossy().into_owned();
+        settings.variables.insert(format!("{PREFIX}{name}"), shared);
     }
     Ok(settings)
 }
 
 /// Reads npm's own lock, in which every package has its hash.
-pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
+pub(super) fn lock(files: &[CollectedFile]) -> Result<Resolution, String> {
     let file = files.iter().find(|file| file.path == LOCK_FILE).ok_or("npm left no lock")?;
     let unreadable = |error| format!("npm's lock cannot be read: {error}");
     let document = std::str::from_utf8(&file.contents).map_err(|error| error.to_string())?;
@@ -132,7 +135,7 @@ pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
     }
     packages.sort();
     packages.dedup();
-    Ok(Exactly { packages, document: document.to_owned(), ..Exactly::default() })
+    Ok(Resolution { packages, document: document.to_owned(), ..Resolution::default() })
 }
 
 /// Where each package lies below the others, as npm's own lock says.
@@ -145,13 +148,13 @@ pub(super) fn places(document: &str) -> Vec<String> {
 }
 
 /// The package whose archive a line says was fetched.
-pub(super) fn news(line: &str) -> Option<&str> {
+pub(super) fn fetched_package(line: &str) -> Option<&str> {
     let url = line.strip_prefix("npm http fetch GET 200 ")?.split_whitespace().next()?;
     url.strip_suffix(".tgz")?.rsplit('/').next()
 }
 
 /// The first line after the code that says something, without the word it begins with.
-pub(super) fn complaint(stderr: &str) -> Option<&str> {
+pub(super) fn error_line(stderr: &str) -> Option<&str> {
     let lines = stderr.lines().filter_map(|line| {
         line.strip_prefix("npm error ").or_else(|| line.strip_prefix("npm ERR! "))
     });
@@ -174,7 +177,7 @@ pub(super) fn complaint(stderr: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::host::tests::variables;
+    use super::super::host_variables::tests::variables;
     use super::*;
 
     #[test]
@@ -194,7 +197,7 @@ mod tests {
         let settings = settings(told, &variables).unwrap();
         let places: Vec<String> = settings.places.iter().map(ToString::to_string).collect();
         assert_eq!(places, ["y:4873", "npm.example.com:443"]);
-        assert!(!settings.usual_places);
+        assert!(!settings.default_index);
         assert_eq!(settings.variables.len(), 1);
         assert_eq!(settings.variables["NPM_CONFIG_STRICT_SSL"], "x");
     }
@@ -210,7 +213,7 @@ mod tests {
         };
         let json = r#"{"packages":{"":{},"node_modules/a":{"version":"1.0.0","integrity":"sha512-x"},
             "node_modules/a/node_modules/@s/b":{"version":"2.0.0","integrity":"sha512-y"}}}"#;
-        let Exactly { packages, document, .. } = with(json).unwrap();
+        let Resolution { packages, document, .. } = with(json).unwrap();
         assert_eq!(document, json);
         let names: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
         assert_eq!(names, ["@s/b", "a"]);
@@ -226,8 +229,8 @@ mod tests {
     fn news_is_which_archive_came() {
         let line =
             "npm http fetch GET 200 https://r/@types/node/-/node-22.1.0.tgz 60ms (cache miss)";
-        assert_eq!(news(line), Some("node-22.1.0"));
-        assert_eq!(news("npm http fetch GET 200 https://r/lodash 60ms"), None);
+        assert_eq!(fetched_package(line), Some("node-22.1.0"));
+        assert_eq!(fetched_package("npm http fetch GET 200 https://r/lodash 60ms"), None);
     }
 
     #[test]
@@ -235,10 +238,10 @@ mod tests {
         let text = "npm warn x\nnpm error code ETARGET\n\
                     npm error notarget No matching version found for left-pad@99.\n\
                     npm error notarget In most cases\n";
-        assert_eq!(complaint(text), Some("No matching version found for left-pad@99."));
+        assert_eq!(error_line(text), Some("No matching version found for left-pad@99."));
         let text =
             "npm error code E404\nnpm error 404 Not Found - GET https://r/x\nnpm error 404\n";
-        assert_eq!(complaint(text), Some("Not Found - GET https://r/x"));
-        assert_eq!(complaint("npm warn only\n"), None);
+        assert_eq!(error_line(text), Some("Not Found - GET https://r/x"));
+        assert_eq!(error_line("npm warn only\n"), None);
     }
 }

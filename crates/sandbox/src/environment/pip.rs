@@ -9,11 +9,11 @@ use sha2::{Digest, Sha256};
 
 use super::LockedPackage;
 use super::PackageError;
-use super::host::{self, HostVariables};
-use super::manager::{Exactly, FETCHED, Facts, Settings};
-use crate::runtime::ask;
+use super::host_variables::{self, HostVariables};
+use super::manager::{FETCHED, ManagerSpec, Resolution, Settings};
+use crate::runtime::query;
 
-pub(super) const FACTS: Facts = Facts {
+pub(super) const SPEC: ManagerSpec = ManagerSpec {
     name: "pip",
     example: "six, numpy==2.* or requests[socks]>=2,<3",
     // The Python's own; else another one's, which runs with any.
@@ -31,7 +31,7 @@ pub(super) const FACTS: Facts = Facts {
     install: include_str!("scripts/pip-install.sh"),
 };
 
-/// Settings that matter for fetching. Paths among them are lent to the sandbox.
+/// Settings that matter for fetching. Paths among them are shared to the sandbox.
 const PASSED_ON: &[&str] = &[
     "index-url",
     "extra-index-url",
@@ -81,7 +81,7 @@ fn is_bound(text: &str) -> bool {
 /// All of its settings, from its files and variables.
 pub(super) fn ask(program: &Path, tool: &Path) -> Result<String, String> {
     let tool = tool.to_string_lossy().into_owned();
-    ask::as_set_up(program, &[tool, "config".to_owned(), "list".to_owned()])
+    query::with_user_environment(program, &[tool, "config".to_owned(), "list".to_owned()])
 }
 
 /// Reads what pip says about its settings, a line for each: `global.index-url='https://…'`.
@@ -99,19 +99,19 @@ pub(super) fn settings(told: &str, variables: &HostVariables) -> Result<Settings
         found.filter(|value| !value.is_empty())
     };
     let mut settings = Settings { proxies: variables.proxies(), ..Settings::default() };
-    if let Some(proxy) = value("proxy").and_then(|proxy| host::proxy(proxy)) {
+    if let Some(proxy) = value("proxy").and_then(|proxy| host_variables::proxy(proxy)) {
         settings.proxies.tunnel = Some(proxy.clone());
         settings.proxies.plain = Some(proxy);
     }
-    settings.usual_places = value("index-url").is_none_or(|url| url.contains("//pypi.org/"));
+    settings.default_index = value("index-url").is_none_or(|url| url.contains("//pypi.org/"));
     for name in PASSED_ON {
         let Some(value) = value(name) else { continue };
         let mut words = Vec::new();
         for word in value.split_whitespace() {
-            settings.places.extend(host::place_of(word));
+            settings.places.extend(host_variables::host_port_of(word));
             let is_path = Path::new(word).is_absolute() && !name.ends_with("-binary");
             words.push(if is_path {
-                settings.borrowed.lend(Path::new(word))?.to_string_lossy().into_owned()
+                settings.host_files.share(Path::new(word))?.to_string_lossy().into_owned()
             } else {
                 word.to_owned()
             });
@@ -160,8 +160,8 @@ fn unquote(value: &str) -> String {
 }
 
 /// Every file that was fetched, by the name and version in its own name, with its hash.
-pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
-    let mut found = Exactly::default();
+pub(super) fn lock(files: &[CollectedFile]) -> Result<Resolution, String> {
+    let mut found = Resolution::default();
     for file in files {
         let Some(name) = file.path.strip_prefix(FETCHED).and_then(|name| name.strip_prefix('/'))
         else {
@@ -204,12 +204,12 @@ fn name_and_version(file: &str) -> Option<(String, String)> {
 }
 
 /// The package that a line says is being fetched.
-pub(super) fn news(line: &str) -> Option<&str> {
+pub(super) fn fetched_package(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("Collecting ")?.split_whitespace().next()
 }
 
 /// What a build said last, if one failed; else the last error, which sums up those before it.
-pub(super) fn complaint(stderr: &str) -> Option<&str> {
+pub(super) fn error_line(stderr: &str) -> Option<&str> {
     let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let end = lines.iter().rposition(|line| *line == "[end of output]");
     let said = end.and_then(|end| lines.get(end.checked_sub(1)?)).copied();
@@ -218,7 +218,7 @@ pub(super) fn complaint(stderr: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::host::tests::variables;
+    use super::super::host_variables::tests::variables;
     use super::*;
 
     #[test]
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn the_usual_index_is_used_if_no_other_is_named() {
         let settings = settings("global.timeout='9'\n", &variables(&[])).unwrap();
-        assert!(settings.usual_places && settings.places.is_empty());
+        assert!(settings.default_index && settings.places.is_empty());
         assert_eq!(settings.variables["PIP_TIMEOUT"], "9");
     }
 
@@ -246,7 +246,7 @@ mod tests {
                     global.extra-index-url='\\nhttp://a:81/x\\nhttps://b/y'\n\
                     :env:.trusted-host='files.example.com'\n";
         let settings = settings(told, &variables(&[])).unwrap();
-        assert!(!settings.usual_places);
+        assert!(!settings.default_index);
         let places: Vec<String> = settings.places.iter().map(ToString::to_string).collect();
         assert_eq!(
             places,
@@ -278,7 +278,7 @@ mod tests {
             executable: false,
         };
         let files = [file("six-1.17.0.tar.gz"), file("Foo_Bar.baz-2.0-py3-none-any.whl")];
-        let Exactly { packages, from_source, document } = lock(&files).unwrap();
+        let Resolution { packages, from_source, document } = lock(&files).unwrap();
         let hash = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(packages[0].name, "foo-bar-baz");
         assert_eq!(from_source, ["six"]);
@@ -294,18 +294,21 @@ mod tests {
 
     #[test]
     fn news_is_what_is_collected() {
-        assert_eq!(news("  Collecting idna<4,>=2.5 (from requests)"), Some("idna<4,>=2.5"));
-        assert_eq!(news("Looking in links: /x"), None);
+        assert_eq!(
+            fetched_package("  Collecting idna<4,>=2.5 (from requests)"),
+            Some("idna<4,>=2.5")
+        );
+        assert_eq!(fetched_package("Looking in links: /x"), None);
     }
 
     #[test]
     fn the_complaint_says_what_is_wrong() {
         let text = "ERROR: Could not find a version that satisfies the requirement six==99\n\
                     ERROR: No matching distribution found for six==99\n";
-        assert_eq!(complaint(text), Some("No matching distribution found for six==99"));
+        assert_eq!(error_line(text), Some("No matching distribution found for six==99"));
         let text = "  error: subprocess-exited-with-error\n  ╰─> [2 lines of output]\n      Traceback\n\
                     \x20     OSError: no compiler\n      [end of output]\n\n  note: This error\n\
                     ERROR: Failed building wheel for x\n";
-        assert_eq!(complaint(text), Some("OSError: no compiler"));
+        assert_eq!(error_line(text), Some("OSError: no compiler"));
     }
 }

@@ -16,12 +16,12 @@ use crate::{ExecuteError, Runtimes};
 pub(crate) use root::ImageRoot;
 
 /// Images with walls around them at the same time. Each has a few processes that wait.
-const MOST_STARTED: usize = 8;
+const MAX_STARTED_IMAGES: usize = 8;
 
 /// The images that requests name.
 pub(crate) struct Images {
     /// How walls are built around them; nothing if they are built by a backend of the caller's.
-    how: Option<Walls>,
+    how: Option<BackendOptions>,
     /// Where they lie; the user's own place unless set up otherwise.
     store: Option<Store>,
     /// Those with walls around them, the one that was asked for last in front.
@@ -29,14 +29,14 @@ pub(crate) struct Images {
 }
 
 /// How walls are built.
-pub(crate) struct Walls {
+pub(crate) struct BackendOptions {
     pub(crate) isolation: Isolation,
     pub(crate) native: NativeOptions,
     pub(crate) containers: ContainerOptions,
 }
 
 impl Images {
-    pub(crate) fn new(how: Option<Walls>, store: Option<Store>) -> Self {
+    pub(crate) fn new(how: Option<BackendOptions>, store: Option<Store>) -> Self {
         Self { how, store, started: Mutex::default() }
     }
 
@@ -52,7 +52,7 @@ impl Images {
         };
         if !request.packages().is_empty() || request.environment().is_some() {
             let reason = "packages are installed for the toolchains of this host, and not for those of an image";
-            return Err(ExecuteError::Unworkable(reason.to_owned()));
+            return Err(ExecuteError::Unsupported(reason.to_owned()));
         }
         let root = self.root(image)?;
         let runtime = root.runtime(runtimes, language)?;
@@ -63,7 +63,7 @@ impl Images {
     fn root(&self, reference: &str) -> Result<Arc<ImageRoot>, ExecuteError> {
         let Some(how) = &self.how else {
             let reason = "this sandbox has walls that know of no images";
-            return Err(ExecuteError::Unworkable(reason.to_owned()));
+            return Err(ExecuteError::Unsupported(reason.to_owned()));
         };
         let reference: Reference = reference.parse().map_err(sandbox_images::ImageError::from)?;
         let store = self.store.clone().map_or_else(Store::of_user, Ok)?;
@@ -76,7 +76,7 @@ impl Images {
             None => Arc::new(how.build_around(image)?),
         };
         started.insert(0, Arc::clone(&root));
-        let kept = started.len().min(MOST_STARTED);
+        let kept = started.len().min(MAX_STARTED_IMAGES);
         let left = started.split_off(kept);
         drop(started);
         // They are taken down when nobody uses them any more, which may be now.
@@ -90,7 +90,7 @@ impl Images {
     }
 }
 
-impl Walls {
+impl BackendOptions {
     fn build_around(&self, image: Image) -> Result<ImageRoot, ExecuteError> {
         let files = Some(image.root.clone());
         let native = NativeOptions {
@@ -104,8 +104,8 @@ impl Walls {
         containers.oci.image = files;
         match backend::start(self.isolation, &native, &containers) {
             Ok(backend) => Ok(ImageRoot::new(image, backend)),
-            Err(BackendError::Refused(reason)) => Err(ExecuteError::Unworkable(reason)),
-            Err(error) => Err(ExecuteError::Walls(error)),
+            Err(BackendError::Refused(reason)) => Err(ExecuteError::Unsupported(reason)),
+            Err(error) => Err(ExecuteError::ImageBackend(error)),
         }
     }
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sandbox_core::{Backend, CancelToken, Ending, LanguageChoice, with_causes};
 use sandbox_images::Image;
 
-use crate::layers::Unheard;
+use crate::layers::DiscardOutput;
 use crate::plan;
-use crate::runtime::{ImageUse, Runtime, Unpacked};
+use crate::runtime::{Runtime, RuntimeImage, UnpackedImage};
 use crate::{ResolveError, Runtimes};
 
 /// Where programs are looked for in an image that does not say.
@@ -18,7 +18,7 @@ const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbi
 /// An image, what builds walls around it, and what is known of its toolchains.
 pub(crate) struct ImageRoot {
     backend: Box<dyn Backend>,
-    used: Arc<ImageUse>,
+    used: Arc<RuntimeImage>,
     runtimes: Mutex<BTreeMap<String, Runtime>>,
     /// It stays in the store while there are walls around it.
     image: Image,
@@ -32,7 +32,7 @@ impl ImageRoot {
         // A name with a digest says it already.
         let name = image.reference.to_string();
         let name = if name.contains('@') { name } else { format!("{name}@{}", image.digest) };
-        let used = Arc::new(ImageUse { name, variables });
+        let used = Arc::new(RuntimeImage { name, variables });
         Self { backend, used, runtimes: Mutex::default(), image }
     }
 
@@ -58,22 +58,22 @@ impl ImageRoot {
             return Ok(runtime.clone());
         }
         let digest = self.image.digest.to_string();
-        let unpacked = Unpacked {
+        let unpacked = UnpackedImage {
             root: &self.image.root,
             digest: &digest,
             path: &self.used.variables["PATH"],
-            memory: runtimes.memory(),
+            version_cache: runtimes.version_cache(),
         };
-        let question = |program: &Path, args: &[String]| self.ask(program, args);
-        let runtime = runtimes.resolve_in(language, unpacked, &self.used, &question)?;
+        let run_program = |program: &Path, args: &[String]| self.ask(program, args);
+        let runtime = runtimes.resolve_in(language, unpacked, &self.used, &run_program)?;
         known().insert(key, runtime.clone());
         Ok(runtime)
     }
 
     /// Starts one of its programs in a sandbox, and gives what it printed on either stream.
     fn ask(&self, program: &Path, args: &[String]) -> Result<String, String> {
-        let plan = plan::question(program, args, &self.used.variables);
-        let answered = self.backend.run(&plan, &mut Unheard, &CancelToken::new());
+        let plan = plan::query(program, args, &self.used.variables);
+        let answered = self.backend.run(&plan, &mut DiscardOutput, &CancelToken::new());
         let outcome = answered.map_err(|error| with_causes(&error))?;
         if outcome.ending != Ending::Exited(0) {
             return Err(format!("asked for its version, it ended with {:?}", outcome.ending));

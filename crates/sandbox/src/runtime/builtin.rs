@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::header::Written;
+use super::header::LazyRecipe;
 use super::recipe::{Recipe, RecipeError};
 
 /// One folder of `runtimes`.
@@ -17,8 +17,8 @@ pub(crate) struct Folder {
 const FOLDERS: &[Folder] = include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
 
 /// The recipes that are part of this program.
-pub(crate) fn recipes() -> impl Iterator<Item = Written> {
-    FOLDERS.iter().map(Written::built_in)
+pub(crate) fn recipes() -> impl Iterator<Item = LazyRecipe> {
+    FOLDERS.iter().map(LazyRecipe::built_in)
 }
 
 pub(crate) fn read(folder: &Folder) -> Result<Recipe, RecipeError> {
@@ -53,7 +53,7 @@ mod tests {
     fn what_is_known_without_reading_a_recipe_is_what_the_recipe_says() {
         for folder in FOLDERS {
             let recipe = read(folder).unwrap();
-            assert_eq!(Written::built_in(folder).header, Header::of(&recipe));
+            assert_eq!(LazyRecipe::built_in(folder).header, Header::of(&recipe));
         }
     }
 

@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 use sandbox_core::with_causes;
 use serde::Serialize;
 
-use super::header::{Header, Written};
+use super::header::{Header, LazyRecipe};
 use super::recipe::{Recipe, Toolchain};
 use super::registry::ResolveError;
-use super::toolchain::{self, Absent, Found, Places, in_image};
+use super::toolchain::{self, Found, HostPaths, ProbeError, in_image};
 use super::version;
-use super::{Question, Unpacked};
+use super::{RunProgram, UnpackedImage};
 
 /// A recipe and what this host has for it.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    written: Written,
-    places: Arc<Places>,
+    written: LazyRecipe,
+    host_paths: Arc<HostPaths>,
     /// What candidates of the recipe answered, for as long as they are the programs that did.
     probed: Mutex<BTreeMap<usize, Probed>>,
 }
@@ -25,19 +25,19 @@ pub(crate) struct Entry {
 /// What became of a candidate.
 #[derive(Clone, Debug)]
 struct Probed {
-    results: Arc<Vec<Result<Found, Absent>>>,
+    results: Arc<Vec<Result<Found, ProbeError>>>,
     at: Instant,
 }
 
 /// A candidate that was not there is looked for again after this time, if another one is. Looking takes as
 /// long as a small program runs.
-const ABSENT_FOR: Duration = Duration::from_secs(1);
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Probed {
     fn holds(&self) -> bool {
         self.results.iter().all(|result| match result {
             Ok(found) => found.is_current(),
-            Err(_) => self.at.elapsed() < ABSENT_FOR,
+            Err(_) => self.at.elapsed() < RECHECK_INTERVAL,
         })
     }
 }
@@ -68,8 +68,8 @@ pub struct RuntimeStatus {
 }
 
 impl Entry {
-    pub(crate) fn new(written: Written, places: Arc<Places>) -> Self {
-        Self { written, places, probed: Mutex::default() }
+    pub(crate) fn new(written: LazyRecipe, host_paths: Arc<HostPaths>) -> Self {
+        Self { written, host_paths, probed: Mutex::default() }
     }
 
     pub(crate) fn header(&self) -> &Header {
@@ -92,9 +92,9 @@ impl Entry {
     /// What an image has for it; or what was looked for there.
     pub(crate) fn find_in(
         &self,
-        image: Unpacked<'_>,
+        image: UnpackedImage<'_>,
         wanted: Option<&str>,
-        question: Question<'_>,
+        run_program: RunProgram<'_>,
     ) -> Result<Found, String> {
         let toolchain = self.toolchain();
         if let Some(need) = toolchain.needs.iter().find(|need| image.find(need).is_none()) {
@@ -103,7 +103,7 @@ impl Entry {
         let (mut not_found, mut reasons) = (Vec::new(), Vec::new());
         let candidates = in_image::candidates(&toolchain.programs.0);
         for program in candidates.iter().map(String::as_str) {
-            match in_image::probe(image, program, toolchain, question) {
+            match in_image::probe(image, program, toolchain, run_program) {
                 Ok(found) if wanted.is_none_or(|text| version::satisfies(&found.version, text)) => {
                     return Ok(found);
                 }
@@ -112,12 +112,12 @@ impl Entry {
                     found.program.display(),
                     found.version
                 )),
-                Err(Absent::Unusable(reason)) => reasons.push(reason),
-                Err(Absent::NotFound) => not_found.push(program),
+                Err(ProbeError::Unusable(reason)) => reasons.push(reason),
+                Err(ProbeError::NotFound) => not_found.push(program),
             }
         }
         if reasons.is_empty() {
-            reasons.push(format!("there is no {}", spoken(&not_found)));
+            reasons.push(format!("there is no {}", list_names(&not_found)));
         }
         Err(reasons.join("; "))
     }
@@ -127,7 +127,7 @@ impl Entry {
     }
 
     /// Each candidate of the recipe with what became of it, looked at only as far as the caller goes.
-    fn candidates(&self) -> impl Iterator<Item = (&str, Result<Found, Absent>)> {
+    fn candidates(&self) -> impl Iterator<Item = (&str, Result<Found, ProbeError>)> {
         let programs = self.toolchain().programs.0.iter().enumerate();
         programs.flat_map(|(number, program)| {
             let results = self.probe(number, program).results;
@@ -140,7 +140,7 @@ impl Entry {
         if let Some(known) = self.known().get(&number).filter(|known| known.holds()) {
             return known.clone();
         }
-        let results = Arc::new(toolchain::probe(program, self.toolchain(), &self.places));
+        let results = Arc::new(toolchain::probe(program, self.toolchain(), &self.host_paths));
         let probed = Probed { results, at: Instant::now() };
         self.known().insert(number, probed.clone());
         probed
@@ -173,7 +173,7 @@ impl Entry {
     /// Programs that the toolchain cannot do without, and that are not there.
     fn missing_needs(&self) -> impl Iterator<Item = &str> {
         let needs = self.toolchain().needs.iter();
-        needs.filter(|need| !toolchain::is_there(need, &self.places)).map(String::as_str)
+        needs.filter(|need| !toolchain::exists(need, &self.host_paths)).map(String::as_str)
     }
 
     pub(crate) fn version(&self, wanted: &str) -> Result<Found, ResolveError> {
@@ -218,13 +218,15 @@ impl Entry {
         let mut reasons = Vec::new();
         for (program, result) in self.candidates() {
             match result {
-                Err(Absent::Unusable(reason)) if !reasons.contains(&reason) => reasons.push(reason),
-                Err(Absent::NotFound) => not_found.push(program),
+                Err(ProbeError::Unusable(reason)) if !reasons.contains(&reason) => {
+                    reasons.push(reason)
+                }
+                Err(ProbeError::NotFound) => not_found.push(program),
                 _ => {}
             }
         }
         if reasons.is_empty() {
-            format!("there is no {}", spoken(&not_found))
+            format!("there is no {}", list_names(&not_found))
         } else {
             reasons.join("; ")
         }
@@ -280,8 +282,8 @@ impl Entry {
 }
 
 /// The names of a few candidates; a recipe may have more than anyone wants to read.
-fn spoken(candidates: &[&str]) -> String {
-    const MOST: usize = 3;
-    let named = candidates.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
-    if candidates.len() > MOST { format!("{named}, …") } else { named }
+fn list_names(candidates: &[&str]) -> String {
+    const MAX_NAMED: usize = 3;
+    let named = candidates.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    if candidates.len() > MAX_NAMED { format!("{named}, …") } else { named }
 }

@@ -17,7 +17,7 @@ pub(crate) struct Header {
 /// A recipe with its header. Those that are part of this program are read only when they are used:
 /// an execution uses one of them, and reading all would take longer than many a program runs.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct LazyRecipe {
     pub(crate) file: PathBuf,
     pub(crate) header: Header,
     recipe: OnceLock<Arc<Recipe>>,
@@ -53,8 +53,8 @@ impl Header {
     }
 }
 
-impl Written {
-    pub(crate) fn read(file: PathBuf, recipe: Recipe) -> Self {
+impl LazyRecipe {
+    pub(crate) fn parsed(file: PathBuf, recipe: Recipe) -> Self {
         let header = Header::of(&recipe);
         Self { file, header, recipe: OnceLock::from(Arc::new(recipe)), folder: None }
     }

@@ -6,7 +6,7 @@ mod recipe;
 
 mod builtin;
 mod header;
-mod sources;
+mod user_recipes;
 
 mod toolchain;
 mod version;
@@ -30,21 +30,21 @@ pub use recipe::{Hello, Installer, RecipeError};
 pub use registry::{ResolveError, Runtimes};
 use toolchain::Found;
 pub use toolchain::in_image::TOOLCHAINS_IN_IMAGES;
-pub(crate) use toolchain::in_image::{Question, Unpacked};
+pub(crate) use toolchain::in_image::{RunProgram, UnpackedImage};
 pub use toolchain::toolchains_directory;
-pub(crate) use toolchain::{ask, existing};
+pub(crate) use toolchain::{existing, query};
 
 /// A language at a version: a recipe and the toolchain, of this host or of an image, that carries it out.
 #[derive(Clone, Debug)]
 pub struct Runtime {
     recipe: Arc<Recipe>,
     found: Found,
-    image: Option<Arc<ImageUse>>,
+    image: Option<Arc<RuntimeImage>>,
 }
 
 /// The image that a toolchain is in.
 #[derive(Debug)]
-pub(crate) struct ImageUse {
+pub(crate) struct RuntimeImage {
     /// Its name with its digest, for reports.
     pub(crate) name: String,
     /// Variables that it sets, the search path among them.
@@ -56,12 +56,12 @@ impl Runtime {
         Self { recipe, found, image: None }
     }
 
-    pub(crate) fn in_image(self, image: &Arc<ImageUse>) -> Self {
+    pub(crate) fn in_image(self, image: &Arc<RuntimeImage>) -> Self {
         Self { image: Some(Arc::clone(image)), ..self }
     }
 
     /// The image that it is in, if it is not the host's.
-    pub(crate) fn image(&self) -> Option<&ImageUse> {
+    pub(crate) fn image(&self) -> Option<&RuntimeImage> {
         self.image.as_deref()
     }
 

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use sandbox_core::LanguageChoice;
 
 use super::entry::{Entry, RuntimeStatus};
-use super::header::{Header, Written};
+use super::header::{Header, LazyRecipe};
 use super::recipe::{Hello, RecipeError};
-use super::toolchain::Places;
-use super::{ImageUse, Installer, Question, Runtime, Unpacked, builtin, sources, spelling};
+use super::toolchain::HostPaths;
+use super::{
+    Installer, RunProgram, Runtime, RuntimeImage, UnpackedImage, builtin, spelling, user_recipes,
+};
 
 /// The languages: built-in recipes and the user's own, with what this host has for them.
 ///
@@ -16,7 +18,7 @@ use super::{ImageUse, Installer, Question, Runtime, Unpacked, builtin, sources, 
 #[derive(Debug)]
 pub struct Runtimes {
     entries: Vec<Entry>,
-    places: Arc<Places>,
+    host_paths: Arc<HostPaths>,
 }
 
 /// Why a language cannot be used.
@@ -86,29 +88,30 @@ impl Runtimes {
     /// Without `extra`, the user's own configuration directory is looked at, if there is one. A recipe
     /// found there replaces the built-in one of the same name.
     pub fn load(extra: Option<&Path>) -> Result<Self, RecipeError> {
-        let mut recipes: Vec<Written> = builtin::recipes().collect();
+        let mut recipes: Vec<LazyRecipe> = builtin::recipes().collect();
         match extra {
-            Some(directory) => recipes.extend(sources::directory(directory)?),
+            Some(directory) => recipes.extend(user_recipes::directory(directory)?),
             None => {
-                if let Some(directory) = sources::user_directory().filter(|path| path.is_dir()) {
-                    recipes.extend(sources::directory(&directory)?);
+                if let Some(directory) = user_recipes::user_directory().filter(|path| path.is_dir())
+                {
+                    recipes.extend(user_recipes::directory(&directory)?);
                 }
             }
         }
-        Self::from_recipes(recipes, Places::from_environment())
+        Self::from_recipes(recipes, HostPaths::from_environment())
     }
 
     /// Later recipes replace earlier ones of the same name.
-    fn from_recipes(recipes: Vec<Written>, places: Places) -> Result<Self, RecipeError> {
-        let places = Arc::new(places);
+    fn from_recipes(recipes: Vec<LazyRecipe>, host_paths: HostPaths) -> Result<Self, RecipeError> {
+        let host_paths = Arc::new(host_paths);
         let mut by_name = BTreeMap::new();
         for written in recipes {
             by_name.insert(written.header.name.clone(), written);
         }
         refuse_clashes(by_name.values())?;
-        let entry = |written| Entry::new(written, Arc::clone(&places));
+        let entry = |written| Entry::new(written, Arc::clone(&host_paths));
         let entries = by_name.into_values().map(entry).collect();
-        Ok(Self { entries, places })
+        Ok(Self { entries, host_paths })
     }
 
     /// Looks for every language on this host.
@@ -135,16 +138,16 @@ impl Runtimes {
         Ok(Runtime::new(Arc::clone(entry.recipe()), found))
     }
 
-    /// The same in an image, whose programs are asked by `question`.
+    /// The same in an image, whose programs are asked by `run_program`.
     pub(crate) fn resolve_in(
         &self,
         choice: &LanguageChoice,
-        image: Unpacked<'_>,
-        used: &Arc<ImageUse>,
-        question: Question<'_>,
+        image: UnpackedImage<'_>,
+        used: &Arc<RuntimeImage>,
+        run_program: RunProgram<'_>,
     ) -> Result<Runtime, ResolveError> {
         let entry = self.entry(choice)?;
-        let found = entry.find_in(image, choice.version(), question);
+        let found = entry.find_in(image, choice.version(), run_program);
         let found = found.map_err(|reason| ResolveError::NotInImage {
             language: entry.header().name.clone(),
             image: used.name.clone(),
@@ -164,8 +167,8 @@ impl Runtimes {
     }
 
     /// Where is kept what toolchains said of themselves.
-    pub(crate) fn memory(&self) -> Option<&Path> {
-        self.places.memory.as_deref()
+    pub(crate) fn version_cache(&self) -> Option<&Path> {
+        self.host_paths.version_cache.as_deref()
     }
 
     fn entry(&self, choice: &LanguageChoice) -> Result<&Entry, ResolveError> {
@@ -250,9 +253,9 @@ fn interpreter(first_line: &str) -> Option<&str> {
 }
 
 /// No name, extension or interpreter may lead to two languages.
-fn refuse_clashes<'a>(recipes: impl Iterator<Item = &'a Written>) -> Result<(), RecipeError> {
+fn refuse_clashes<'a>(recipes: impl Iterator<Item = &'a LazyRecipe>) -> Result<(), RecipeError> {
     let mut owners: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    for Written { file, header, .. } in recipes {
+    for LazyRecipe { file, header, .. } in recipes {
         let claims = header
             .names()
             .map(|name| ("name", name))
@@ -278,7 +281,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn recipe(name: &str, extras: &str, programs: &str, args: &str) -> Written {
+    fn recipe(name: &str, extras: &str, programs: &str, args: &str) -> LazyRecipe {
         let text = format!(
             "name = '{name}'\nentry = 'main'\n{extras}\n[toolchain]\nprograms = {programs}\n\
              install = 'get {name}'\nversion = {{ args = {args} }}\n[run]\ncommand = ['{{program}}']\n\
@@ -286,7 +289,7 @@ mod tests {
         );
         let file = PathBuf::from(format!("{name}/runtime.toml"));
         let recipe = Recipe::parse(&file, &text, |_| unreachable!()).unwrap();
-        Written::read(file, recipe)
+        LazyRecipe::parsed(file, recipe)
     }
 
     fn resolve(runtimes: &Runtimes, choice: &str) -> Result<Runtime, ResolveError> {
@@ -294,13 +297,13 @@ mod tests {
     }
 
     fn built_in() -> Runtimes {
-        Runtimes::from_recipes(builtin::recipes().collect(), Places::default()).unwrap()
+        Runtimes::from_recipes(builtin::recipes().collect(), HostPaths::default()).unwrap()
     }
 
     #[test]
     fn a_language_is_found_by_name_and_alias() {
         let toy = recipe("toy", "aliases = ['t']", "['/bin/sh']", "['-c', 'echo 1.2.3']");
-        let runtimes = Runtimes::from_recipes(vec![toy], Places::default()).unwrap();
+        let runtimes = Runtimes::from_recipes(vec![toy], HostPaths::default()).unwrap();
         for choice in ["toy", "t", "TOY", "toy@1.2", "t@1"] {
             let runtime = resolve(&runtimes, choice).unwrap();
             assert_eq!((runtime.name(), runtime.version()), ("toy", "1.2.3"));
@@ -324,7 +327,7 @@ mod tests {
     #[test]
     fn a_missing_toolchain_is_told_with_the_way_to_get_it() {
         let toy = recipe("toy", "", "['no-such-toy', 'nor-this']", "[]");
-        let runtimes = Runtimes::from_recipes(vec![toy], Places::default()).unwrap();
+        let runtimes = Runtimes::from_recipes(vec![toy], HostPaths::default()).unwrap();
         for choice in ["toy", "toy@1"] {
             assert_eq!(
                 resolve(&runtimes, choice).unwrap_err().to_string(),
@@ -341,7 +344,7 @@ mod tests {
     fn a_version_that_is_not_there_is_told_with_those_that_are() {
         let programs = "['no-such-toy', '/bin/sh', '/usr/bin/sh']";
         let toy = recipe("toy", "", programs, "['-c', 'echo 1.2.3']");
-        let runtimes = Runtimes::from_recipes(vec![toy], Places::default()).unwrap();
+        let runtimes = Runtimes::from_recipes(vec![toy], HostPaths::default()).unwrap();
         assert_eq!(
             resolve(&runtimes, "toy@2").unwrap_err().to_string(),
             "toy 2 is not available on this host; found 1.2.3"
@@ -354,7 +357,7 @@ mod tests {
         let log = directory.path().join("log");
         let args = format!("['-c', 'echo x >> {}; echo 1.2.3']", log.display());
         let toy = recipe("toy", "", "['/bin/sh']", &args);
-        let runtimes = Runtimes::from_recipes(vec![toy], Places::default()).unwrap();
+        let runtimes = Runtimes::from_recipes(vec![toy], HostPaths::default()).unwrap();
         assert!(!log.exists(), "the toolchain ran before anybody asked");
         for choice in ["toy", "toy@1", "toy@9"] {
             let _ = resolve(&runtimes, choice);
@@ -411,7 +414,7 @@ mod tests {
         ] {
             let one = recipe("one", "extensions = ['o']\ninterpreters = ['i']", "['x']", "[]");
             let two = recipe("two", extras, "['x']", "[]");
-            let error = Runtimes::from_recipes(vec![one, two], Places::default()).unwrap_err();
+            let error = Runtimes::from_recipes(vec![one, two], HostPaths::default()).unwrap_err();
             assert_eq!(
                 error.to_string(),
                 format!("two/runtime.toml: the {claim} belongs to one already")

@@ -27,7 +27,7 @@ const FORMS: &[Form] = &[
 /// What may stand before the entry's path for it to be the same file.
 const PREFIXES: &[&str] = &["file://", "/work/", "command-line-arguments/", "./", "../"];
 /// What all of these are together in any message that was not made up, and more.
-const LONGEST_PREFIX: usize = 64;
+const MAX_PREFIX: usize = 64;
 /// What ends a path to the left, besides white space.
 const BOUNDARIES: &[u8] = b"\"'`([{<>=,;|";
 
@@ -130,7 +130,7 @@ impl<'a> Rewriter<'a> {
         let is_boundary = |byte: &u8| byte.is_ascii_whitespace() || BOUNDARIES.contains(byte);
         // Looked for no further than a path can reach: a program chooses what its lines look like, and
         // must not make them slow to read.
-        let from = from.max(end.saturating_sub(self.entry.len() + LONGEST_PREFIX));
+        let from = from.max(end.saturating_sub(self.entry.len() + MAX_PREFIX));
         let start = line[from..end].iter().rposition(is_boundary).map_or(from, |at| from + at + 1);
         let mut path = std::str::from_utf8(&line[start..end]).ok()?;
         for prefix in PREFIXES {

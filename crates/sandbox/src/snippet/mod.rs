@@ -19,7 +19,7 @@ use sandbox_core::{
 use line::Rewriter;
 
 /// A line longer than this is data rather than a message, and is passed on in pieces as it is.
-const LONGEST_LINE: usize = 64 * 1024;
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
 /// The entry file, and whose lines it has.
 #[derive(Clone, Copy)]
@@ -49,7 +49,7 @@ impl<'a> Lines<'a> {
 
 /// Runs a stage, and puts what is told of it into lines of the code: to the observer as it comes, and in
 /// the outcome.
-pub(crate) fn tell<E>(
+pub(crate) fn rewrite_output<E>(
     lines: Option<&Lines<'_>>,
     stage: Stage,
     observer: &mut dyn Observer,
@@ -58,14 +58,14 @@ pub(crate) fn tell<E>(
     let Some(lines) = lines.copied() else {
         return run(observer);
     };
-    let mut telling = Telling {
+    let mut rewriting = RewritingObserver {
         observer,
         stdout: (stage == Stage::Compile).then(|| Stream::new(lines, stage)),
         stderr: Stream::new(lines, stage),
         both: Vec::new(),
     };
-    let outcome = run(&mut telling);
-    let both = telling.end();
+    let outcome = run(&mut rewriting);
+    let both = rewriting.end();
     let mut outcome = outcome?;
     outcome.stderr = lines.rewrite(stage, &outcome.stderr);
     match stage {
@@ -80,7 +80,7 @@ pub(crate) fn tell<E>(
 }
 
 /// Stands between a backend and whoever observes it.
-struct Telling<'a> {
+struct RewritingObserver<'a> {
     observer: &'a mut dyn Observer,
     /// None if standard output is the program's own.
     stdout: Option<Stream<'a>>,
@@ -88,21 +88,21 @@ struct Telling<'a> {
     both: Vec<u8>,
 }
 
-impl Telling<'_> {
+impl RewritingObserver<'_> {
     /// Tells what was waiting for the rest of its line; gives everything that was told.
     fn end(mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         if let Some(stdout) = &mut self.stdout {
             stdout.end(&mut rest);
-            self.told(StreamKind::Stdout, &rest);
+            self.forward(StreamKind::Stdout, &rest);
             rest.clear();
         }
         self.stderr.end(&mut rest);
-        self.told(StreamKind::Stderr, &rest);
+        self.forward(StreamKind::Stderr, &rest);
         self.both
     }
 
-    fn told(&mut self, stream: StreamKind, bytes: &[u8]) {
+    fn forward(&mut self, stream: StreamKind, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.both.extend_from_slice(bytes);
             self.observer.output(stream, bytes);
@@ -110,18 +110,18 @@ impl Telling<'_> {
     }
 }
 
-impl Observer for Telling<'_> {
+impl Observer for RewritingObserver<'_> {
     fn output(&mut self, stream: StreamKind, bytes: &[u8]) {
         let lines = match stream {
             StreamKind::Stdout => self.stdout.as_mut(),
             StreamKind::Stderr => Some(&mut self.stderr),
         };
         let Some(lines) = lines else {
-            return self.told(stream, bytes);
+            return self.forward(stream, bytes);
         };
         let mut finished = Vec::new();
         lines.feed(bytes, &mut finished);
-        self.told(stream, &finished);
+        self.forward(stream, &finished);
     }
 
     fn usage(&mut self, sample: UsageSample) {
@@ -149,7 +149,7 @@ impl<'a> Stream<'a> {
             self.held.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 self.end(result);
-            } else if self.held.len() > LONGEST_LINE {
+            } else if self.held.len() > MAX_LINE_BYTES {
                 result.append(&mut self.held);
             }
         }
@@ -199,7 +199,7 @@ mod tests {
         let (entry, snippet) = ("main.c".parse().unwrap(), snippet());
         let lines = is_template.then_some(Lines { entry: &entry, snippet: &snippet });
         let mut heard = Heard::default();
-        let outcome = tell(lines.as_ref(), stage, &mut heard, |observer| {
+        let outcome = rewrite_output(lines.as_ref(), stage, &mut heard, |observer| {
             let mut outcome = exited(1);
             for (stream, text) in pieces {
                 observer.output(*stream, text.as_bytes());
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_not_held_for_ever() {
-        let long = "x".repeat(LONGEST_LINE + 1);
+        let long = "x".repeat(MAX_LINE_BYTES + 1);
         let (heard, _) = told(true, Stage::Run, &[(Stderr, &long), (Stderr, "y\n")]);
         assert_eq!(heard, [(Stderr, long), (Stderr, "y\n".to_owned())]);
     }

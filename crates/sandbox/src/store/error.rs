@@ -18,7 +18,7 @@ pub enum StoreError {
         "there is no place for the store: neither XDG_CACHE_HOME nor HOME is an absolute path; \
          set SANDBOX_RUN_STORE to a directory"
     )]
-    NoPlace,
+    NoDirectory,
     /// Somebody else could put programs there that we would run as the user's.
     #[error(
         "the store in {} belongs to user {owner}, not to user {user}: \

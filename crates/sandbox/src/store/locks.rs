@@ -37,7 +37,7 @@ impl Lock {
     }
 
     /// Takes it if nobody else has it.
-    pub(super) fn take_if_free(path: &Path) -> Result<Option<Self>, StoreError> {
+    pub(super) fn try_lock(path: &Path) -> Result<Option<Self>, StoreError> {
         let file = open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
@@ -75,9 +75,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
         let lock = Lock::wait(&path).unwrap();
-        assert!(Lock::take_if_free(&path).unwrap().is_none());
+        assert!(Lock::try_lock(&path).unwrap().is_none());
         let _elsewhere = lock.file().try_clone().unwrap();
         drop(lock);
-        assert!(Lock::take_if_free(&path).unwrap().is_some());
+        assert!(Lock::try_lock(&path).unwrap().is_some());
     }
 }

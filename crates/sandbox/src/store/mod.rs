@@ -72,16 +72,16 @@ impl Store {
     /// `$SANDBOX_RUN_PACKAGES_SIZE` bounds the installed packages.
     pub fn open() -> Result<Self, StoreError> {
         let settings = Settings::from_environment()?;
-        let mut store = Self::open_in(&settings.directory, settings.most_compiled)?;
-        store.layers.most_packages = settings.most_packages;
+        let mut store = Self::open_in(&settings.directory, settings.max_compiled)?;
+        store.layers.max_packages = settings.max_packages;
         Ok(store)
     }
 
     /// Opens a store in a certain directory, with a certain bound for compiled programs.
-    pub fn open_in(directory: &Path, most_compiled: ByteSize) -> Result<Self, StoreError> {
+    pub fn open_in(directory: &Path, max_compiled: ByteSize) -> Result<Self, StoreError> {
         let directory = StoreDirectory::open(directory)?;
         Ok(Self {
-            compiled: CompiledCache::open(directory.clone(), most_compiled),
+            compiled: CompiledCache::open(directory.clone(), max_compiled),
             layers: LayerStore::open(directory.clone()),
             directory,
         })

@@ -21,9 +21,9 @@ pub(super) struct Settings {
     /// Where it lies.
     pub(super) directory: PathBuf,
     /// How many bytes of compiled programs are kept; none if the cache is off.
-    pub(super) most_compiled: ByteSize,
+    pub(super) max_compiled: ByteSize,
     /// How many bytes of installed packages are kept.
-    pub(super) most_packages: ByteSize,
+    pub(super) max_packages: ByteSize,
 }
 
 impl Settings {
@@ -48,7 +48,8 @@ impl Settings {
             None => {
                 // By the XDG base directory specification, where a relative path does not count.
                 let home = || Some(absolute("HOME")?.join(".cache"));
-                let cache = absolute("XDG_CACHE_HOME").or_else(home).ok_or(StoreError::NoPlace)?;
+                let cache =
+                    absolute("XDG_CACHE_HOME").or_else(home).ok_or(StoreError::NoDirectory)?;
                 cache.join("sandbox-run/store")
             }
         };
@@ -60,9 +61,9 @@ impl Settings {
                 })
             }
         };
-        let most_compiled = size(CACHE_SIZE, DEFAULT_CACHE_SIZE)?;
-        let most_packages = size(PACKAGES_SIZE, DEFAULT_PACKAGES_SIZE)?;
-        Ok(Self { directory, most_compiled, most_packages })
+        let max_compiled = size(CACHE_SIZE, DEFAULT_CACHE_SIZE)?;
+        let max_packages = size(PACKAGES_SIZE, DEFAULT_PACKAGES_SIZE)?;
+        Ok(Self { directory, max_compiled, max_packages })
     }
 }
 
@@ -91,14 +92,14 @@ mod tests {
         ] {
             let settings = settings(variables).unwrap();
             assert_eq!(settings.directory, PathBuf::from(directory), "{variables:?}");
-            assert_eq!(settings.most_compiled, DEFAULT_CACHE_SIZE);
+            assert_eq!(settings.max_compiled, DEFAULT_CACHE_SIZE);
         }
     }
 
     #[test]
     fn without_a_home_there_is_no_place() {
         for variables in [&[][..], &[("HOME", "relative")]] {
-            assert!(matches!(settings(variables), Err(StoreError::NoPlace)), "{variables:?}");
+            assert!(matches!(settings(variables), Err(StoreError::NoDirectory)), "{variables:?}");
         }
     }
 
@@ -111,8 +112,8 @@ mod tests {
     #[test]
     fn the_size_is_read_like_every_other() {
         let with_size = |size| settings(&[("HOME", "/home/ada"), (CACHE_SIZE, size)]);
-        assert_eq!(with_size("512M").unwrap().most_compiled, ByteSize::mib(512));
-        assert_eq!(with_size("0").unwrap().most_compiled, ByteSize::bytes(0));
+        assert_eq!(with_size("512M").unwrap().max_compiled, ByteSize::mib(512));
+        assert_eq!(with_size("0").unwrap().max_compiled, ByteSize::bytes(0));
         let error = with_size("much").unwrap_err();
         assert!(error.to_string().starts_with("SANDBOX_RUN_CACHE_SIZE"), "{error}");
     }

@@ -10,11 +10,11 @@ use super::locks::Lock;
 use super::{Key, StoreError};
 
 /// Nobody takes this long to write one file.
-const ABANDONED: Duration = Duration::from_hours(1);
+const MAX_AGE: Duration = Duration::from_hours(1);
 
 /// Where a layer is being made. Its name is the key's: whoever holds the key's lock knows that what is
 /// there was abandoned.
-pub(super) fn place_of_layer(directory: &StoreDirectory, key: &Key) -> PathBuf {
+pub(super) fn layer_path(directory: &StoreDirectory, key: &Key) -> PathBuf {
     directory.temporary().join(format!("{LAYER}{key}"))
 }
 
@@ -28,7 +28,7 @@ pub(super) fn sweep(directory: &StoreDirectory) {
             // A time in the future is no age: the clock was set back.
             SystemTime::now().duration_since(written).unwrap_or_default()
         });
-        if age.is_ok_and(|age| age > ABANDONED) {
+        if age.is_ok_and(|age| age > MAX_AGE) {
             let _ = remove_abandoned(directory, &entry.path());
         }
     }
@@ -41,7 +41,7 @@ fn remove_abandoned(directory: &StoreDirectory, path: &Path) -> Result<(), Store
         return remove(path);
     };
     // A layer may take longer than an hour to make. Its lock tells whether somebody still does.
-    match Lock::take_if_free(&directory.lock_of_layer(&key))? {
+    match Lock::try_lock(&directory.lock_of_layer(&key))? {
         Some(_lock) => remove(path),
         None => Ok(()),
     }
@@ -73,7 +73,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let directory = StoreDirectory::open(root.path()).unwrap();
         let file = |name| directory.temporary().join(name);
-        let layer = |name| place_of_layer(&directory, &KeyBuilder::new(name).finish());
+        let layer = |name| layer_path(&directory, &KeyBuilder::new(name).finish());
         let (old, new, dead, alive) = (file("old"), file("new"), layer("dead"), layer("alive"));
         for path in [&old, &new] {
             File::create(path).unwrap();
@@ -81,7 +81,7 @@ mod tests {
         for path in [&dead, &alive] {
             fs::create_dir_all(path.join("tree")).unwrap();
         }
-        let long_ago = SystemTime::now() - ABANDONED - Duration::from_secs(1);
+        let long_ago = SystemTime::now() - MAX_AGE - Duration::from_secs(1);
         for path in [&old, &dead, &alive] {
             File::open(path).unwrap().set_modified(long_ago).unwrap();
         }

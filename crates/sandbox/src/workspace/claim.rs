@@ -36,7 +36,7 @@ impl Claim {
             WorkspaceAccess::ReadWrite => {
                 directory.make()?;
                 workspaces.refuse_too_many(name)?;
-                let lock = Lock::take_if_free(&directory.lock(name))?;
+                let lock = Lock::try_lock(&directory.lock(name))?;
                 let lock = lock.ok_or_else(|| WorkspaceError::InUse(name.clone()))?;
                 lock::touch(&directory.lock(name));
                 Some((directory.temporary(name)?, lock))

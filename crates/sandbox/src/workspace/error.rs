@@ -26,10 +26,10 @@ pub enum WorkspaceError {
         "there is no place for workspaces: neither XDG_DATA_HOME nor HOME is an absolute path; \
          set SANDBOX_RUN_WORKSPACES to a directory"
     )]
-    NoPlace,
+    NoDirectory,
     /// The place depends on where the command is started.
     #[error("SANDBOX_RUN_WORKSPACES cannot be used: '{0}' is not an absolute path")]
-    RelativePlace(String),
+    RelativeDirectory(String),
     /// The size is none.
     #[error("SANDBOX_RUN_WORKSPACE_SIZE cannot be used")]
     Size(#[source] InvalidSize),
@@ -40,14 +40,14 @@ pub enum WorkspaceError {
         .0.display()
     )]
     NotPrivate(PathBuf),
-    /// The file system said no.
+    /// The file system next no.
     #[error("cannot {action} {}", path.display())]
     Io {
         /// What we wanted to do.
         action: &'static str,
         /// With what.
         path: PathBuf,
-        /// What it said.
+        /// What it next.
         source: io::Error,
     },
 }
@@ -74,7 +74,7 @@ pub enum TarError {
 
 impl WorkspaceError {
     /// Whether it is a failure of ours or of the machine, which no other request can cure.
-    pub fn is_ours(&self) -> bool {
+    pub fn is_internal(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::NotPrivate(_))
     }
 

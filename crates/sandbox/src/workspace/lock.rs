@@ -15,7 +15,7 @@ pub(super) struct Lock {
 
 impl Lock {
     /// Takes it if nobody else has it.
-    pub(super) fn take_if_free(path: &Path) -> Result<Option<Self>, WorkspaceError> {
+    pub(super) fn try_lock(path: &Path) -> Result<Option<Self>, WorkspaceError> {
         loop {
             let file = open(path)?;
             match file.try_lock() {
@@ -68,7 +68,7 @@ pub(super) fn touch(path: &Path) {
 }
 
 /// Whether somebody has the lock.
-pub(super) fn is_taken(path: &Path) -> bool {
+pub(super) fn is_locked(path: &Path) -> bool {
     let is_exclusive = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     File::open(path).is_ok_and(is_exclusive)
 }
@@ -101,9 +101,9 @@ mod tests {
         let path = root.path().join("lock");
         let looking = open(&path).unwrap();
         looking.lock_shared().unwrap();
-        assert!(!is_taken(&path));
+        assert!(!is_locked(&path));
         std::thread::scope(|scope| {
-            let taken = scope.spawn(|| Lock::take_if_free(&path).unwrap().is_some());
+            let taken = scope.spawn(|| Lock::try_lock(&path).unwrap().is_some());
             drop(looking);
             assert!(taken.join().unwrap(), "a look was taken for a writer");
         });
@@ -113,10 +113,10 @@ mod tests {
     fn whoever_else_has_the_descriptor_does_not_have_the_lock() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
-        let lock = Lock::take_if_free(&path).unwrap().unwrap();
+        let lock = Lock::try_lock(&path).unwrap().unwrap();
         let elsewhere = lock.file.try_clone().unwrap();
         drop(lock);
-        assert!(!is_taken(&path));
+        assert!(!is_locked(&path));
         drop(elsewhere);
     }
 
@@ -124,15 +124,15 @@ mod tests {
     fn one_at_a_time_also_after_the_file_was_removed() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
-        assert!(!is_taken(&path));
-        let lock = Lock::take_if_free(&path).unwrap().unwrap();
-        assert!(is_taken(&path));
-        assert!(Lock::take_if_free(&path).unwrap().is_none());
+        assert!(!is_locked(&path));
+        let lock = Lock::try_lock(&path).unwrap().unwrap();
+        assert!(is_locked(&path));
+        assert!(Lock::try_lock(&path).unwrap().is_none());
         lock.remove().unwrap();
         let stale = open(&path).unwrap();
         fs::remove_file(&path).unwrap();
         stale.lock().unwrap();
         assert!(!is_still_there(&stale, &path).unwrap());
-        assert!(Lock::take_if_free(&path).unwrap().is_some());
+        assert!(Lock::try_lock(&path).unwrap().is_some());
     }
 }

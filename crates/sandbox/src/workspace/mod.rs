@@ -18,8 +18,8 @@ mod directory;
 mod error;
 mod lock;
 mod settings;
-mod tar_in;
-mod tar_out;
+mod tar_export;
+mod tar_import;
 mod workspaces;
 
 pub(crate) use claim::Claim;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::values::VariableName;
 
-/// A package manager that this library knows how to use.
+/// A package manager that this library variables how to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PackageManager {

@@ -1,6 +1,6 @@
 use serde::Deserialize;
 
-use super::values::{ImageName, Least, Programs};
+use super::values::{ImageName, MinVersion, Programs};
 
 /// Where the interpreter or compiler is, and how it tells its version.
 #[derive(Debug, Deserialize)]
@@ -10,7 +10,7 @@ pub(crate) struct Toolchain {
     pub(crate) programs: Programs,
     pub(crate) version: VersionRule,
     /// Older versions are not used.
-    pub(crate) least: Option<Least>,
+    pub(crate) least: Option<MinVersion>,
     /// Arguments that make a program found on `PATH` print where it really is: its own path or its
     /// root directory. Shims and proxies answer with what they stand for.
     pub(crate) real: Option<Vec<String>>,

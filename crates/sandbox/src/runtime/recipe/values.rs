@@ -130,9 +130,9 @@ impl TryFrom<Vec<String>> for Artefacts {
 /// A version to compare with.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Least(pub(crate) String);
+pub(crate) struct MinVersion(pub(crate) String);
 
-impl TryFrom<String> for Least {
+impl TryFrom<String> for MinVersion {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

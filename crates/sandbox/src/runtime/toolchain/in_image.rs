@@ -10,13 +10,13 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2
 
 use sandbox_core::Glob;
 
-use super::{Absent, Found, Stamp, ask, memory, shown};
+use super::{FileStamp, Found, ProbeError, mounts, query, version_cache};
 use crate::runtime::recipe::Toolchain;
 use crate::runtime::version;
 
 /// An image that was unpacked.
 #[derive(Clone, Copy)]
-pub(crate) struct Unpacked<'a> {
+pub(crate) struct UnpackedImage<'a> {
     /// Where.
     pub(crate) root: &'a Path,
     /// What tells it from every other.
@@ -24,11 +24,11 @@ pub(crate) struct Unpacked<'a> {
     /// Where its programs are looked for by name.
     pub(crate) path: &'a str,
     /// Where is kept what toolchains said of themselves.
-    pub(crate) memory: Option<&'a Path>,
+    pub(crate) version_cache: Option<&'a Path>,
 }
 
 /// Starts a program of the image in a sandbox, and gives what it printed.
-pub(crate) type Question<'a> = &'a dyn Fn(&Path, &[String]) -> Result<String, String>;
+pub(crate) type RunProgram<'a> = &'a dyn Fn(&Path, &[String]) -> Result<String, String>;
 
 /// Where an image that is built here has toolchains that no package of the distribution brings, one directory for each
 /// language. `{toolchains}` of a recipe is this place.
@@ -53,28 +53,28 @@ pub(crate) fn candidates(programs: &[String]) -> Vec<String> {
 
 /// What a candidate of a recipe stands for in an image.
 pub(crate) fn probe(
-    image: Unpacked<'_>,
+    image: UnpackedImage<'_>,
     candidate: &str,
     toolchain: &Toolchain,
-    question: Question<'_>,
-) -> Result<Found, Absent> {
-    let (program, real) = image.find(candidate).ok_or(Absent::NotFound)?;
-    let unusable = |reason| Absent::Unusable(format!("{}: {reason}", program.display()));
-    let version = image.version_of(&program, &real, toolchain, question).map_err(unusable)?;
+    run_program: RunProgram<'_>,
+) -> Result<Found, ProbeError> {
+    let (program, real) = image.find(candidate).ok_or(ProbeError::NotFound)?;
+    let unusable = |reason| ProbeError::Unusable(format!("{}: {reason}", program.display()));
+    let version = image.version_of(&program, &real, toolchain, run_program).map_err(unusable)?;
     if let Some(least) = &toolchain.least
         && version::compare(&version, &least.0).is_lt()
     {
         let reason = format!("it is version {version}, and at least {} is needed", least.0);
         return Err(unusable(reason));
     }
-    let stamp = Stamp::of(&real).ok_or_else(|| unusable("cannot be looked at".to_owned()))?;
+    let stamp = FileStamp::of(&real).ok_or_else(|| unusable("cannot be looked at".to_owned()))?;
     let inside = real.strip_prefix(image.root).unwrap_or(&real);
-    let root = shown::root_of(&Path::new("/").join(inside));
+    let root = mounts::root_of(&Path::new("/").join(inside));
     let image = Some(image.digest.to_owned());
     Ok(Found { program, version, root, trees: Vec::new(), is_system: true, real, stamp, image })
 }
 
-impl Unpacked<'_> {
+impl UnpackedImage<'_> {
     /// A program by name, path or pattern: its path inside, and the file of the host that it really is.
     pub(crate) fn find(&self, candidate: &str) -> Option<(PathBuf, PathBuf)> {
         let candidates = if candidate.starts_with('/') {
@@ -140,16 +140,17 @@ impl Unpacked<'_> {
         program: &Path,
         real: &Path,
         toolchain: &Toolchain,
-        question: Question<'_>,
+        run_program: RunProgram<'_>,
     ) -> Result<String, String> {
         let rule = &toolchain.version;
-        let known = self.memory.and_then(|memory| memory::recall(memory, real, &rule.args));
+        let known =
+            self.version_cache.and_then(|cache| version_cache::get(cache, real, &rule.args));
         if let Some(version) = known {
             return Ok(version);
         }
-        let version = ask::version_in(&question(program, &rule.args)?, rule)?;
-        if let Some(memory) = self.memory {
-            memory::remember(memory, real, &rule.args, &version);
+        let version = query::version_in(&run_program(program, &rule.args)?, rule)?;
+        if let Some(cache) = self.version_cache {
+            version_cache::put(cache, real, &rule.args, &version);
         }
         Ok(version)
     }
@@ -176,8 +177,8 @@ mod tests {
         root
     }
 
-    fn unpacked(root: &Path) -> Unpacked<'_> {
-        Unpacked { root, digest: "sha256:00", path: "relative:/usr/bin", memory: None }
+    fn unpacked(root: &Path) -> UnpackedImage<'_> {
+        UnpackedImage { root, digest: "sha256:00", path: "relative:/usr/bin", version_cache: None }
     }
 
     #[test]
@@ -196,7 +197,7 @@ mod tests {
         assert_eq!(found.program, Path::new("/usr/bin/toy"));
         assert!(found.identity().contains("sha256:00") && found.trees.is_empty());
         let old = probe(image, "toy", &toolchain("least = '2'"), &answer);
-        assert!(matches!(old, Err(Absent::Unusable(reason)) if reason.contains("at least 2")));
+        assert!(matches!(old, Err(ProbeError::Unusable(reason)) if reason.contains("at least 2")));
     }
 
     #[test]

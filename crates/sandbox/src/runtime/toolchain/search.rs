@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 
 use sandbox_core::Glob;
 
-use super::places::Places;
+use super::host_paths::HostPaths;
 use crate::runtime::version;
 
 /// The files that a candidate stands for, the preferred one first: a bare name for the first of that
 /// name on `PATH`, a pattern for every match, the newest version first.
-pub(crate) fn find(candidate: &str, places: &Places) -> Vec<PathBuf> {
+pub(crate) fn find(candidate: &str, host_paths: &HostPaths) -> Vec<PathBuf> {
     if !candidate.contains('/') {
-        let found = places.path.iter().map(|directory| directory.join(candidate));
+        let found = host_paths.path.iter().map(|directory| directory.join(candidate));
         return found.filter(|path| path.exists()).take(1).collect();
     }
-    let Some(path) = from_known_place(candidate, places) else {
+    let Some(path) = from_known_place(candidate, host_paths) else {
         return Vec::new();
     };
     if !candidate.contains('*') {
@@ -50,12 +50,12 @@ pub(crate) fn directories(patterns: &[String], root: &Path) -> Vec<PathBuf> {
 }
 
 /// The path with `~` and `{toolchains}` replaced; none where there is no such place.
-fn from_known_place(candidate: &str, places: &Places) -> Option<PathBuf> {
+fn from_known_place(candidate: &str, host_paths: &HostPaths) -> Option<PathBuf> {
     if let Some(rest) = candidate.strip_prefix("~/") {
-        return Some(places.home.as_ref()?.join(rest));
+        return Some(host_paths.home.as_ref()?.join(rest));
     }
     if let Some(rest) = candidate.strip_prefix("{toolchains}/") {
-        return Some(places.toolchains.as_ref()?.join(rest));
+        return Some(host_paths.toolchains.as_ref()?.join(rest));
     }
     Some(PathBuf::from(candidate))
 }
@@ -98,8 +98,8 @@ mod tests {
                 std::fs::write(bin.join("toy"), "").unwrap();
             }
         }
-        let places = Places { home: Some(home.path().to_owned()), ..Places::default() };
-        let found = find("~/versions/*/bin/toy", &places);
+        let host_paths = HostPaths { home: Some(home.path().to_owned()), ..HostPaths::default() };
+        let found = find("~/versions/*/bin/toy", &host_paths);
         let versions: Vec<_> = found
             .iter()
             .map(|path| path.strip_prefix(home.path()).unwrap().to_str().unwrap())
@@ -108,22 +108,22 @@ mod tests {
             versions,
             ["versions/3.11.7/bin/toy", "versions/3.10.2/bin/toy", "versions/3.9.1/bin/toy"]
         );
-        assert!(find("~/versions/*/bin/toy", &Places::default()).is_empty(), "there is no home");
+        assert!(find("~/versions/*/bin/toy", &HostPaths::default()).is_empty(), "there is no home");
     }
 
     #[test]
     fn a_name_is_the_first_of_that_name_on_the_path() {
         let path = tempfile::tempdir().unwrap();
         std::fs::write(path.path().join("toy"), "").unwrap();
-        let places = Places {
+        let host_paths = HostPaths {
             path: vec!["/nonexistent".into(), path.path().to_owned(), "/usr/bin".into()],
-            ..Places::default()
+            ..HostPaths::default()
         };
-        assert_eq!(find("toy", &places), [path.path().join("toy")]);
-        assert_eq!(find("env", &places), [PathBuf::from("/usr/bin/env")]);
-        assert!(find("no-such-toy", &places).is_empty());
-        assert_eq!(find("/usr/bin/env", &places), [PathBuf::from("/usr/bin/env")]);
-        assert!(find("/usr/bin/no-such-toy", &places).is_empty());
+        assert_eq!(find("toy", &host_paths), [path.path().join("toy")]);
+        assert_eq!(find("env", &host_paths), [PathBuf::from("/usr/bin/env")]);
+        assert!(find("no-such-toy", &host_paths).is_empty());
+        assert_eq!(find("/usr/bin/env", &host_paths), [PathBuf::from("/usr/bin/env")]);
+        assert!(find("/usr/bin/no-such-toy", &host_paths).is_empty());
     }
 
     #[test]

@@ -61,23 +61,23 @@ impl<'a> Total<'a> {
     }
 
     /// Counts an entry that is about to appear. Says whether that is too much, or may be.
-    pub(super) fn raise(&self, bytes: u64, most: ByteSize) -> Result<bool, StoreError> {
+    pub(super) fn raise(&self, bytes: u64, max_size: ByteSize) -> Result<bool, StoreError> {
         let Some(before) = self.recorded() else {
             return Ok(true);
         };
         let total = before.saturating_add(bytes);
         self.record(total)?;
-        Ok(total > most.as_u64())
+        Ok(total > max_size.as_u64())
     }
 
     /// Counts anew, and if that is too much removes entries until a tenth of the room is free: the next one
     /// does not have to do it again. The owner that has most loses first, and of its entries those that
     /// were not used for the longest time: nobody can drive out what is another's.
-    pub(super) fn shrink(&self, most: ByteSize) -> Result<(), StoreError> {
+    pub(super) fn shrink(&self, max_size: ByteSize) -> Result<(), StoreError> {
         let entries = entries(self.directory)?;
         let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
-        if total > most.as_u64() {
-            let enough = most.as_u64() - most.as_u64() / 10;
+        if total > max_size.as_u64() {
+            let enough = max_size.as_u64() - max_size.as_u64() / 10;
             let mut entries = ByOwner::new(entries);
             while total > enough
                 && let Some(entry) = entries.pop()

@@ -52,25 +52,25 @@ const OWNER_PREFIX: &str = "owner-";
 #[derive(Debug)]
 pub struct CompiledCache {
     directory: StoreDirectory,
-    most: ByteSize,
+    max_size: ByteSize,
     recent: Recent,
 }
 
 /// A use is noted no more often.
-const NOTED_FOR: Duration = Duration::from_mins(1);
+const USE_UPDATE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// One entry may take this part of the room: a few large programs must not drive out all others.
-const LARGEST_PART: u64 = 4;
+const MAX_ENTRY_SHARE: u64 = 4;
 
 impl CompiledCache {
     /// The cache in a store; `most` bounds all entries together, and 0 turns it off.
-    pub(super) fn open(directory: StoreDirectory, most: ByteSize) -> Self {
-        Self { directory, most, recent: Recent::default() }
+    pub(super) fn open(directory: StoreDirectory, max_size: ByteSize) -> Self {
+        Self { directory, max_size, recent: Recent::default() }
     }
 
     /// How many bytes are kept at most; 0 if the cache is off.
-    pub fn most(&self) -> ByteSize {
-        self.most
+    pub fn max_size(&self) -> ByteSize {
+        self.max_size
     }
 
     /// An entry, if it is there and as it was written. One that is damaged is removed.
@@ -111,7 +111,7 @@ impl CompiledCache {
     ) -> Result<(), StoreError> {
         let encoded = Encoded::new(key, compiled);
         let length = encoded.length();
-        if self.is_off() || length > self.most.as_u64() / LARGEST_PART {
+        if self.is_off() || length > self.max_size.as_u64() / MAX_ENTRY_SHARE {
             return Ok(());
         }
         temporary::sweep(&self.directory);
@@ -128,11 +128,11 @@ impl CompiledCache {
             .map_err(StoreError::io("write", file.path()))?;
         // The slow part is over: others wait for this lock no longer than a rename takes.
         let total = Total::lock(&self.directory)?;
-        let over = total.raise(length, self.most)?;
+        let over = total.raise(length, self.max_size)?;
         file.persist(&path)
             .map_err(|error| StoreError::io("rename a file to", &path)(error.error))?;
         if over {
-            total.shrink(self.most)?;
+            total.shrink(self.max_size)?;
         }
         drop(total);
         let synced = File::open(shard).and_then(|shard| shard.sync_all());
@@ -152,7 +152,7 @@ impl CompiledCache {
     }
 
     fn is_off(&self) -> bool {
-        self.most == ByteSize::bytes(0)
+        self.max_size == ByteSize::bytes(0)
     }
 
     /// Entries of an owner are in one directory, by which they are counted. Shared ones are spread over
@@ -175,7 +175,8 @@ impl CompiledCache {
 fn note_use(file: &File) {
     let now = SystemTime::now();
     let modified = file.metadata().and_then(|metadata| metadata.modified());
-    let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < NOTED_FOR);
+    let is_recent =
+        |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < USE_UPDATE_INTERVAL);
     if !modified.is_ok_and(is_recent) {
         let _ = file.set_modified(now);
     }

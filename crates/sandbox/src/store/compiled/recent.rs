@@ -12,9 +12,9 @@ use super::Compiled;
 use crate::store::Key;
 
 /// All of them together.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// After so long an entry is read again, which also counts as use on the disk.
-const READ_AGAIN: Duration = Duration::from_mins(1);
+const REREAD_INTERVAL: Duration = Duration::from_mins(1);
 
 /// The newest first.
 #[derive(Debug, Default)]
@@ -53,7 +53,7 @@ impl Recent {
         let place = entries.iter().position(|entry| entry.key == *key)?;
         let entry = entries.remove(place)?;
         let stamp = Stamp::of(&std::fs::metadata(path).ok()?);
-        if entry.stamp != stamp || entry.read.elapsed() >= READ_AGAIN {
+        if entry.stamp != stamp || entry.read.elapsed() >= REREAD_INTERVAL {
             return None;
         }
         let compiled = Arc::clone(&entry.compiled);
@@ -70,7 +70,7 @@ impl Recent {
         let mut bytes = 0;
         entries.retain(|entry| {
             bytes += entry.compiled.size();
-            bytes <= MOST_BYTES
+            bytes <= MAX_BYTES
         });
     }
 
@@ -103,10 +103,10 @@ mod tests {
         };
         let is_there = |name| recent.get(&key(name), file.path()).is_some();
         for name in ["a", "b", "c"] {
-            add(name, MOST_BYTES / 4);
+            add(name, MAX_BYTES / 4);
         }
         assert!(is_there("a"));
-        add("d", MOST_BYTES / 2);
+        add("d", MAX_BYTES / 2);
         assert_eq!(["a", "b", "c", "d"].map(is_there), [true, false, true, true]);
         recent.clear();
         assert!(!is_there("a"));

@@ -76,16 +76,16 @@ impl LayerStore {
         let mut kept = ByOwner::new(rest);
         let mut total = kept.bytes();
         for candidate in old {
-            if self.remove_unless_used(&candidate.key)? {
+            if self.remove_if_unused(&candidate.key)? {
                 freed.add(candidate.bytes);
             } else {
                 total += candidate.bytes;
             }
         }
-        while total > self.most_packages.as_u64()
+        while total > self.max_packages.as_u64()
             && let Some(candidate) = kept.pop()
         {
-            if self.remove_unless_used(&candidate.key)? {
+            if self.remove_if_unused(&candidate.key)? {
                 freed.add(candidate.bytes);
                 total -= candidate.bytes;
             }
@@ -93,10 +93,10 @@ impl LayerStore {
         Ok(freed)
     }
 
-    fn remove_unless_used(&self, key: &Key) -> Result<bool, StoreError> {
+    fn remove_if_unused(&self, key: &Key) -> Result<bool, StoreError> {
         // Whoever wants to use it meanwhile waits, and then makes it anew.
         let path = self.directory.lock_of_layer_use(key);
-        let Some(_lock) = Lock::take_if_free(&path)? else { return Ok(false) };
+        let Some(_lock) = Lock::try_lock(&path)? else { return Ok(false) };
         self.remove(key)?;
         Ok(true)
     }
@@ -130,7 +130,7 @@ mod tests {
     fn store(most: u64) -> (TempDir, Store) {
         let root = tempfile::tempdir().unwrap();
         let mut store = Store::open_in(root.path(), ByteSize::mib(1)).unwrap();
-        store.layers.most_packages = ByteSize::bytes(most);
+        store.layers.max_packages = ByteSize::bytes(most);
         (root, store)
     }
 

@@ -69,7 +69,7 @@ impl LayerManifest {
     /// Reads a tree, and says whether it is the one that was written.
     pub(super) fn compare(&self, tree: &Path) -> Result<(), StoreError> {
         let mut files = BTreeMap::new();
-        look_below(tree, "", &mut files)?;
+        read_tree(tree, "", &mut files)?;
         if hash(&files) == self.hash {
             Ok(())
         } else {
@@ -88,7 +88,7 @@ fn hash(files: &BTreeMap<String, Contents>) -> String {
     key.finish().to_string()
 }
 
-fn look_below(
+fn read_tree(
     directory: &Path,
     prefix: &str,
     files: &mut BTreeMap<String, Contents>,
@@ -102,7 +102,7 @@ fn look_below(
         // These are the entry's own, also if it is a link.
         let found = entry.metadata().map_err(StoreError::io("look at", &path))?;
         if found.is_dir() {
-            look_below(&path, &format!("{prefix}{name}/"), files)?;
+            read_tree(&path, &format!("{prefix}{name}/"), files)?;
         } else if found.is_file() {
             let bytes = fs::read(&path).map_err(StoreError::io("read", &path))?;
             let contents = Contents::new(found.permissions().mode() & 0o7777, &bytes);

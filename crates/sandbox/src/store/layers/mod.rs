@@ -30,7 +30,7 @@ const MANIFEST: &str = "manifest.toml";
 #[derive(Debug)]
 pub struct LayerStore {
     directory: StoreDirectory,
-    pub(super) most_packages: ByteSize,
+    pub(super) max_packages: ByteSize,
 }
 
 /// One layer of a store.
@@ -44,12 +44,12 @@ pub struct Layer {
 
 impl LayerStore {
     pub(super) fn open(directory: StoreDirectory) -> Self {
-        Self { directory, most_packages: settings::DEFAULT_PACKAGES_SIZE }
+        Self { directory, max_packages: settings::DEFAULT_PACKAGES_SIZE }
     }
 
     /// How many bytes of packages are kept at most.
-    pub fn most_packages(&self) -> ByteSize {
-        self.most_packages
+    pub fn max_packages(&self) -> ByteSize {
+        self.max_packages
     }
 
     /// Where the files of a layer lie, if it is there. Layers appear whole or not at all.
@@ -76,7 +76,7 @@ impl LayerStore {
             return Ok(tree);
         }
         temporary::sweep(&self.directory);
-        let site = Site::clear(temporary::place_of_layer(&self.directory, key))?;
+        let site = Site::clear(temporary::layer_path(&self.directory, key))?;
         let writer = LayerWriter::begin(site.path.join(TREE))?;
         make(&writer)?;
         let manifest = writer.finish(about)?;
@@ -119,7 +119,7 @@ impl LayerStore {
     pub fn remove(&self, key: &Key) -> Result<(), StoreError> {
         let _lock = Lock::wait(&self.directory.lock_of_layer(key))?;
         // It disappears at once and as a whole, and is then taken apart where nobody looks for it.
-        let site = Site::clear(temporary::place_of_layer(&self.directory, key))?;
+        let site = Site::clear(temporary::layer_path(&self.directory, key))?;
         let place = self.place_of(key);
         match fs::rename(&place, site.path.join(TREE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -13,7 +13,7 @@ use super::manifest::{Contents, LayerManifest};
 
 /// The start of the year 2000, 10957 days after the epoch, as the time of all files: the same files make the same layer whenever they are
 /// written, and archives can hold this time, unlike the epoch's.
-const WRITTEN: Duration = Duration::from_hours(10_957 * 24);
+const FILE_TIME: Duration = Duration::from_hours(10_957 * 24);
 
 /// Everybody may enter and read: inside, the program is another user than the one who made it. What
 /// keeps others on the host away is the mode of the store.
@@ -70,8 +70,8 @@ impl LayerWriter {
     pub(super) fn finish(self, about: &str) -> Result<LayerManifest, StoreError> {
         let written = self.written.into_inner();
         for directory in &written.directories {
-            let set =
-                File::open(directory).and_then(|opened| opened.set_modified(UNIX_EPOCH + WRITTEN));
+            let set = File::open(directory)
+                .and_then(|opened| opened.set_modified(UNIX_EPOCH + FILE_TIME));
             set.map_err(StoreError::io("set the time of", directory))?;
         }
         Ok(LayerManifest::of(about, &written.files))
@@ -94,7 +94,7 @@ fn write_file(path: &Path, contents: &[u8], mode: u32) -> Result<(), StoreError>
         .and_then(|mut file| {
             file.write_all(contents)?;
             file.set_permissions(Permissions::from_mode(mode))?;
-            file.set_modified(UNIX_EPOCH + WRITTEN)
+            file.set_modified(UNIX_EPOCH + FILE_TIME)
         })
         .map_err(failed)
 }

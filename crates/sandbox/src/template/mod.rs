@@ -19,7 +19,7 @@ use sandbox_core::Snippet;
 /// Steps a template may take: far above any honest one, and over in well under a second.
 const FUEL: u64 = 1_000_000;
 /// The largest result. A program of this size is generated data, which belongs into a file.
-const LONGEST_RESULT: usize = 16 * 1024 * 1024;
+const MAX_RESULT_BYTES: usize = 16 * 1024 * 1024;
 const NAME: &str = "template";
 
 /// Why a template gave no code.
@@ -187,7 +187,7 @@ struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > LONGEST_RESULT {
+        if self.0.len() + bytes.len() > MAX_RESULT_BYTES {
             return Err(io::Error::other("the result is too large"));
         }
         self.0.extend_from_slice(bytes);

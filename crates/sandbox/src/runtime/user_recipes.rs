@@ -1,11 +1,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::header::Written;
+use super::header::LazyRecipe;
 use super::recipe::{Recipe, RecipeError};
 
 /// The recipes in a directory that has one directory for each language.
-pub(crate) fn directory(directory: &Path) -> Result<Vec<Written>, RecipeError> {
+pub(crate) fn directory(directory: &Path) -> Result<Vec<LazyRecipe>, RecipeError> {
     let failed = |file: &Path, error: io::Error| RecipeError {
         file: file.to_owned(),
         line: None,
@@ -25,7 +25,7 @@ pub(crate) fn directory(directory: &Path) -> Result<Vec<Written>, RecipeError> {
             std::fs::read_to_string(&beside)
                 .map_err(|error| format!("{} cannot be read: {error}", beside.display()))
         })?;
-        recipes.push(Written::read(file, recipe));
+        recipes.push(LazyRecipe::parsed(file, recipe));
     }
     // A directory has no order of its own, and two recipes of one name must not depend on luck.
     recipes.sort_by(|left, right| left.file.cmp(&right.file));

@@ -21,15 +21,15 @@ const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const BASE_ENVIRONMENT: &[(&str, &str)] =
     &[("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("PATH", SYSTEM_PATH)];
 /// More files than a person or a report wants to see.
-const MOST_COLLECTED: usize = 1000;
+const MAX_OUTPUT_FILES: usize = 1000;
 /// A compiler may leave a file for each class of a large project.
-const MOST_ARTEFACTS: usize = 10_000;
+const MAX_ARTEFACTS: usize = 10_000;
 
 /// Below the work directory, where a layer is put together.
 pub(crate) const LAYER_DIRECTORY: &str = "layer";
 /// The largest layer; it passes through our memory on its way into the store.
-const LARGEST_LAYER: ByteSize = ByteSize::mib(2048);
-const MOST_LAYER_FILES: usize = 100_000;
+const MAX_LAYER_SIZE: ByteSize = ByteSize::mib(2048);
+const MAX_LAYER_FILES: usize = 100_000;
 
 /// Why a request cannot be planned.
 #[derive(Debug)]
@@ -44,13 +44,13 @@ pub(crate) enum PlanError {
 
 /// What a stage sees beside its files and the system's programs.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
+pub(crate) struct StageContext {
     /// Toolchain, layers, packages.
     pub(crate) trees: Vec<Tree>,
     /// Variables that go with them.
     pub(crate) variables: BTreeMap<String, String>,
     /// Whether what carries out the stage may be started before its program is known.
-    pub(crate) is_started_ahead: bool,
+    pub(crate) is_warm: bool,
 }
 
 impl From<InvalidRequest> for PlanError {
@@ -98,7 +98,7 @@ pub(crate) fn wall_time(runtime: &Runtime, request: &Request) -> Duration {
 pub(crate) fn compile(
     runtime: &Runtime,
     request: &Request,
-    surroundings: Surroundings,
+    context: StageContext,
 ) -> Option<StagePlan> {
     let recipe = runtime.recipe();
     let compile = recipe.compile.as_ref()?;
@@ -113,8 +113,8 @@ pub(crate) fn compile(
         memory_mb: megabytes(limits.memory()),
     };
     let mut env = environment(runtime, &compile.environment, &values);
-    env.extend(surroundings.variables);
-    let warm = compile.warm.as_ref().filter(|_| surroundings.is_started_ahead);
+    env.extend(context.variables);
+    let warm = compile.warm.as_ref().filter(|_| context.is_warm);
     let name = format!("{} compiler", runtime.name());
     let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
     Some(StagePlan {
@@ -133,7 +133,7 @@ pub(crate) fn compile(
         volumes: Vec::new(),
         workspace: None,
         warm,
-        trees: surroundings.trees,
+        trees: context.trees,
         allow_missing: request.allow_missing().clone(),
         usage_interval: None,
     })
@@ -145,7 +145,7 @@ pub(crate) fn run(
     runtime: &Runtime,
     request: &Request,
     artefacts: Arc<Artefacts>,
-    surroundings: Surroundings,
+    context: StageContext,
 ) -> StagePlan {
     let recipe = runtime.recipe();
     let limits = run_limits(recipe, request);
@@ -166,9 +166,9 @@ pub(crate) fn run(
     }
     command.extend_from_slice(request.args());
     let mut env = environment(runtime, &recipe.run.environment, &values);
-    env.extend(surroundings.variables);
+    env.extend(context.variables);
     // One that waits has its walls already.
-    let may_wait = surroundings.is_started_ahead && request.network() != NetworkPolicy::Allowlist;
+    let may_wait = context.is_warm && request.network() != NetworkPolicy::Allowlist;
     let warm = recipe.run.warm.as_ref().filter(|_| may_wait);
     let name = runtime.name().to_owned();
     let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
@@ -177,7 +177,7 @@ pub(crate) fn run(
         stage: Stage::Run,
         command,
         env,
-        files: beside(files, &artefacts),
+        files: without_replaced(files, &artefacts),
         artefacts,
         directory: request.workdir().map_or_else(String::new, ToString::to_string),
         stdin: take_stdin(request),
@@ -188,7 +188,7 @@ pub(crate) fn run(
         volumes: Vec::new(),
         workspace: None,
         warm,
-        trees: surroundings.trees,
+        trees: context.trees,
         collect: collected(request, &limits),
         limits,
         allow_missing: request.allow_missing().clone(),
@@ -237,13 +237,17 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
     let env = environment(runtime, &Variables::new(), &values);
     StagePlan {
         trees: runtime.trees().to_vec(),
-        collect: CollectRule { globs: vec![globs], total: LARGEST_LAYER, count: MOST_LAYER_FILES },
-        ..of_ours(layer.command.expand(&values), env, limits)
+        collect: CollectRule { globs: vec![globs], total: MAX_LAYER_SIZE, count: MAX_LAYER_FILES },
+        ..internal_stage(layer.command.expand(&values), env, limits)
     }
 }
 
 /// A stage that we need ourselves. Nothing of any request is in it.
-fn of_ours(command: Vec<String>, env: BTreeMap<String, String>, limits: Limits) -> StagePlan {
+fn internal_stage(
+    command: Vec<String>,
+    env: BTreeMap<String, String>,
+    limits: Limits,
+) -> StagePlan {
     StagePlan {
         stage: Stage::Compile,
         command,
@@ -267,7 +271,7 @@ fn of_ours(command: Vec<String>, env: BTreeMap<String, String>, limits: Limits) 
 }
 
 /// What asks a program of an image a question.
-pub(crate) fn question(
+pub(crate) fn query(
     program: &Path,
     args: &[String],
     variables: &BTreeMap<String, String>,
@@ -276,7 +280,7 @@ pub(crate) fn question(
     let variables = variables.iter().map(|(name, value)| (name.clone(), value.clone()));
     let program = program.to_string_lossy().into_owned();
     let command = std::iter::once(program).chain(args.iter().cloned()).collect();
-    of_ours(command, base.chain(variables).collect(), Limits::compile())
+    internal_stage(command, base.chain(variables).collect(), Limits::compile())
 }
 
 /// A step of fetching and installing packages.
@@ -302,7 +306,7 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
     };
     let globs = step.collect.iter().map(|glob| glob.parse().expect("these are well formed"));
     let collect =
-        CollectRule { globs: globs.collect(), total: LARGEST_LAYER, count: MOST_LAYER_FILES };
+        CollectRule { globs: globs.collect(), total: MAX_LAYER_SIZE, count: MAX_LAYER_FILES };
     let mut trees = runtime.trees().to_vec();
     trees.extend(step.trees);
     let mut env = environment(runtime, &Variables::new(), &values);
@@ -312,7 +316,7 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
         gate: step.gate,
         trees,
         collect,
-        ..of_ours(step.command, env, limits)
+        ..internal_stage(step.command, env, limits)
     }
 }
 
@@ -453,7 +457,7 @@ fn artefacts(
     CollectRule {
         globs: compile.artefacts().to_vec(),
         total: ByteSize::bytes(room).min(compile_limits.disk()),
-        count: MOST_ARTEFACTS,
+        count: MAX_ARTEFACTS,
     }
 }
 
@@ -461,11 +465,15 @@ fn collected(request: &Request, limits: &Limits) -> CollectRule {
     if request.collect().is_empty() {
         return CollectRule::nothing();
     }
-    CollectRule { globs: request.collect().to_vec(), total: limits.output(), count: MOST_COLLECTED }
+    CollectRule {
+        globs: request.collect().to_vec(),
+        total: limits.output(),
+        count: MAX_OUTPUT_FILES,
+    }
 }
 
 /// An artefact takes the place of a file of the same name, as it did in the compile stage.
-fn beside(files: Vec<InputFile>, artefacts: &Artefacts) -> Vec<InputFile> {
+fn without_replaced(files: Vec<InputFile>, artefacts: &Artefacts) -> Vec<InputFile> {
     let artefacts = &artefacts.files;
     let replaced = |file: &InputFile| artefacts.iter().any(|other| other.path == file.path);
     files.into_iter().filter(|file| !replaced(file)).collect()

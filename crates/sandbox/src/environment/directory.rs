@@ -12,7 +12,7 @@ use super::{Environment, PackageError};
 #[derive(Clone, Debug)]
 pub struct EnvironmentDirectory {
     directory: PathBuf,
-    /// Whose packages are used and made; without one they are shared.
+    /// LockOwner packages are used and made; without one they are shared.
     package_cache_owner: Option<String>,
 }
 

@@ -4,15 +4,15 @@ use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-const PROGRAM: &str = include_str!("keeper.py");
+const PROGRAM: &str = include_str!("shm_holder.py");
 
 /// The process. It removes what it holds when this is dropped, or when this process is gone.
-pub(super) struct Keeper {
+pub(super) struct ShmHolder {
     process: Child,
     shm_key: u32,
 }
 
-impl Keeper {
+impl ShmHolder {
     /// Starts it and waits until everything is there. `directory` goes with it.
     pub(super) fn start(
         python: Option<&Path>,
@@ -36,10 +36,10 @@ impl Keeper {
         if let Some(stdout) = process.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
         }
-        let mut keeper = Self { process, shm_key: 0 };
+        let mut shm_holder = Self { process, shm_key: 0 };
         // Dropping it on the way out waits for its end.
-        keeper.shm_key = line.trim().parse().map_err(io::Error::other)?;
-        Ok(keeper)
+        shm_holder.shm_key = line.trim().parse().map_err(io::Error::other)?;
+        Ok(shm_holder)
     }
 
     pub(super) fn shm_key(&self) -> String {
@@ -51,7 +51,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ShmHolder {
     fn drop(&mut self) {
         // The end of its input is what it waits for; `wait` would close it too, but says so less.
         drop(self.process.stdin.take());

@@ -61,7 +61,7 @@ pub(crate) fn proxy(text: &str) -> Option<HostProxy> {
 }
 
 /// The host and port a URL leads to.
-pub(crate) fn place_of(url: &str) -> Option<HostPort> {
+pub(crate) fn host_port_of(url: &str) -> Option<HostPort> {
     let (scheme, rest) = url.split_once("://")?;
     let port = match scheme {
         "https" => 443,
@@ -112,7 +112,7 @@ pub(super) mod tests {
             ("/srv/wheels", None),
             ("https://", None),
         ] {
-            let found = place_of(url).map(|place| place.to_string());
+            let found = host_port_of(url).map(|place| place.to_string());
             assert_eq!(found.as_deref(), place, "{url}");
         }
     }

@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 use super::directory::Directory;
 use super::lock::{self, Lock};
 use super::settings::Settings;
-use super::{Claim, WorkspaceError, tar_in, tar_out};
+use super::{Claim, WorkspaceError, tar_export, tar_import};
 
 /// One workspace, as it is kept now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +36,7 @@ pub struct Workspace {
 pub struct Workspaces {
     directory: Directory,
     quota: WorkspaceQuota,
-    most: Option<u64>,
+    max_count: Option<u64>,
 }
 
 impl Workspaces {
@@ -49,7 +49,11 @@ impl Workspaces {
 
     /// Those in a certain directory, which belongs to this user alone. Nothing is made yet.
     pub fn in_directory(directory: &Path) -> Self {
-        Self { directory: Directory::at(directory), quota: WorkspaceQuota::default(), most: None }
+        Self {
+            directory: Directory::at(directory),
+            quota: WorkspaceQuota::default(),
+            max_count: None,
+        }
     }
 
     /// How much each may hold. One that holds more can be read and emptied.
@@ -61,8 +65,8 @@ impl Workspaces {
 
     /// How many there may be, of each owner.
     #[must_use]
-    pub fn with_most(mut self, most: u64) -> Self {
-        self.most = Some(most);
+    pub fn with_max_count(mut self, max_count: u64) -> Self {
+        self.max_count = Some(max_count);
         self
     }
 
@@ -105,7 +109,7 @@ impl Workspaces {
             size,
             saved_at: saved_at.into(),
             used_at: used_at.max(saved_at).into(),
-            in_use: lock::is_taken(&lock),
+            in_use: lock::is_locked(&lock),
         })
     }
 
@@ -126,7 +130,7 @@ impl Workspaces {
     pub fn export(&self, name: &WorkspaceName, into: impl Write) -> Result<(), WorkspaceError> {
         let path = self.directory.content(name);
         let content = self.open(name)?;
-        tar_out::write(content, into).map_err(WorkspaceError::io("export", &path))
+        tar_export::write(content, into).map_err(WorkspaceError::io("export", &path))
     }
 
     /// Makes one of a tar archive, in place of one that may be there, if all of it can be taken.
@@ -139,8 +143,8 @@ impl Workspaces {
         self.refuse_too_many(name)?;
         let lock = self.lock(name)?;
         let file = self.directory.temporary(name)?;
-        let taken =
-            tar_in::read(archive, file.as_file(), self.quota).and_then(|()| self.put(name, file));
+        let taken = tar_import::read(archive, file.as_file(), self.quota)
+            .and_then(|()| self.put(name, file));
         if taken.is_err() && !self.directory.content(name).exists() {
             lock.remove()?;
             return taken.and_then(|()| self.find(name));
@@ -155,7 +159,7 @@ impl Workspaces {
             WorkspaceAccess::ReadOnly => self.open(&choice.name).map(drop),
             WorkspaceAccess::ReadWrite => {
                 self.refuse_too_many(&choice.name)?;
-                if lock::is_taken(&self.directory.lock(&choice.name)) {
+                if lock::is_locked(&self.directory.lock(&choice.name)) {
                     return Err(WorkspaceError::InUse(choice.name.clone()));
                 }
                 Ok(())
@@ -174,7 +178,7 @@ impl Workspaces {
 
     /// Refuses to make one more than there may be.
     pub(super) fn refuse_too_many(&self, name: &WorkspaceName) -> Result<(), WorkspaceError> {
-        match self.most {
+        match self.max_count {
             Some(most) if !self.directory.content(name).exists() => {
                 if self.directory.names()?.len() as u64 >= most {
                     return Err(WorkspaceError::TooMany(most));
@@ -198,7 +202,7 @@ impl Workspaces {
     }
 
     fn lock(&self, name: &WorkspaceName) -> Result<Lock, WorkspaceError> {
-        let lock = Lock::take_if_free(&self.directory.lock(name))?;
+        let lock = Lock::try_lock(&self.directory.lock(name))?;
         lock.ok_or_else(|| WorkspaceError::InUse(name.clone()))
     }
 

@@ -8,7 +8,7 @@ use super::PackageError;
 use crate::runtime::PackageManager;
 
 /// Turns an ending other than a good one into an error.
-pub(super) fn judge(
+pub(super) fn check(
     manager: PackageManager,
     plan: &StagePlan,
     outcome: &StageOutcome,
@@ -18,7 +18,7 @@ pub(super) fn judge(
         Ending::Exited(0) => return Ok(()),
         Ending::Exited(_) => {
             let stderr = String::from_utf8_lossy(&outcome.stderr);
-            let complaint = manager.complaint(&stderr);
+            let complaint = manager.error_line(&stderr);
             // A manager that was turned away often says only that it found nothing.
             PackageError::Refused(match outcome.turned_away.first() {
                 Some(reason) => format!("{complaint} ({reason})"),
@@ -41,33 +41,33 @@ pub(super) fn judge(
 }
 
 /// Makes progress of what the manager prints.
-pub(super) struct Listener<'a> {
+pub(super) struct ProgressObserver<'a> {
     manager: PackageManager,
     line: Vec<u8>,
     progress: &'a mut dyn FnMut(&str),
 }
 
 /// A longer line is no news about a package.
-const LONGEST_LINE: usize = 1000;
+const MAX_LINE_BYTES: usize = 1000;
 
-impl<'a> Listener<'a> {
+impl<'a> ProgressObserver<'a> {
     pub(super) fn new(manager: PackageManager, progress: &'a mut dyn FnMut(&str)) -> Self {
         Self { manager, line: Vec::new(), progress }
     }
 }
 
-impl Observer for Listener<'_> {
+impl Observer for ProgressObserver<'_> {
     fn output(&mut self, _: StreamKind, bytes: &[u8]) {
         for byte in bytes {
             match byte {
                 b'\n' => {
                     let line = String::from_utf8_lossy(&self.line);
-                    if let Some(news) = self.manager.news(&line) {
+                    if let Some(news) = self.manager.fetched_package(&line) {
                         (self.progress)(&news);
                     }
                     self.line.clear();
                 }
-                byte if self.line.len() < LONGEST_LINE => self.line.push(*byte),
+                byte if self.line.len() < MAX_LINE_BYTES => self.line.push(*byte),
                 _ => {}
             }
         }
@@ -84,7 +84,7 @@ mod tests {
     fn news_is_told_line_by_line_however_it_arrives() {
         let mut heard = Vec::new();
         let mut progress = |text: &str| heard.push(text.to_owned());
-        let mut listener = Listener::new(PackageManager::Pip, &mut progress);
+        let mut listener = ProgressObserver::new(PackageManager::Pip, &mut progress);
         listener.output(StreamKind::Stdout, b"Looking in links: /x\nCollec");
         listener.output(StreamKind::Stdout, b"ting six\nCollecting \x1b[2J\n");
         listener.output(StreamKind::Stdout, &vec![b'x'; 5000]);

@@ -29,8 +29,8 @@ pub enum AttackError {
 }
 
 /// A place to try attacks in. What is on the host for them to aim at goes when this is dropped.
-pub struct Arena {
-    walled: Sandbox,
+pub struct AttackHarness {
+    protected: Sandbox,
     canaries: Canaries,
 }
 
@@ -40,7 +40,7 @@ enum NoReport {
     Failed(String),
 }
 
-impl Arena {
+impl AttackHarness {
     /// Sets up the canaries, and a sandbox with every wall.
     pub fn new() -> Result<Self, AttackError> {
         Self::with(Sandbox::builder())
@@ -56,23 +56,23 @@ impl Arena {
             .map(|runtime| runtime.program().to_owned());
         let canaries = Canaries::set_up(python.as_deref())?;
         // A compiler that is attacked must run, also if the attack was compiled before.
-        let walled = builder.without_compile_cache().build()?;
-        Ok(Self { walled, canaries })
+        let protected = builder.without_compile_cache().build()?;
+        Ok(Self { protected, canaries })
     }
 
     /// Tries an attack with every wall up: it has to be contained. It is skipped where a wall that it is about is
     /// missing.
-    pub fn try_walled(&self, attack: &Attack) -> AttackResult {
-        match lacking(&self.walled, attack) {
+    pub fn try_protected(&self, attack: &Attack) -> AttackResult {
+        match lacking(&self.protected, attack) {
             Some(reason) => result(attack, (Outcome::Skipped, reason)),
-            None => self.try_with_what_stands(attack),
+            None => self.try_best_effort(attack),
         }
     }
 
     /// The same where walls that it is about may be missing: others may contain it.
-    pub fn try_with_what_stands(&self, attack: &Attack) -> AttackResult {
-        let verdict = match self.run(&self.walled, attack) {
-            Ok(reports) => judge::walled(&attack.header, &reports, self.canaries.secrets()),
+    pub fn try_best_effort(&self, attack: &Attack) -> AttackResult {
+        let verdict = match self.run(&self.protected, attack) {
+            Ok(reports) => judge::protected(&attack.header, &reports, self.canaries.secrets()),
             Err(none) => none.verdict(),
         };
         result(attack, verdict)
@@ -80,14 +80,14 @@ impl Arena {
 
     /// What the sandbox with every wall has ready, so that one can tell which way an attack was started.
     pub fn pool(&self) -> Option<PoolFigures> {
-        self.walled.pool()
+        self.protected.pool()
     }
 
     /// Tries it with just its own walls taken away: it has to be a breach. An attack that has none to
     /// take away is skipped.
-    pub fn try_without(&self, attack: &Attack) -> Result<AttackResult, StartError> {
+    pub fn try_unprotected(&self, attack: &Attack) -> Result<AttackResult, StartError> {
         let header = &attack.header;
-        if attack.walls().is_empty() {
+        if attack.protections().is_empty() {
             let reason = "no single wall could be taken away";
             return Ok(result(attack, (Outcome::Skipped, reason.into())));
         }
@@ -96,8 +96,8 @@ impl Arena {
             return Ok(result(attack, (Outcome::Skipped, reason.into())));
         }
         let mut builder = Sandbox::builder().spare_slots(0);
-        for wall in attack.walls() {
-            builder = builder.without(*wall);
+        for protection in attack.protections() {
+            builder = builder.without(*protection);
         }
         let sandbox = builder.build()?;
         if let Some(reason) = lacking(&sandbox, attack) {
@@ -129,7 +129,7 @@ impl Arena {
             }
         }
         let missing = sandbox.capabilities().missing.iter();
-        let can_miss: Vec<_> = missing.map(|wall| wall.protection).collect();
+        let can_miss: Vec<_> = missing.map(|missing| missing.protection).collect();
         let mut reports = Vec::new();
         for program in std::iter::once(&attack.program).chain(&attack.then) {
             let request = self.request(sandbox, attack, program, &can_miss)?;
@@ -177,9 +177,9 @@ impl Arena {
 
 /// Why a wall that an attack is about cannot stand, if so.
 fn lacking(sandbox: &Sandbox, attack: &Attack) -> Option<String> {
-    let mut missing = sandbox.capabilities().missing.iter();
-    let wall = missing.find(|wall| attack.walls().contains(&wall.protection))?;
-    Some(wall.reason.clone())
+    let mut all = sandbox.capabilities().missing.iter();
+    let missing = all.find(|missing| attack.protections().contains(&missing.protection))?;
+    Some(missing.reason.clone())
 }
 
 /// A limit may be beyond a host that has the wall otherwise, such as a part of a CPU. The report says
@@ -188,9 +188,10 @@ fn lacking(sandbox: &Sandbox, attack: &Attack) -> Option<String> {
 /// [`BackendError::CannotEnforce`]: sandbox_core::BackendError::CannotEnforce
 fn cannot_enforce(attack: &Attack, report: &Report) -> Option<String> {
     let error = report.error.as_ref().filter(|_| report.status == Status::Error)?;
-    let refused =
-        |wall: &Protection| error.starts_with(&format!("this host cannot enforce '{wall}'"));
-    attack.walls().iter().any(refused).then(|| error.clone())
+    let refused = |protection: &Protection| {
+        error.starts_with(&format!("this host cannot enforce '{protection}'"))
+    };
+    attack.protections().iter().any(refused).then(|| error.clone())
 }
 
 impl NoReport {
@@ -212,12 +213,12 @@ impl From<ExecuteError> for NoReport {
 }
 
 fn result(attack: &Attack, (outcome, detail): Verdict) -> AttackResult {
-    let walls: Vec<_> = attack.walls().iter().map(|wall| wall.name()).collect();
+    let names: Vec<_> = attack.protections().iter().map(|protection| protection.name()).collect();
     AttackResult {
         name: attack.name().to_owned(),
         class: attack.class().to_owned(),
         title: attack.title().to_owned(),
-        wall: if walls.is_empty() { "—".to_owned() } else { walls.join(", ") },
+        protections: if names.is_empty() { "—".to_owned() } else { names.join(", ") },
         outcome,
         detail,
     }
@@ -227,8 +228,8 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-impl std::fmt::Debug for Arena {
+impl std::fmt::Debug for AttackHarness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Arena").finish_non_exhaustive()
+        f.debug_struct("AttackHarness").finish_non_exhaustive()
     }
 }

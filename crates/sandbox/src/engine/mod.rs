@@ -14,7 +14,7 @@ use crate::environment::{self, BuildContext, Environments, Installed};
 use crate::events::Events;
 use crate::image::{ImageRoot, Images};
 use crate::layers::{LayerError, Layers};
-use crate::plan::Surroundings;
+use crate::plan::StageContext;
 use crate::report::{self, Header, Interruption, StageResult};
 use crate::runtime::Layer;
 use crate::snippet::{self, Lines};
@@ -40,7 +40,7 @@ pub(crate) struct Engine {
     /// Images that requests name.
     pub(crate) images: Images,
     /// Whether compile stages are looked up there.
-    pub(crate) remembers_compiled: bool,
+    pub(crate) uses_compile_cache: bool,
 }
 
 /// A request that was taken: what is left to do needs no more of its author.
@@ -101,7 +101,7 @@ impl Engine {
     }
 
     /// Carries out what was accepted.
-    pub(crate) fn carry_out(
+    pub(crate) fn execute(
         &self,
         job: &Job,
         events: &mut Events<'_>,
@@ -189,8 +189,8 @@ impl Engine {
         let installed = self.install_packages(job, events, cancel)?;
         let installed = installed.as_ref();
         if job.runtime.compiles() {
-            let surroundings = self.surroundings(job, Stage::Compile, installed, events, cancel)?;
-            let plan = plan::compile(&job.runtime, &job.request, surroundings)
+            let context = self.stage_context(job, Stage::Compile, installed, events, cancel)?;
+            let plan = plan::compile(&job.runtime, &job.request, context)
                 .expect("a runtime that compiles has a compile stage");
             let (mut compiled, left) = self.compile(job, plan, to_keep, events, cancel)?;
             let succeeded = compiled.succeeded();
@@ -202,8 +202,8 @@ impl Engine {
             }
             refuse_empty(&artefacts.files, &skipped)?;
         }
-        let surroundings = self.surroundings(job, Stage::Run, installed, events, cancel)?;
-        let mut plan = plan::run(&job.runtime, &job.request, artefacts, surroundings);
+        let context = self.stage_context(job, Stage::Run, installed, events, cancel)?;
+        let mut plan = plan::run(&job.runtime, &job.request, artefacts, context);
         plan.volumes.clone_from(&job.volumes);
         let workspace = claim.map(Claim::plan).transpose();
         plan.workspace = workspace.map_err(|error| {
@@ -233,27 +233,27 @@ impl Engine {
     }
 
     /// What a stage sees beside its own files, made if it is not there yet.
-    fn surroundings(
+    fn stage_context(
         &self,
         job: &Job,
         stage: Stage,
         installed: Option<&Installed>,
         events: &mut Events<'_>,
         cancel: &CancelToken,
-    ) -> Result<Surroundings, Stop> {
-        let mut surroundings = Surroundings::default();
-        surroundings.trees.extend_from_slice(job.runtime.trees_in(stage));
+    ) -> Result<StageContext, Stop> {
+        let mut context = StageContext::default();
+        context.trees.extend_from_slice(job.runtime.trees_in(stage));
         let hides = !job.request.host_packages() && job.runtime.image().is_none();
         if hides {
-            surroundings.trees.extend(self.covers(&job.runtime, stage)?);
+            context.trees.extend(self.covers_of_host_packages(&job.runtime, stage)?);
         }
         if let Some(installed) = installed {
-            surroundings.trees.push(installed.tree.clone());
-            surroundings.variables.clone_from(&installed.variables);
+            context.trees.push(installed.tree.clone());
+            context.variables.clone_from(&installed.variables);
         }
         if job.runtime.has_layers(stage) {
             let shown = |layer: &Layer| layer.is_shown_to(stage);
-            surroundings.trees.extend(self.layers(job, stage, shown, events, cancel)?);
+            context.trees.extend(self.layers(job, stage, shown, events, cancel)?);
         }
         // Code of packages can run when an interpreter starts: no clock runs while one waits.
         let brings_code = installed.is_some();
@@ -262,14 +262,14 @@ impl Engine {
         if can_wait && !brings_code && !hides {
             // Shown to what starts cold too: nobody is to see a difference.
             let layers = self.layers(job, stage, Layer::is_shown_to_warm, events, cancel)?;
-            surroundings.trees.extend(layers);
-            surroundings.is_started_ahead = true;
+            context.trees.extend(layers);
+            context.is_warm = true;
         }
-        Ok(surroundings)
+        Ok(context)
     }
 
     /// An empty directory over each directory of packages that the host has installed for its own use.
-    fn covers(&self, runtime: &Runtime, stage: Stage) -> Result<Vec<Tree>, Stop> {
+    fn covers_of_host_packages(&self, runtime: &Runtime, stage: Stage) -> Result<Vec<Tree>, Stop> {
         let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
         let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;
         let empty = store.empty_directory().map_err(|error| failed(with_causes(&error)))?;
@@ -310,7 +310,7 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<(StageResult, Arc<Artefacts>), Stop> {
         let cache = match &self.store {
-            Ok(store) if self.remembers_compiled => store.compiled(),
+            Ok(store) if self.uses_compile_cache => store.compiled(),
             _ => {
                 let mut result = self.run_stage(job, plan, events, cancel)?;
                 let files = std::mem::take(&mut result.outcome.files);
@@ -322,18 +322,17 @@ impl Engine {
         if let Some(known) =
             cache.get(owner, &key).filter(|known| compile_cache::fits(known, &plan))
         {
-            let result = self.around_stage(job, plan, events, cancel, true, |_, observer| {
+            let result = self.with_hooks(job, plan, events, cancel, true, |_, observer| {
                 Ok(compile_cache::replay(&known, observer))
             })?;
             return Ok((result, Arc::clone(&known.artefacts)));
         }
-        let mut result =
-            self.around_stage(job, plan, events, cancel, false, |plan, observer| {
-                let mut outcome = self.backend_for(job).run(plan, observer, cancel)?;
-                // As the compiler said it, which is not how it is told where a template was used.
-                *to_keep = compile_cache::keep(&key, &mut outcome).map(|compiled| (key, compiled));
-                Ok(outcome)
-            })?;
+        let mut result = self.with_hooks(job, plan, events, cancel, false, |plan, observer| {
+            let mut outcome = self.backend_for(job).run(plan, observer, cancel)?;
+            // As the compiler said it, which is not how it is told where a template was used.
+            *to_keep = compile_cache::keep(&key, &mut outcome).map(|compiled| (key, compiled));
+            Ok(outcome)
+        })?;
         let files = std::mem::take(&mut result.outcome.files);
         let artefacts = match to_keep {
             Some((_, compiled)) => Arc::clone(&compiled.artefacts),
@@ -349,20 +348,20 @@ impl Engine {
         events: &mut Events<'_>,
         cancel: &CancelToken,
     ) -> Result<StageResult, Stop> {
-        self.around_stage(job, plan, events, cancel, false, |plan, observer| {
+        self.with_hooks(job, plan, events, cancel, false, |plan, observer| {
             self.backend_for(job).run(plan, observer, cancel)
         })
     }
 
     /// What is done before and after every stage, whatever gives its outcome.
-    fn around_stage(
+    fn with_hooks(
         &self,
         job: &Job,
         plan: StagePlan,
         events: &mut Events<'_>,
         cancel: &CancelToken,
         cached: bool,
-        carry_out: impl FnOnce(&StagePlan, &mut dyn Observer) -> Result<StageOutcome, BackendError>,
+        run: impl FnOnce(&StagePlan, &mut dyn Observer) -> Result<StageOutcome, BackendError>,
     ) -> Result<StageResult, Stop> {
         let stage = plan.stage;
         for hook in &self.hooks {
@@ -374,7 +373,7 @@ impl Engine {
         events.stage_begins(stage);
         let lines = Lines::of(&job.request, job.runtime.recipe().entry());
         let outcome =
-            snippet::tell(lines.as_ref(), stage, events, |observer| carry_out(&plan, observer));
+            snippet::rewrite_output(lines.as_ref(), stage, events, |observer| run(&plan, observer));
         events.stage_ended();
         let result = StageResult {
             stage,
@@ -406,7 +405,7 @@ fn settle(
 /// A backend refuses what its requester can change; everything else is a failure of ours.
 fn stop_for(stage: Stage, error: BackendError) -> Stop {
     match error {
-        BackendError::Refused(reason) => Stop::Refused(ExecuteError::Unworkable(reason)),
+        BackendError::Refused(reason) => Stop::Refused(ExecuteError::Unsupported(reason)),
         error => Stop::Interrupted(stage, Interruption::Failed(with_causes(&error))),
     }
 }

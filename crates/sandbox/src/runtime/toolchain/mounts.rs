@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use sandbox_core::Tree;
 
-use super::places::Places;
+use super::host_paths::HostPaths;
 
 /// The one tree of the host that every sandbox shows.
 const SHOWN_INSIDE: &str = "/usr";
@@ -17,7 +17,7 @@ pub(crate) fn is_system(real: &Path) -> bool {
 }
 
 /// Whether a path, and every link on the way from it to its file, is there inside as well.
-pub(crate) fn leads_there_inside(path: &Path) -> bool {
+pub(crate) fn is_reachable_inside(path: &Path) -> bool {
     let mut path = path.to_owned();
     // As many links as the kernel itself would follow.
     for _ in 0..40 {
@@ -46,10 +46,10 @@ pub(crate) fn root_of(program: &Path) -> PathBuf {
 
 /// What to show of a toolchain that is not in the system's own tree: all of its root directory, or
 /// only the program where that directory holds more than a toolchain.
-pub(crate) fn tree(program: &Path, root: &Path, places: &Places) -> Tree {
-    let shown = match installed_in(program, places) {
+pub(crate) fn tree(program: &Path, root: &Path, host_paths: &HostPaths) -> Tree {
+    let shown = match installed_in(program, host_paths) {
         Some(directory) => directory,
-        None if is_private_to_toolchain(root, places.home.as_deref()) => root.to_owned(),
+        None if is_private_to_toolchain(root, host_paths.home.as_deref()) => root.to_owned(),
         None => program.to_owned(),
     };
     Tree { host: shown.clone(), inside: shown, copy_on_write: false }
@@ -64,8 +64,8 @@ pub(crate) fn further(path: &Path) -> Option<Tree> {
 
 /// The directory of a language among the toolchains that we installed: all that is there belongs to
 /// the toolchain, packages beside the program's own included.
-fn installed_in(program: &Path, places: &Places) -> Option<PathBuf> {
-    let toolchains = places.toolchains.as_ref()?.canonicalize().ok()?;
+fn installed_in(program: &Path, host_paths: &HostPaths) -> Option<PathBuf> {
+    let toolchains = host_paths.toolchains.as_ref()?.canonicalize().ok()?;
     let language = program.strip_prefix(&toolchains).ok()?.iter().next()?;
     Some(toolchains.join(language))
 }
@@ -99,8 +99,8 @@ mod tests {
     fn a_toolchain_is_shown_whole_and_a_home_never() {
         let shown = |program: &str| {
             let program = Path::new(program);
-            let places = Places { home: Some("/home/ada".into()), ..Places::default() };
-            tree(program, &root_of(program), &places).host
+            let host_paths = HostPaths { home: Some("/home/ada".into()), ..HostPaths::default() };
+            tree(program, &root_of(program), &host_paths).host
         };
         for (program, host) in [
             ("/home/ada/.pyenv/versions/3.11.7/bin/python3.11", "/home/ada/.pyenv/versions/3.11.7"),
@@ -123,8 +123,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let toolchains = directory.path().canonicalize().unwrap();
         let program = toolchains.join("toy/modules/compiler/bin/toy");
-        let places = Places { toolchains: Some(toolchains.clone()), ..Places::default() };
-        assert_eq!(tree(&program, &root_of(&program), &places).host, toolchains.join("toy"));
+        let host_paths = HostPaths { toolchains: Some(toolchains.clone()), ..HostPaths::default() };
+        assert_eq!(tree(&program, &root_of(&program), &host_paths).host, toolchains.join("toy"));
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("env");
         std::os::unix::fs::symlink("/usr/bin/env", &link).unwrap();
-        assert!(!leads_there_inside(&link));
-        assert!(leads_there_inside(Path::new("/usr/bin/env")));
+        assert!(!is_reachable_inside(&link));
+        assert!(is_reachable_inside(Path::new("/usr/bin/env")));
     }
 }

@@ -11,21 +11,21 @@ const SHOWN: &[&str] = &["/usr", "/etc/ssl/certs", "/etc/pki/tls/certs"];
 /// Below the work directory, where copies are put.
 const COPIES: &str = "host";
 /// A set-up file or a bundle of certificates is smaller.
-const LARGEST_COPY: u64 = 16 << 20;
+const MAX_COPY_BYTES: u64 = 16 << 20;
 
-/// What is lent to a build sandbox.
+/// What is shared to a build sandbox.
 #[derive(Debug, Default)]
-pub(crate) struct Borrowed {
+pub(crate) struct HostFiles {
     /// Copies of single files: inside, another user could often not read the file itself.
     pub(crate) files: Vec<InputFile>,
     /// Whole directories.
     pub(crate) trees: Vec<Tree>,
 }
 
-impl Borrowed {
+impl HostFiles {
     /// Makes a path of the host visible and says where. One that is not there, or not for us to read,
     /// stays as it is: the manager then says so itself.
-    pub(crate) fn lend(&mut self, path: &Path) -> Result<PathBuf, PackageError> {
+    pub(crate) fn share(&mut self, path: &Path) -> Result<PathBuf, PackageError> {
         let Ok(found) = path.metadata() else {
             return Ok(path.to_owned());
         };
@@ -40,7 +40,7 @@ impl Borrowed {
             }
             return Ok(path.to_owned());
         }
-        if !found.is_file() || found.len() > LARGEST_COPY {
+        if !found.is_file() || found.len() > MAX_COPY_BYTES {
             return Ok(path.to_owned());
         }
         let contents = std::fs::read(path).map_err(PackageError::file("read", path))?;
@@ -60,21 +60,21 @@ mod tests {
         let host = tempfile::tempdir().unwrap();
         let file = host.path().join("pip.conf");
         std::fs::write(&file, "text").unwrap();
-        let mut borrowed = Borrowed::default();
-        assert_eq!(borrowed.lend(&file).unwrap(), Path::new("/work/host/0"));
-        assert_eq!(borrowed.files[0].contents, b"text");
+        let mut host_files = HostFiles::default();
+        assert_eq!(host_files.share(&file).unwrap(), Path::new("/work/host/0"));
+        assert_eq!(host_files.files[0].contents, b"text");
         for _ in 0..2 {
-            assert_eq!(borrowed.lend(host.path()).unwrap(), host.path());
+            assert_eq!(host_files.share(host.path()).unwrap(), host.path());
         }
-        assert_eq!(borrowed.trees.len(), 1);
+        assert_eq!(host_files.trees.len(), 1);
     }
 
     #[test]
     fn what_is_shown_anyway_or_not_there_stays_as_it_is() {
-        let mut borrowed = Borrowed::default();
+        let mut host_files = HostFiles::default();
         for path in ["/usr/bin/env", "/nowhere/at/all", "relative", "/dev/null"] {
-            assert_eq!(borrowed.lend(Path::new(path)).unwrap(), Path::new(path));
+            assert_eq!(host_files.share(Path::new(path)).unwrap(), Path::new(path));
         }
-        assert!(borrowed.files.is_empty() && borrowed.trees.is_empty());
+        assert!(host_files.files.is_empty() && host_files.trees.is_empty());
     }
 }

@@ -9,23 +9,24 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::places::SYSTEM_PATH;
-use super::shown;
+use super::host_paths::SYSTEM_PATH;
+use super::mounts;
 use crate::runtime::recipe::VersionRule;
 use crate::runtime::version;
 
 /// The slowest honest toolchain starts a virtual machine on a busy host to print its version.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// More than any version message; the rest of a longer one is not read.
-const LONGEST_MESSAGE: u64 = 64 * 1024;
+const MAX_OUTPUT_BYTES: u64 = 64 * 1024;
 
 /// The version a program tells.
 pub(crate) fn version(
     program: &Path,
     rule: &VersionRule,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<String, String> {
-    let (message, status) = run(program, &rule.args, Hears::Both, Knows::AsInside, patience)?;
+    let (message, status) =
+        run(program, &rule.args, Streams::Both, Variables::AsInSandbox, timeout)?;
     if !status.success() {
         return Err(format!("asked for its version, it ended with {status}"));
     }
@@ -45,8 +46,9 @@ pub(crate) fn version_in(message: &str, rule: &VersionRule) -> Result<String, St
 }
 
 /// Where a program says that it, or the directory it belongs to, really is.
-pub(crate) fn where_it_is(program: &Path, args: &[String]) -> Result<String, String> {
-    let (message, status) = run(program, args, Hears::Stdout, Knows::AsInside, PATIENCE)?;
+pub(crate) fn real_location(program: &Path, args: &[String]) -> Result<String, String> {
+    let (message, status) =
+        run(program, args, Streams::Stdout, Variables::AsInSandbox, PROBE_TIMEOUT)?;
     if !status.success() {
         return Err(format!("asked where it really is, it ended with {status}"));
     }
@@ -54,8 +56,8 @@ pub(crate) fn where_it_is(program: &Path, args: &[String]) -> Result<String, Str
 }
 
 /// What a program says when it is started as the user would start it, with all of the user's settings.
-pub(crate) fn as_set_up(program: &Path, args: &[String]) -> Result<String, String> {
-    let (message, status) = run(program, args, Hears::Stdout, Knows::Everything, PATIENCE)?;
+pub(crate) fn with_user_environment(program: &Path, args: &[String]) -> Result<String, String> {
+    let (message, status) = run(program, args, Streams::Stdout, Variables::All, PROBE_TIMEOUT)?;
     if !status.success() {
         return Err(format!("asked for its settings, it ended with {status}"));
     }
@@ -64,15 +66,15 @@ pub(crate) fn as_set_up(program: &Path, args: &[String]) -> Result<String, Strin
 
 /// Which of our variables a program gets to know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Knows {
+enum Variables {
     /// Those that it will have inside, unless it may be a shim.
-    AsInside,
-    Everything,
+    AsInSandbox,
+    All,
 }
 
 /// Which streams are listened to: some tell their version on the one, some on the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hears {
+enum Streams {
     Both,
     Stdout,
 }
@@ -81,24 +83,24 @@ enum Hears {
 fn run(
     program: &Path,
     args: &[String],
-    hears: Hears,
-    knows: Knows,
-    patience: Duration,
+    streams: Streams,
+    variables: Variables,
+    timeout: Duration,
 ) -> Result<(String, ExitStatus), String> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     let failed = |error: io::Error| format!("it cannot be started: {error}");
     let (reader, writer) = io::pipe().map_err(failed)?;
     let mut command = Command::new(program);
     command.args(args).current_dir("/").stdin(Stdio::null());
-    if knows == Knows::AsInside && shown::leads_there_inside(program) {
+    if variables == Variables::AsInSandbox && mounts::is_reachable_inside(program) {
         // As it will be inside, so that no variable of ours changes what it says.
         command.env_clear().env("PATH", SYSTEM_PATH.join(":"));
     }
     // Otherwise it may be a shim, which finds what it stands for by the user's own settings.
     command.env("LANG", "C.UTF-8").stdout(writer.try_clone().map_err(failed)?);
-    match hears {
-        Hears::Both => command.stderr(writer),
-        Hears::Stdout => {
+    match streams {
+        Streams::Both => command.stderr(writer),
+        Streams::Stdout => {
             drop(writer);
             command.stderr(Stdio::null())
         }
@@ -111,10 +113,10 @@ fn run(
     thread::spawn(move || {
         let mut message = Vec::new();
         // A read error leaves a shorter message, which then shows no version.
-        let _ = reader.take(LONGEST_MESSAGE).read_to_end(&mut message);
+        let _ = reader.take(MAX_OUTPUT_BYTES).read_to_end(&mut message);
         let _ = sender.send(message);
     });
-    let message = receiver.recv_timeout(patience);
+    let message = receiver.recv_timeout(timeout);
     let status = wait_until(&mut child, deadline);
     match (message, status) {
         (Ok(message), Ok(Some(status))) => {
@@ -122,8 +124,8 @@ fn run(
         }
         (_, Err(error)) => Err(format!("it cannot be waited for: {error}")),
         _ => Err(format!(
-            "asked a question, it did not end within {}",
-            sandbox_core::format_duration(patience)
+            "asked a run_program, it did not end within {}",
+            sandbox_core::format_duration(timeout)
         )),
     }
 }
@@ -149,23 +151,23 @@ mod tests {
         VersionRule { args: args.iter().map(ToString::to_string).collect(), after: None }
     }
 
-    fn shell(script: &str, patience: Duration) -> Result<String, String> {
-        version(Path::new("/bin/sh"), &rule(&["-c", script]), patience)
+    fn shell(script: &str, timeout: Duration) -> Result<String, String> {
+        version(Path::new("/bin/sh"), &rule(&["-c", script]), timeout)
     }
 
     #[test]
     fn a_version_is_read_from_either_stream() {
-        let patience = Duration::from_secs(10);
-        assert_eq!(shell("echo tool 1.2.3", patience).unwrap(), "1.2.3");
-        assert_eq!(shell("echo tool 1.2.4 >&2", patience).unwrap(), "1.2.4");
+        let timeout = Duration::from_secs(10);
+        assert_eq!(shell("echo tool 1.2.3", timeout).unwrap(), "1.2.3");
+        assert_eq!(shell("echo tool 1.2.4 >&2", timeout).unwrap(), "1.2.4");
     }
 
     #[test]
     fn a_toolchain_that_fails_or_says_nothing_is_told_apart() {
-        let patience = Duration::from_secs(10);
-        let failed = shell("echo 1.2.3; exit 3", patience).unwrap_err();
+        let timeout = Duration::from_secs(10);
+        let failed = shell("echo 1.2.3; exit 3", timeout).unwrap_err();
         assert!(failed.contains("exit status: 3"), "{failed}");
-        let silent = shell("echo nothing here", patience).unwrap_err();
+        let silent = shell("echo nothing here", timeout).unwrap_err();
         assert!(silent.contains("'nothing here'"), "{silent}");
     }
 

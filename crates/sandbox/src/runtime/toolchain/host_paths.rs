@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 /// Where this user's programs and toolchains are.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct HostPaths {
     /// The user's home.
     pub(crate) home: Option<PathBuf>,
     /// Where programs are looked for by name: absolute directories only.
@@ -10,13 +10,13 @@ pub(crate) struct Places {
     /// Where `runtimes --install` puts toolchains.
     pub(crate) toolchains: Option<PathBuf>,
     /// Where is kept what toolchains said of themselves.
-    pub(crate) memory: Option<PathBuf>,
+    pub(crate) version_cache: Option<PathBuf>,
 }
 
 /// Looked at when `PATH` has nothing: what the `PATH` inside will be.
 pub(crate) const SYSTEM_PATH: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin"];
 
-impl Places {
+impl HostPaths {
     /// As this process was told them.
     #[expect(clippy::disallowed_methods, reason = "this is the configuration code that asks")]
     pub(crate) fn from_environment() -> Self {
@@ -38,7 +38,7 @@ impl Places {
         Self {
             path,
             toolchains: data.map(|data| data.join("sandbox-run/toolchains")),
-            memory: cache.map(|cache| cache.join("sandbox-run/versions.json")),
+            version_cache: cache.map(|cache| cache.join("sandbox-run/versions.json")),
             home,
         }
     }
@@ -46,5 +46,5 @@ impl Places {
 
 /// Where `runtimes --install` puts toolchains that the system's package manager does not have.
 pub fn toolchains_directory() -> Option<PathBuf> {
-    Places::from_environment().toolchains
+    HostPaths::from_environment().toolchains
 }

@@ -101,7 +101,7 @@ fn look(store: &Store) -> Result<Findings, Failure> {
     let Usage { entries, bytes } = store.compiled().usage().map_err(|error| failure(&error))?;
     let layers = store.layers().list().map_err(|error| failure(&error))?;
     let packages = store.layers().packages().map_err(|error| failure(&error))?;
-    let most_packages = store.layers().most_packages().as_u64();
+    let most_packages = store.layers().max_packages().as_u64();
     Ok(Findings {
         directory: store.path().display().to_string(),
         compiled: CompiledPrograms {

@@ -141,5 +141,5 @@ fn table(environments: &[Environment]) -> String {
 }
 
 fn failure(error: &PackageError) -> Failure {
-    if error.is_ours() { Failure::ours(error) } else { Failure::usage(error) }
+    if error.is_internal() { Failure::ours(error) } else { Failure::usage(error) }
 }

@@ -211,7 +211,7 @@ pub(crate) fn not_executed(error: ExecuteError) -> Failure {
     match error {
         ExecuteError::Thread(_) | ExecuteError::ImageBackend(_) => Failure::ours(&error),
         ExecuteError::Image(image) if image.is_ours() => Failure::ours(&image),
-        ExecuteError::Packages(packages) if packages.is_ours() => Failure::ours(&packages),
+        ExecuteError::Packages(packages) if packages.is_internal() => Failure::ours(&packages),
         _ => Failure::usage(&error),
     }
 }

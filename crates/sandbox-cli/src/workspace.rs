@@ -93,5 +93,5 @@ fn table(workspaces: &[Workspace]) -> String {
 }
 
 fn failure(error: &WorkspaceError) -> Failure {
-    if error.is_ours() { Failure::ours(error) } else { Failure::usage(error) }
+    if error.is_internal() { Failure::ours(error) } else { Failure::usage(error) }
 }

@@ -29,13 +29,13 @@ pub(crate) fn start(
         Isolation::Runc => Box::new(Blocking { backend: OciBackend::runc(oci)?, waits }),
         Isolation::Gvisor => Box::new(Blocking { backend: OciBackend::gvisor(oci)?, waits }),
         other => {
-            return Err(BackendError::Refused(format!("{other} is not a part of this build")));
+            return Err(BackendError::Refused(format!("{other} is not part of this build")));
         }
     })
 }
 
 /// A backend that blocks the calling thread for a whole stage. It runs each stage inside the function that the caller
-/// provides for blocking calls, such as one that tells an async runtime.
+/// provides for blocking calls, such as `tokio::task::block_in_place`.
 struct Blocking<B> {
     backend: B,
     waits: fn(&mut dyn FnMut()),

@@ -2,14 +2,13 @@ use sandbox_core::{
     Event, EventKind, NetworkEvent, Observer, Report, Stage, StreamKind, UsageSample,
 };
 
-/// Who hears the events of an execution.
+/// Receives the events of an execution.
 pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Event);
 
-/// Numbers what happens in one execution and tells it.
+/// Numbers the events of one execution and sends them to the listener.
 ///
-/// Chunks of output end where the program's writes and our reads happened to end, also in the middle
-/// of a character. Such a piece is kept until the rest of the character comes, so that text stays
-/// text for everybody who looks at single events.
+/// A chunk of output can end in the middle of a UTF-8 character. The incomplete character is held back until its
+/// remaining bytes arrive, so that each event holds whole characters.
 pub(crate) struct Events<'a> {
     listener: Option<Listener<'a>>,
     count: u64,
@@ -34,7 +33,7 @@ impl<'a> Events<'a> {
         self.emit(EventKind::Stage(stage));
     }
 
-    /// Whatever is still partial was all there was.
+    /// Sends incomplete characters that are still held back.
     pub(crate) fn stage_ended(&mut self) {
         for stream in [StreamKind::Stdout, StreamKind::Stderr] {
             let rest = std::mem::take(self.partial(stream));
@@ -44,11 +43,11 @@ impl<'a> Events<'a> {
         }
     }
 
-    /// Tells the report and gives it back.
+    /// Sends the report and returns it.
     pub(crate) fn report(&mut self, report: Report) -> Report {
         match self.emit(EventKind::Report(Box::new(report))) {
             EventKind::Report(report) => *report,
-            _ => unreachable!("an event is given back as it was told"),
+            _ => unreachable!("`emit` returns the event that it was given"),
         }
     }
 
@@ -92,10 +91,9 @@ impl Observer for Events<'_> {
     }
 }
 
-/// How many bytes there are before a character at the end that is only begun. Bytes that no further
-/// byte could make a character count as finished.
+/// Length of the bytes before an incomplete character at the end. Bytes that are invalid in any case count as complete.
 fn finished_length(bytes: &[u8]) -> usize {
-    // A character has at most four bytes, so a begun one has at most three.
+    // A UTF-8 character has at most four bytes, so an incomplete one has at most three.
     let tail = bytes.len().saturating_sub(3);
     let is_continuation = |byte: &u8| (0x80..0xc0).contains(byte);
     let Some(last_start) = bytes[tail..].iter().rposition(|byte| !is_continuation(byte)) else {
@@ -112,7 +110,7 @@ fn finished_length(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// What a listener hears when a stream comes in these chunks.
+    /// The events for a stream that arrives in these chunks.
     fn chunks(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut heard = Vec::new();
         let mut listener = |event: &Event| {

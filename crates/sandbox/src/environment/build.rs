@@ -1,4 +1,4 @@
-//! Fetching and installing, each in a sandbox of its own.
+//! Fetches and installs packages, each step in a sandbox of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,23 +18,23 @@ use crate::plan::{self, PackageStep};
 use crate::runtime::{Packages, Runtime, existing};
 use crate::store::{LayerUse, LayerWriter, Store};
 
-/// Where the proxy listens inside.
+/// Port of the proxy inside the sandbox.
 const PROXY_PORT: u16 = 3128;
-/// What was asked for, one on each line; below the work directory.
+/// File below the work directory with the requested packages, one on each line.
 const REQUESTED: &str = "packages";
-/// What an installation leaves, below the work directory.
+/// Directory below the work directory that an installation fills.
 const LAYER: &str = "layer";
-/// The one file of a layer that holds a lock.
-const KEPT_LOCK: &str = "lock.json";
+/// The only file of a layer that stores a lock.
+const STORED_LOCK: &str = "lock.json";
 
-/// Packages that are ready to be shown.
+/// Installed packages, ready to be mounted.
 #[derive(Clone, Debug)]
 pub(crate) struct Installed {
-    /// What is shown, and where.
+    /// The mount.
     pub(crate) tree: Tree,
-    /// Variables by which programs find it.
+    /// Variables by which programs find the packages.
     pub(crate) variables: BTreeMap<String, String>,
-    /// Keeps them from being removed meanwhile.
+    /// Protects the layer from eviction.
     pub(crate) _in_use: Arc<LayerUse>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct BuildContext<'a> {
 }
 
 impl<'a> BuildContext<'a> {
-    /// Begins to build packages for a runtime.
+    /// A builder of packages for a runtime.
     pub(crate) fn builder(
         self,
         runtime: &'a Runtime,
@@ -60,21 +60,20 @@ impl<'a> BuildContext<'a> {
     }
 }
 
-/// Everything that is needed to build packages for one runtime.
+/// Builds packages for one runtime.
 pub(crate) struct PackageBuilder<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) runtime: &'a Runtime,
     pub(crate) store: &'a Store,
-    /// LockOwner layers are used and made; without one they are shared.
+    /// Owner of the layers; `None` for shared layers.
     pub(crate) owner: Option<&'a str>,
     pub(crate) cancel: &'a CancelToken,
-    /// Hears what is being done, in a few words.
+    /// Receives status messages.
     pub(crate) progress: &'a mut dyn FnMut(&str),
 }
 
 impl<'a> PackageBuilder<'a> {
-    /// The packages that were asked for. If the same were asked for before, they are those of then, and
-    /// nothing is fetched.
+    /// Installs these packages. If they were requested before, uses the lock of that time and fetches nothing.
     pub(crate) fn install(&mut self, specs: &[PackageSpec]) -> Result<Installed, PackageError> {
         let packages = self.packages()?;
         let specs = sorted(specs);
@@ -85,20 +84,20 @@ impl<'a> PackageBuilder<'a> {
         let store = self.store;
         let about = format!("a lock of {} packages: {}", self.runtime.name(), list(&specs));
         let _in_use = store.layers().hold(&key, self.owner)?;
-        // If installing fails, the lock is not kept either.
+        // If the installation fails, the lock is not stored either.
         let kept = store.layers().build(&key, &about, |writer| {
             let lock = self.resolve_and_install(&specs)?;
             let text = serde_json::to_vec_pretty(&lock).expect("a lock is plain data");
-            Ok::<_, PackageError>(writer.file(&plain(KEPT_LOCK), &text, false)?)
+            Ok::<_, PackageError>(writer.file(&plain(STORED_LOCK), &text, false)?)
         })?;
-        let path = kept.join(KEPT_LOCK);
+        let path = kept.join(STORED_LOCK);
         let text = std::fs::read(&path).map_err(PackageError::file("read", &path))?;
         let lock: Lock = serde_json::from_slice(&text)
-            .map_err(|error| PackageError::file("understand", &path)(error.into()))?;
+            .map_err(|error| PackageError::file("parse", &path)(error.into()))?;
         self.install_locked(&lock)
     }
 
-    /// Asks the index anew, and installs what it says.
+    /// Resolves packages at the index and installs them.
     pub(crate) fn resolve_and_install(
         &mut self,
         specs: &[PackageSpec],
@@ -135,13 +134,13 @@ impl<'a> PackageBuilder<'a> {
                 PackageError::Refused(reason) => PackageError::Changed(reason),
                 error => error,
             })?;
-            // What went in is not what comes out, unless it was changed.
+            // The manager's lock went in as an input, so it is collected only if it was changed.
             if !files.iter().any(|file| file.path == LOCK_FILE) {
                 let (path, contents) = (LOCK_FILE.to_owned(), document.to_vec());
                 files.push(CollectedFile { path, contents, executable: false });
             }
             if packages.manager.lock(&files)?.packages != lock.packages {
-                return Err(PackageError::Changed("it has other files now".to_owned()));
+                return Err(PackageError::Changed("its files have changed".to_owned()));
             }
             Ok(files)
         })?;
@@ -149,7 +148,7 @@ impl<'a> PackageBuilder<'a> {
         Ok(Installed { tree, variables: packages.variables(), _in_use: Arc::new(in_use) })
     }
 
-    /// The layer of a lock, installed from what `fetch` gives if it is not there.
+    /// The layer of a lock. If it is missing, installs the files that `fetch` returns.
     fn layer(
         &mut self,
         packages: &'a Packages,
@@ -168,13 +167,13 @@ impl<'a> PackageBuilder<'a> {
             self.install_into(packages, to_install(files, lock), writer)
         })?;
         if is_new {
-            // Those that were just installed are there; that others could not be removed is no failure.
+            // A failed eviction of other packages does not affect these.
             let _ = layers.evict_packages();
         }
         Ok((layer, in_use))
     }
 
-    /// The first step: with the index, and nothing else of the network.
+    /// First step: fetches, with network access to the index only.
     fn fetch(
         &mut self,
         packages: &'a Packages,
@@ -216,7 +215,7 @@ impl<'a> PackageBuilder<'a> {
         Ok(outcome.files)
     }
 
-    /// The second step: from what was fetched, without a network.
+    /// Second step: installs the fetched files, without a network.
     fn install_into(
         &mut self,
         packages: &'a Packages,
@@ -245,7 +244,7 @@ impl<'a> PackageBuilder<'a> {
         Ok(())
     }
 
-    /// Runs one step and judges how it ended.
+    /// Runs one step and checks how it ended.
     fn run(
         &mut self,
         packages: &'a Packages,
@@ -271,7 +270,7 @@ impl<'a> PackageBuilder<'a> {
         self.runtime.recipe().packages.as_ref().ok_or_else(missing)
     }
 
-    /// The directory of the manager itself.
+    /// The installation directory of the manager.
     fn tool(&self, packages: &Packages) -> Result<PathBuf, PackageError> {
         let spec = packages.manager.spec();
         let root = self.runtime.root().to_string_lossy();
@@ -284,12 +283,12 @@ impl<'a> PackageBuilder<'a> {
         })
     }
 
-    /// What the manager runs with.
+    /// The interpreter that runs the manager.
     fn interpreter(&self, packages: &'a Packages) -> &'a Path {
         packages.runs_with.as_deref().unwrap_or(self.runtime.program())
     }
 
-    /// A script as a command.
+    /// The command that runs a script of the manager.
     fn shell(&self, packages: &'a Packages, script: &str) -> Vec<String> {
         let (program, inside) = (self.interpreter(packages), packages.inside());
         let arguments = ["/bin/sh", "-c", script, packages.manager.name()].map(ToOwned::to_owned);
@@ -298,14 +297,14 @@ impl<'a> PackageBuilder<'a> {
     }
 }
 
-/// What is done to make packages, which they depend on.
+/// The scripts and paths that determine a build, as parts of its key.
 fn scripts(packages: &Packages) -> [String; 3] {
     let spec = packages.manager.spec();
     [spec.fetch, spec.install, &packages.inside().to_string_lossy()].map(ToOwned::to_owned)
 }
 
-/// What is installed of what was fetched. Built packages count only where there was something to build:
-/// otherwise nothing but the lock says what is in a layer.
+/// The fetched files to install. Files in `built` count only if the lock names packages built from source: otherwise the
+/// lock alone determines the contents of a layer.
 fn to_install(mut files: Vec<CollectedFile>, lock: &Lock) -> Vec<CollectedFile> {
     if lock.from_source.is_empty() {
         files.retain(|file| !file.path.starts_with(BUILT));
@@ -328,7 +327,7 @@ fn input(path: &str, contents: Vec<u8>) -> InputFile {
     InputFile { path: plain(path), contents, executable: false }
 }
 
-/// Paths here are our own, or were checked when they were collected.
+/// Paths here are constants, or were checked when the files were collected.
 fn plain(path: &str) -> RelativePath {
     path.parse().expect("what is collected has a plain path")
 }

@@ -1,4 +1,4 @@
-//! Cargo: crates for Rust. They are vendored; compiling them is part of compiling the program.
+//! Cargo: crates for Rust. They are vendored, and compiled together with the program.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) const SPEC: ManagerSpec = ManagerSpec {
     install: include_str!("scripts/cargo-install.sh"),
 };
 
-/// `name`, `name@1.2`, `name[feature,feature]@1`: what a line of `[dependencies]` says.
+/// `name`, `name@1.2`, `name[feature,feature]@1`: what a line of `[dependencies]` can express.
 pub(super) fn is_spec(text: &str) -> bool {
     parts(text).is_some()
 }
@@ -48,7 +48,7 @@ fn parts(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     right.then_some((name, features, version))
 }
 
-/// The lines of `[dependencies]` that ask for these.
+/// The lines of `[dependencies]` for these packages.
 pub(super) fn requirements(specs: &[PackageSpec]) -> String {
     let mut lines = String::new();
     for spec in specs {
@@ -64,14 +64,14 @@ pub(super) fn requirements(specs: &[PackageSpec]) -> String {
     lines
 }
 
-/// Where cargo keeps its settings; it cannot be asked for them.
+/// Path of cargo's configuration file. Cargo has no command that prints its settings.
 pub(super) fn config_file(variables: &HostVariables) -> Option<PathBuf> {
     let home = variables.get("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| variables.get("HOME").map(|home| Path::new(home).join(".cargo")))?;
     ["config.toml", "config"].iter().map(|name| home.join(name)).find(|path| path.is_file())
 }
 
-/// Reads cargo's settings: every registry that they name is reached, and all of them are shared.
+/// Parses cargo's configuration. Every registry in it is reachable, and the file is shared with the sandbox.
 pub(super) fn settings(
     file: Option<&Path>,
     variables: &HostVariables,
@@ -115,9 +115,9 @@ struct CargoPackage {
     checksum: Option<String>,
 }
 
-/// Reads cargo's own lock, in which every crate has its hash but the one that was made up.
+/// Parses cargo's lock file, in which every crate has a hash except the generated one.
 pub(super) fn lock(files: &[CollectedFile]) -> Result<Resolution, String> {
-    let file = files.iter().find(|file| file.path == LOCK_FILE).ok_or("cargo left no lock")?;
+    let file = files.iter().find(|file| file.path == LOCK_FILE).ok_or("cargo wrote no lock")?;
     let document = std::str::from_utf8(&file.contents).map_err(|error| error.to_string())?;
     let lock: CargoLock = toml::from_str(document)
         .map_err(|error| format!("cargo's lock cannot be read: {}", error.message()))?;
@@ -130,12 +130,12 @@ pub(super) fn lock(files: &[CollectedFile]) -> Result<Resolution, String> {
     Ok(Resolution { packages, document: document.to_owned(), ..Resolution::default() })
 }
 
-/// The crate that a line says is being vendored.
+/// The crate that is being vendored, according to a line of output.
 pub(super) fn fetched_package(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("Vendoring ")?.split_whitespace().next()
 }
 
-/// Cargo says first what it was about to do, and gives the reason below that.
+/// Cargo prints the operation first and the cause below it.
 pub(super) fn error_line(stderr: &str) -> Option<&str> {
     const REASONS: &[&str] =
         &["no matching package", "failed to select a version", "the package `"];
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mirror_of_the_hosts_own_takes_the_place_of_the_usual_index() {
+    fn a_configured_mirror_replaces_the_default_index() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("config.toml");
         std::fs::write(
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_complaint_says_what_is_wrong() {
+    fn the_error_line_states_the_cause() {
         let text = "    Updating crates.io index\nerror: failed to sync\n\nCaused by:\n  failed to load\n\n\
                     Caused by:\n  no matching package named `x` found\n  location searched: y\n";
         assert_eq!(error_line(text), Some("no matching package named `x` found"));

@@ -6,19 +6,19 @@ use super::{BuildContext, EnvironmentDirectory, Installed, Lock, PackageError};
 use crate::plan;
 use crate::runtime::{Runtime, Runtimes};
 
-/// Packages under a name: built once, then used by any number of executions.
+/// A named set of packages: built once, used by any number of executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
-    /// What it is called.
+    /// Its name.
     pub name: EnvironmentName,
     /// When it was built.
     pub created_at: DateTime<Utc>,
-    /// Which packages exactly.
+    /// The exact packages.
     pub lock: Lock,
 }
 
-/// The environments of this user, and the means to build more of them.
+/// The environments of the user. Builds, lists and removes them.
 #[derive(Clone, Copy)]
 pub struct Environments<'a> {
     runtimes: &'a Runtimes,
@@ -30,8 +30,8 @@ impl<'a> Environments<'a> {
         Self { runtimes, context }
     }
 
-    /// Asks the package index for packages, installs them and gives them a name. One that had the name
-    /// is replaced if, and only if, that succeeds. `progress` hears what is being done.
+    /// Builds an environment: resolves packages at the index, installs them and saves the result under a name. An existing
+    /// environment of that name is replaced only if this succeeds. Calls `progress` with status messages.
     pub fn build(
         &self,
         name: EnvironmentName,
@@ -44,7 +44,7 @@ impl<'a> Environments<'a> {
         self.build_in(&directory, name, language, packages, progress, cancel)
     }
 
-    /// The same in a directory of its own.
+    /// Builds an environment in a certain directory.
     pub fn build_in(
         &self,
         directory: &EnvironmentDirectory,
@@ -63,30 +63,29 @@ impl<'a> Environments<'a> {
         Ok(environment)
     }
 
-    /// The most memory that a build may use.
+    /// Memory limit of a build.
     pub fn build_memory() -> ByteSize {
         plan::package_limits().memory()
     }
 
-    /// All of this user's, by name.
+    /// All environments of the user, sorted by name.
     pub fn list() -> Result<Vec<Environment>, PackageError> {
         EnvironmentDirectory::of_user()?.list()
     }
 
-    /// One of this user's.
+    /// An environment of the user.
     pub fn find(name: &EnvironmentName) -> Result<Environment, PackageError> {
         EnvironmentDirectory::of_user()?.find(name)
     }
 
-    /// Forgets one of this user's. Its packages stay in the store, where others may share them, until
-    /// that is cleared.
+    /// Removes an environment of the user. Its packages stay in the store until they are evicted or the store is cleared:
+    /// other environments may share them.
     pub fn remove(name: &EnvironmentName) -> Result<(), PackageError> {
         EnvironmentDirectory::of_user()?.remove(name)
     }
 }
 
-/// The packages that a request asks for, by themselves or as an environment; nothing if it asks for
-/// none.
+/// Installs the packages that a request names, directly or as an environment; `None` if it names none.
 pub(crate) fn install(
     request: &Request,
     runtime: &Runtime,
@@ -110,8 +109,8 @@ pub(crate) fn install(
     .map(Some)
 }
 
-/// The lock of the environment that a request asks for, if it is for this runtime; nothing if it asks
-/// for none.
+/// The lock of the environment that a request names; `None` if it names none. Fails if the environment was built for
+/// another runtime.
 pub(crate) fn locked(
     request: &Request,
     runtime: &Runtime,
@@ -132,12 +131,12 @@ pub(crate) fn locked(
     Ok(Some((lock, whose)))
 }
 
-/// Who an environment belongs to.
+/// The owner of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LockOwner {
     /// The owner of the request.
     Requester,
-    /// The user of this process, who lets all owners use it.
+    /// The user of this process; all owners may use it.
     Shared,
 }
 

@@ -1,4 +1,4 @@
-//! Files of the host that its set-up names, as a build sandbox sees them.
+//! Files that the host's settings name, made visible to a build sandbox.
 
 use std::path::{Path, PathBuf};
 
@@ -6,30 +6,30 @@ use sandbox_core::{InputFile, Tree};
 
 use super::PackageError;
 
-/// Parts of the host that every sandbox shows at the same place.
-const SHOWN: &[&str] = &["/usr", "/etc/ssl/certs", "/etc/pki/tls/certs"];
-/// Below the work directory, where copies are put.
+/// Directories of the host that every sandbox mounts at the same path.
+const MOUNTED: &[&str] = &["/usr", "/etc/ssl/certs", "/etc/pki/tls/certs"];
+/// Directory below the work directory for copies.
 const COPIES: &str = "host";
-/// A set-up file or a bundle of certificates is smaller.
+/// Larger than any settings file or certificate bundle.
 const MAX_COPY_BYTES: u64 = 16 << 20;
 
-/// What is shared to a build sandbox.
+/// Files and directories of the host for a build sandbox.
 #[derive(Debug, Default)]
 pub(crate) struct HostFiles {
-    /// Copies of single files: inside, another user could often not read the file itself.
+    /// Copies of single files. The original is often not readable for the user inside.
     pub(crate) files: Vec<InputFile>,
     /// Whole directories.
     pub(crate) trees: Vec<Tree>,
 }
 
 impl HostFiles {
-    /// Makes a path of the host visible and says where. One that is not there, or not for us to read,
-    /// stays as it is: the manager then says so itself.
+    /// Makes a path of the host visible inside, and returns its path inside. A path that is missing or unreadable is
+    /// returned unchanged: the manager then reports it.
     pub(crate) fn share(&mut self, path: &Path) -> Result<PathBuf, PackageError> {
         let Ok(found) = path.metadata() else {
             return Ok(path.to_owned());
         };
-        if !path.is_absolute() || SHOWN.iter().any(|shown| path.starts_with(shown)) {
+        if !path.is_absolute() || MOUNTED.iter().any(|mounted| path.starts_with(mounted)) {
             return Ok(path.to_owned());
         }
         if found.is_dir() {
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_copied_and_directories_shown() {
+    fn files_are_copied_and_directories_mounted() {
         let host = tempfile::tempdir().unwrap();
         let file = host.path().join("pip.conf");
         std::fs::write(&file, "text").unwrap();
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_anyway_or_not_there_stays_as_it_is() {
+    fn mounted_and_missing_paths_stay_unchanged() {
         let mut host_files = HostFiles::default();
         for path in ["/usr/bin/env", "/nowhere/at/all", "relative", "/dev/null"] {
             assert_eq!(host_files.share(Path::new(path)).unwrap(), Path::new(path));

@@ -1,4 +1,4 @@
-//! Watching over a step of a build: what it says while it runs, and what its end means.
+//! One step of a build: its progress while it runs, and what its outcome means.
 
 use sandbox_core::{
     Ending, Observer, StageOutcome, StagePlan, StreamKind, UsageSample, format_duration,
@@ -7,7 +7,7 @@ use sandbox_core::{
 use super::PackageError;
 use crate::runtime::PackageManager;
 
-/// Turns an ending other than a good one into an error.
+/// Turns any ending but success into an error.
 pub(super) fn check(
     manager: PackageManager,
     plan: &StagePlan,
@@ -18,15 +18,15 @@ pub(super) fn check(
         Ending::Exited(0) => return Ok(()),
         Ending::Exited(_) => {
             let stderr = String::from_utf8_lossy(&outcome.stderr);
-            let complaint = manager.error_line(&stderr);
-            // A manager that was turned away often says only that it found nothing.
+            let message = manager.error_line(&stderr);
+            // A manager whose connection was refused often says only that it found nothing.
             PackageError::Refused(match outcome.turned_away.first() {
-                Some(reason) => format!("{complaint} ({reason})"),
-                None => complaint,
+                Some(reason) => format!("{message} ({reason})"),
+                None => message,
             })
         }
         Ending::Signaled(signal) => {
-            PackageError::Refused(format!("{} was ended by signal {signal}", manager.name()))
+            PackageError::Refused(format!("{} was killed by signal {signal}", manager.name()))
         }
         Ending::TimedOut(_) => {
             PackageError::Limit(format!("{} of time", format_duration(limits.wall_time())))
@@ -40,14 +40,14 @@ pub(super) fn check(
     })
 }
 
-/// Makes progress of what the manager prints.
+/// Turns the output of the manager into progress messages.
 pub(super) struct ProgressObserver<'a> {
     manager: PackageManager,
     line: Vec<u8>,
     progress: &'a mut dyn FnMut(&str),
 }
 
-/// A longer line is no news about a package.
+/// A longer line names no package.
 const MAX_LINE_BYTES: usize = 1000;
 
 impl<'a> ProgressObserver<'a> {
@@ -62,8 +62,8 @@ impl Observer for ProgressObserver<'_> {
             match byte {
                 b'\n' => {
                     let line = String::from_utf8_lossy(&self.line);
-                    if let Some(news) = self.manager.fetched_package(&line) {
-                        (self.progress)(&news);
+                    if let Some(message) = self.manager.fetched_package(&line) {
+                        (self.progress)(&message);
                     }
                     self.line.clear();
                 }
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_is_told_line_by_line_however_it_arrives() {
+    fn progress_is_reported_by_line_whatever_the_chunks() {
         let mut heard = Vec::new();
         let mut progress = |text: &str| heard.push(text.to_owned());
         let mut listener = ProgressObserver::new(PackageManager::Pip, &mut progress);

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use super::builtin::{self, Folder};
 use super::recipe::Recipe;
 
-/// What tells one language from another.
+/// The parts of a recipe that select a language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) name: String,
@@ -14,8 +14,8 @@ pub(crate) struct Header {
     pub(crate) markers: Vec<String>,
 }
 
-/// A recipe with its header. Those that are part of this program are read only when they are used:
-/// an execution uses one of them, and reading all would take longer than many a program runs.
+/// A recipe with its header. Built-in recipes are parsed at first use: an execution needs only one of them, and parsing
+/// all would take longer than many programs run.
 #[derive(Debug)]
 pub(crate) struct LazyRecipe {
     pub(crate) file: PathBuf,
@@ -67,8 +67,8 @@ impl LazyRecipe {
 
     pub(crate) fn recipe(&self) -> &Arc<Recipe> {
         self.recipe.get_or_init(|| {
-            let folder = self.folder.expect("a recipe that is not built in was read at once");
-            let recipe = builtin::read(folder).expect("a test reads every built-in recipe");
+            let folder = self.folder.expect("only a built-in recipe is parsed later");
+            let recipe = builtin::read(folder).expect("a test parses every built-in recipe");
             Arc::new(recipe)
         })
     }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use super::header::LazyRecipe;
 use super::recipe::{Recipe, RecipeError};
 
-/// The recipes in a directory that has one directory for each language.
+/// Loads the recipes of a directory that has one directory for each language.
 pub(crate) fn directory(directory: &Path) -> Result<Vec<LazyRecipe>, RecipeError> {
     let failed = |file: &Path, error: io::Error| RecipeError {
         file: file.to_owned(),
@@ -27,7 +27,7 @@ pub(crate) fn directory(directory: &Path) -> Result<Vec<LazyRecipe>, RecipeError
         })?;
         recipes.push(LazyRecipe::parsed(file, recipe));
     }
-    // A directory has no order of its own, and two recipes of one name must not depend on luck.
+    // The order of a directory is arbitrary; sort, so that of two recipes with one name always the same one wins.
     recipes.sort_by(|left, right| left.file.cmp(&right.file));
     Ok(recipes)
 }

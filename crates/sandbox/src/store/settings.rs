@@ -9,20 +9,20 @@ const STORE: &str = "SANDBOX_RUN_STORE";
 const CACHE_SIZE: &str = "SANDBOX_RUN_CACHE_SIZE";
 const PACKAGES_SIZE: &str = "SANDBOX_RUN_PACKAGES_SIZE";
 
-/// Room for some hundred large programs, or for many thousand small ones.
+/// Fits some hundred large programs, or many thousand small ones.
 pub(super) const DEFAULT_CACHE_SIZE: ByteSize = ByteSize::mib(1024);
 
-/// Room for some dozens of large sets of packages.
+/// Fits some dozens of large sets of packages.
 pub(super) const DEFAULT_PACKAGES_SIZE: ByteSize = ByteSize::mib(10 << 10);
 
-/// What the environment says about the store.
+/// Settings of the store from environment variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// Where it lies.
+    /// Its directory.
     pub(super) directory: PathBuf,
-    /// How many bytes of compiled programs are kept; none if the cache is off.
+    /// Maximum size of all compiled programs; 0 turns the cache off.
     pub(super) max_compiled: ByteSize,
-    /// How many bytes of installed packages are kept.
+    /// Maximum size of all installed packages.
     pub(super) max_packages: ByteSize,
 }
 
@@ -36,7 +36,7 @@ impl Settings {
     }
 
     fn from_variables(value: impl Fn(&str) -> Option<OsString>) -> Result<Self, StoreError> {
-        // An empty value is how a shell script says that a variable is not meant.
+        // Shell scripts use an empty value for an unset variable.
         let value = |name| value(name).filter(|value| !value.is_empty());
         let absolute = |name| value(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match value(STORE).map(PathBuf::from) {
@@ -46,7 +46,7 @@ impl Settings {
                 return Err(StoreError::Setting { variable: STORE, reason });
             }
             None => {
-                // By the XDG base directory specification, where a relative path does not count.
+                // The XDG base directory specification ignores relative paths.
                 let home = || Some(absolute("HOME")?.join(".cache"));
                 let cache =
                     absolute("XDG_CACHE_HOME").or_else(home).ok_or(StoreError::NoDirectory)?;

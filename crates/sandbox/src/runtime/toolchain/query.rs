@@ -1,6 +1,6 @@
-//! Asks a toolchain for its version, or for its real place.
+//! Runs a toolchain to query its version, location or settings.
 //!
-//! This runs programs outside any sandbox: only those that a recipe names, which are the host's own.
+//! These programs run outside any sandbox: only programs of the host that a recipe names.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,12 +14,12 @@ use super::mounts;
 use crate::runtime::recipe::VersionRule;
 use crate::runtime::version;
 
-/// The slowest honest toolchain starts a virtual machine on a busy host to print its version.
+/// The slowest toolchains start a virtual machine to print their version, on a busy host.
 pub(crate) const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
-/// More than any version message; the rest of a longer one is not read.
+/// Maximum output that is read; a version message is much shorter.
 const MAX_OUTPUT_BYTES: u64 = 64 * 1024;
 
-/// The version a program tells.
+/// Queries the version of a program.
 pub(crate) fn version(
     program: &Path,
     rule: &VersionRule,
@@ -28,12 +28,12 @@ pub(crate) fn version(
     let (message, status) =
         run(program, &rule.args, Streams::Both, Variables::AsInSandbox, timeout)?;
     if !status.success() {
-        return Err(format!("asked for its version, it ended with {status}"));
+        return Err(format!("its version query ended with {status}"));
     }
     version_in(&message, rule)
 }
 
-/// The version that a message tells.
+/// Finds the version in the output of a program.
 pub(crate) fn version_in(message: &str, rule: &VersionRule) -> Result<String, String> {
     let version = version::find(message, rule.after.as_deref());
     version.map(ToOwned::to_owned).ok_or_else(|| {
@@ -45,41 +45,41 @@ pub(crate) fn version_in(message: &str, rule: &VersionRule) -> Result<String, St
     })
 }
 
-/// Where a program says that it, or the directory it belongs to, really is.
+/// Queries the real path or root directory of a program.
 pub(crate) fn real_location(program: &Path, args: &[String]) -> Result<String, String> {
     let (message, status) =
         run(program, args, Streams::Stdout, Variables::AsInSandbox, PROBE_TIMEOUT)?;
     if !status.success() {
-        return Err(format!("asked where it really is, it ended with {status}"));
+        return Err(format!("its location query ended with {status}"));
     }
     Ok(message.lines().next().unwrap_or_default().trim().to_owned())
 }
 
-/// What a program says when it is started as the user would start it, with all of the user's settings.
+/// Runs a program with the user's full environment, and returns its standard output.
 pub(crate) fn with_user_environment(program: &Path, args: &[String]) -> Result<String, String> {
     let (message, status) = run(program, args, Streams::Stdout, Variables::All, PROBE_TIMEOUT)?;
     if !status.success() {
-        return Err(format!("asked for its settings, it ended with {status}"));
+        return Err(format!("its settings query ended with {status}"));
     }
     Ok(message)
 }
 
-/// Which of our variables a program gets to know.
+/// The environment variables for a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Variables {
-    /// Those that it will have inside, unless it may be a shim.
+    /// Those of a sandbox, unless the program may be a shim.
     AsInSandbox,
     All,
 }
 
-/// Which streams are listened to: some tell their version on the one, some on the other.
+/// The streams to read: programs print their version to either one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Streams {
     Both,
     Stdout,
 }
 
-/// What a program prints, and how it ends.
+/// Runs a program; returns its output and exit status.
 fn run(
     program: &Path,
     args: &[String],
@@ -93,10 +93,10 @@ fn run(
     let mut command = Command::new(program);
     command.args(args).current_dir("/").stdin(Stdio::null());
     if variables == Variables::AsInSandbox && mounts::is_reachable_inside(program) {
-        // As it will be inside, so that no variable of ours changes what it says.
+        // As inside a sandbox, so that no variable of this process changes the result.
         command.env_clear().env("PATH", SYSTEM_PATH.join(":"));
     }
-    // Otherwise it may be a shim, which finds what it stands for by the user's own settings.
+    // Otherwise it may be a shim, which finds its program by the user's settings.
     command.env("LANG", "C.UTF-8").stdout(writer.try_clone().map_err(failed)?);
     match streams {
         Streams::Both => command.stderr(writer),
@@ -106,7 +106,7 @@ fn run(
         }
     };
     let mut child = command.spawn().map_err(failed)?;
-    // The command holds our ends of the pipe, and the reader waits until all of them are closed.
+    // The command holds the write ends of the pipe, and the reader waits until all of them are closed.
     drop(command);
 
     let (sender, receiver) = mpsc::channel();
@@ -130,7 +130,7 @@ fn run(
     }
 }
 
-/// Waits for the end, which is near once both streams are closed, and brings it about at the deadline.
+/// Waits for the exit, which is near once both streams are closed; kills the program at the deadline.
 fn wait_until(child: &mut Child, deadline: Instant) -> io::Result<Option<ExitStatus>> {
     while Instant::now() < deadline {
         if let Some(status) = child.try_wait()? {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_toolchain_that_fails_or_says_nothing_is_told_apart() {
+    fn a_failing_toolchain_and_one_without_a_version_are_errors() {
         let timeout = Duration::from_secs(10);
         let failed = shell("echo 1.2.3; exit 3", timeout).unwrap_err();
         assert!(failed.contains("exit status: 3"), "{failed}");
@@ -172,13 +172,13 @@ mod tests {
     }
 
     #[test]
-    fn a_toolchain_that_hangs_is_ended() {
+    fn a_hanging_toolchain_is_killed() {
         let started = Instant::now();
         let hung = shell("exec sleep 1000", Duration::from_millis(100)).unwrap_err();
-        assert!(hung.contains("did not end within 100ms"), "{hung}");
-        // The same with both streams closed, which is not yet the end of a program.
+        assert!(hung.contains("did not exit within 100ms"), "{hung}");
+        // With both streams closed the program can still be running.
         let hung = shell("exec sleep 1000 >/dev/null 2>&1", Duration::from_millis(100));
-        assert!(hung.unwrap_err().contains("did not end"));
+        assert!(hung.unwrap_err().contains("did not exit"));
         assert!(started.elapsed() < Duration::from_mins(1));
     }
 }

@@ -1,4 +1,4 @@
-//! From a candidate of a recipe to files of this host.
+//! Finds the files of this host that match a candidate of a recipe.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use sandbox_core::Glob;
 use super::host_paths::HostPaths;
 use crate::runtime::version;
 
-/// The files that a candidate stands for, the preferred one first: a bare name for the first of that
-/// name on `PATH`, a pattern for every match, the newest version first.
+/// The files that match a candidate, the preferred one first: for a bare name the first one on `PATH`, for a pattern every
+/// match, the newest version first.
 pub(crate) fn find(candidate: &str, host_paths: &HostPaths) -> Vec<PathBuf> {
     if !candidate.contains('/') {
         let found = host_paths.path.iter().map(|directory| directory.join(candidate));
         return found.filter(|path| path.exists()).take(1).collect();
     }
-    let Some(path) = from_known_place(candidate, host_paths) else {
+    let Some(path) = expand(candidate, host_paths) else {
         return Vec::new();
     };
     if !candidate.contains('*') {
@@ -28,7 +28,7 @@ pub(crate) fn find(candidate: &str, host_paths: &HostPaths) -> Vec<PathBuf> {
     found
 }
 
-/// The directories of the host that these patterns stand for, `{root}` being the toolchain's own.
+/// The directories of the host that match these patterns; `{root}` is the toolchain's root.
 pub(crate) fn directories(patterns: &[String], root: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for pattern in patterns {
@@ -38,7 +38,7 @@ pub(crate) fn directories(patterns: &[String], root: &Path) -> Vec<PathBuf> {
         };
         let mut matching = matches(&path);
         matching.sort();
-        // What is a link leads to a directory that another pattern names, or to none of a package's.
+        // A link leads to a directory that another pattern matches, or to none with packages.
         matching.retain(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()));
         for path in matching {
             if !found.contains(&path) {
@@ -49,8 +49,8 @@ pub(crate) fn directories(patterns: &[String], root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The path with `~` and `{toolchains}` replaced; none where there is no such place.
-fn from_known_place(candidate: &str, host_paths: &HostPaths) -> Option<PathBuf> {
+/// Replaces `~` and `{toolchains}`; `None` if that directory is not known.
+fn expand(candidate: &str, host_paths: &HostPaths) -> Option<PathBuf> {
     if let Some(rest) = candidate.strip_prefix("~/") {
         return Some(host_paths.home.as_ref()?.join(rest));
     }
@@ -60,7 +60,7 @@ fn from_known_place(candidate: &str, host_paths: &HostPaths) -> Option<PathBuf> 
     Some(PathBuf::from(candidate))
 }
 
-/// Every path that fits a pattern whose `*` stand for parts of one name each.
+/// Every path that matches a pattern, in which `*` matches within one name.
 fn matches(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern {
@@ -108,11 +108,14 @@ mod tests {
             versions,
             ["versions/3.11.7/bin/toy", "versions/3.10.2/bin/toy", "versions/3.9.1/bin/toy"]
         );
-        assert!(find("~/versions/*/bin/toy", &HostPaths::default()).is_empty(), "there is no home");
+        assert!(
+            find("~/versions/*/bin/toy", &HostPaths::default()).is_empty(),
+            "no home directory"
+        );
     }
 
     #[test]
-    fn a_name_is_the_first_of_that_name_on_the_path() {
+    fn a_bare_name_is_the_first_match_on_the_path() {
         let path = tempfile::tempdir().unwrap();
         std::fs::write(path.path().join("toy"), "").unwrap();
         let host_paths = HostPaths {
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn directories_of_packages_are_those_that_are_there() {
+    fn only_existing_package_directories_are_found() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         for path in ["lib/toy3.9/site", "lib/toy3.10/site", "lib/other/site"] {

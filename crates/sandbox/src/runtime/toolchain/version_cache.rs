@@ -1,7 +1,7 @@
-//! What toolchains said of their versions, kept between processes.
+//! A cache of toolchain versions, kept between processes.
 //!
-//! Asking a Java compiler for its version takes longer than running a cached program. An answer holds
-//! as long as the file is the same: same size, same time of change, same place on the disk.
+//! Querying the version of a Java compiler takes longer than running a cached program. An entry is valid while the file is
+//! unchanged: same size, change time and inode.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -11,10 +11,10 @@ use std::sync::PoisonError;
 
 use serde::{Deserialize, Serialize};
 
-/// More answers than any host has toolchains: a file that has grown past this is begun anew.
+/// More than any host has toolchains. A cache that grows past this is cleared.
 const MAX_ENTRIES: usize = 1000;
 
-/// A program as it was when it answered.
+/// The state of a file when it was probed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileStamp {
     size: u64,
@@ -26,14 +26,14 @@ pub(crate) struct FileStamp {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
     stamp: FileStamp,
-    /// The run_program: other arguments may bring another answer.
+    /// The run_program: other arguments may bring another entry.
     args: Vec<String>,
     version: String,
 }
 
 type Entries = BTreeMap<String, Entry>;
 
-/// Serialises writers of this process. Others may overwrite what we add; it is then asked again.
+/// Serializes writers of this process. Another process can overwrite an entry; it is then queried again.
 static WRITING: Mutex<()> = Mutex::new(());
 
 impl FileStamp {
@@ -47,45 +47,45 @@ impl FileStamp {
         })
     }
 
-    /// In one line, for what depends on this very file.
+    /// One line, as a part of cache keys.
     pub(crate) fn describe(&self) -> String {
         let Self { size, changed_seconds, changed_nanos, inode } = self;
         format!("{size} {changed_seconds}.{changed_nanos} {inode}")
     }
 }
 
-/// The version a program told before, if it is still the same program.
-pub(crate) fn get(memory: &Path, program: &Path, args: &[String]) -> Option<String> {
-    let answer = read(memory).remove(program.to_str()?)?;
-    let same = answer.args == args && Some(answer.stamp) == FileStamp::of(program);
-    same.then_some(answer.version)
+/// The cached version of a program, if the program is unchanged.
+pub(crate) fn get(cache: &Path, program: &Path, args: &[String]) -> Option<String> {
+    let entry = read(cache).remove(program.to_str()?)?;
+    let same = entry.args == args && Some(entry.stamp) == FileStamp::of(program);
+    same.then_some(entry.version)
 }
 
-/// Keeps an answer. A memory that cannot be written is only slower.
-pub(crate) fn put(memory: &Path, program: &Path, args: &[String], version: &str) {
+/// Adds an entry. Errors are ignored: without the cache, queries are only slower.
+pub(crate) fn put(cache: &Path, program: &Path, args: &[String], version: &str) {
     let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
     let (Some(name), Some(stamp)) = (program.to_str(), FileStamp::of(program)) else { return };
-    let mut answers = read(memory);
-    if answers.len() >= MAX_ENTRIES {
-        answers.clear();
+    let mut entries = read(cache);
+    if entries.len() >= MAX_ENTRIES {
+        entries.clear();
     }
-    let answer = Entry { stamp, args: args.to_vec(), version: version.to_owned() };
-    answers.insert(name.to_owned(), answer);
-    let _ = write(memory, &answers);
+    let entry = Entry { stamp, args: args.to_vec(), version: version.to_owned() };
+    entries.insert(name.to_owned(), entry);
+    let _ = write(cache, &entries);
 }
 
-fn read(memory: &Path) -> Entries {
-    let text = std::fs::read(memory).unwrap_or_default();
+fn read(cache: &Path) -> Entries {
+    let text = std::fs::read(cache).unwrap_or_default();
     serde_json::from_slice(&text).unwrap_or_default()
 }
 
-fn write(memory: &Path, answers: &Entries) -> std::io::Result<()> {
-    let directory = memory.parent().unwrap_or(Path::new("/"));
+fn write(cache: &Path, entries: &Entries) -> std::io::Result<()> {
+    let directory = cache.parent().unwrap_or(Path::new("/"));
     std::fs::create_dir_all(directory)?;
-    // A reader sees the old file or the new one, never half of one.
+    // Write atomically: a reader sees the old file or the new one.
     let temporary = directory.join(format!(".versions.{}", std::process::id()));
-    std::fs::write(&temporary, serde_json::to_vec(answers)?)?;
-    std::fs::rename(&temporary, memory)
+    std::fs::write(&temporary, serde_json::to_vec(entries)?)?;
+    std::fs::rename(&temporary, cache)
 }
 
 #[cfg(test)]
@@ -93,19 +93,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_holds_for_the_same_file_and_question_only() {
+    fn an_entry_is_valid_for_the_same_file_and_arguments_only() {
         let directory = tempfile::tempdir().unwrap();
-        let (memory, program) = (directory.path().join("m/v.json"), directory.path().join("toy"));
+        let (cache, program) = (directory.path().join("m/v.json"), directory.path().join("toy"));
         let args = ["--version".to_owned()];
         std::fs::write(&program, "one").unwrap();
-        assert_eq!(get(&memory, &program, &args), None);
-        put(&memory, &program, &args, "1.2");
-        assert_eq!(get(&memory, &program, &args).as_deref(), Some("1.2"));
-        assert_eq!(get(&memory, &program, &[]), None, "another run_program");
+        assert_eq!(get(&cache, &program, &args), None);
+        put(&cache, &program, &args, "1.2");
+        assert_eq!(get(&cache, &program, &args).as_deref(), Some("1.2"));
+        assert_eq!(get(&cache, &program, &[]), None, "another run_program");
         std::fs::write(&program, "three").unwrap();
-        assert_eq!(get(&memory, &program, &args), None, "another file");
-        put(&memory, &program, &args, "1.3");
-        std::fs::write(&memory, "{ broken").unwrap();
-        assert_eq!(get(&memory, &program, &args), None, "a broken memory is an empty one");
+        assert_eq!(get(&cache, &program, &args), None, "another file");
+        put(&cache, &program, &args, "1.3");
+        std::fs::write(&cache, "{ broken").unwrap();
+        assert_eq!(get(&cache, &program, &args), None, "a damaged cache counts as empty");
     }
 }

@@ -1,5 +1,5 @@
-//! Entries that were read a moment ago: a judge runs one program many times in a row, and reading and checking
-//! megabytes takes longer than most of them run.
+//! Recently read entries, kept in memory: a judge runs one program many times in a row, and reading and verifying megabytes
+//! takes longer than most programs run.
 
 use std::collections::VecDeque;
 use std::fs::Metadata;
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use super::Compiled;
 use crate::store::Key;
 
-/// All of them together.
+/// Maximum total size in memory.
 const MAX_BYTES: usize = 64 << 20;
-/// After so long an entry is read again, which also counts as use on the disk.
+/// An entry is read again after this time, which also updates its time of use on disk.
 const REREAD_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The newest first.
+/// Most recently used first.
 #[derive(Debug, Default)]
 pub(super) struct Recent(Mutex<VecDeque<Entry>>);
 
@@ -47,7 +47,7 @@ impl Stamp {
 }
 
 impl Recent {
-    /// An entry whose file is still the one that was read.
+    /// Returns an entry whose file is unchanged.
     pub(super) fn get(&self, key: &Key, path: &Path) -> Option<Arc<Compiled>> {
         let mut entries = self.lock();
         let place = entries.iter().position(|entry| entry.key == *key)?;
@@ -61,7 +61,7 @@ impl Recent {
         Some(compiled)
     }
 
-    /// Adds an entry that is not there, in the place of those that were not used for the longest time.
+    /// Adds an entry, and drops the least recently used ones.
     pub(super) fn add(&self, key: &Key, stamp: Stamp, compiled: &Arc<Compiled>) {
         let mut entries = self.lock();
         entries.retain(|entry| entry.key != *key);

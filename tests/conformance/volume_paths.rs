@@ -99,7 +99,7 @@ fn a_link_gets_around_no_refusal() {
             let words = "never shared";
             if target.starts_with("/proc/") && link.canonicalize().is_err() {
                 // Another user's.
-                refused(sandbox, &link, "cannot be looked at");
+                refused(sandbox, &link, "cannot access the host path");
             } else {
                 refused(sandbox, &link, words);
             }
@@ -165,7 +165,7 @@ fn only_allowed_places_can_be_volumes() {
         let into = place.link("open", "into");
         assert_eq!(read(sandbox, &into).unwrap(), "shown");
         for host in [&closed, &place.path, &out, &into.join("out"), &place.path.join("absent")] {
-            refused(sandbox, host, "does not lie where volumes are allowed to");
+            refused(sandbox, host, "is not in a directory that is allowed for volumes");
         }
         for link in [out, into] {
             std::fs::remove_file(link).unwrap();
@@ -219,7 +219,7 @@ fn swapped(test: &str, host: &str, words: &str) {
             other => panic!("{other:?}"),
         }
         // The next one is looked at anew.
-        refused(sandbox, &place.path.join(host), "does not lie where");
+        refused(sandbox, &place.path.join(host), "is not in a directory that is allowed");
     });
 }
 

@@ -1,5 +1,5 @@
-//! Things on the host that an attack would love to reach: a file, a directory, a process, sockets,
-//! shared memory, a key. They are made for one series of attacks and removed after it.
+//! Canaries: targets on the host that an attack must not reach. A file, a directory, a process, sockets, shared memory and a
+//! key are created for one series of attacks and removed after it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -18,7 +18,7 @@ use super::shm_holder::ShmHolder;
 
 macro_rules! placeholders {
     ($($variant:ident = $name:literal,)+) => {
-        /// A word in an attack that stands for something on the host.
+        /// A placeholder in an attack for a canary on the host.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum Placeholder { $($variant,)+ }
 
@@ -61,21 +61,21 @@ impl FromStr for Placeholder {
 
 /// A canary could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up {what} for the attacks to aim at")]
+#[error("cannot set up {what} as a canary for the attacks")]
 pub struct CanaryError {
     what: &'static str,
     source: io::Error,
 }
 
-/// What the placeholders stand for. Dropping it removes everything from the host.
+/// The canaries. Dropping it removes everything from the host.
 pub(super) struct Canaries {
     values: BTreeMap<Placeholder, Result<String, String>>,
     host_secret: String,
     secrets: Vec<String>,
-    /// First to go: it would remove the directory too if this process were killed.
+    /// Dropped first: it also removes the directory if this process is killed.
     _shm_holder: Option<ShmHolder>,
     _key: Option<SessionKey>,
-    /// Both only listen: a connection is made as soon as the kernel has queued it.
+    /// Both only listen: a connection succeeds as soon as the kernel has queued it.
     _sockets: (TcpListener, UnixListener),
     _directory: TempDir,
 }
@@ -131,13 +131,13 @@ impl Canaries {
         })
     }
 
-    /// Why this one is not there, if so.
+    /// Why a canary is missing, if so.
     pub(super) fn missing(&self, placeholder: Placeholder) -> Option<&str> {
         let value = self.values.get(&placeholder)?;
         value.as_ref().err().map(String::as_str)
     }
 
-    /// The text with what its placeholders stand for.
+    /// The text with its placeholders replaced.
     pub(super) fn fill_in(&self, text: &str) -> String {
         let mut filled = text.to_owned();
         for (placeholder, value) in &self.values {
@@ -153,7 +153,7 @@ impl Canaries {
         &self.host_secret
     }
 
-    /// Words that no program behind all walls can know.
+    /// Secrets that no program inside every protection can know.
     pub(super) fn secrets(&self) -> &[String] {
         &self.secrets
     }

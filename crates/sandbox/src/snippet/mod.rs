@@ -1,13 +1,11 @@
-//! Errors told in lines of a person's code, where a template is around it.
+//! Maps line numbers in error messages from the program that a template made to the user's code.
 //!
-//! Compilers and runtimes speak of lines of the whole program. Whatever they say about the entry file on
-//! the way out is put into lines of the code, or named as the template's: in everything the compile
-//! stage prints, and on the program's standard error. Without a template nothing here is in the way,
-//! and the program's standard output is never touched.
+//! Compilers and runtimes number the lines of the whole program. References to the entry file are rewritten to lines of the
+//! user's code, or marked as lines of the template: in all output of the compile stage, and in the program's standard error.
+//! The program's standard output is never changed. Without a template nothing is rewritten.
 //!
-//! Only whole lines can be rewritten, so that with a template a line on standard error is told when it is
-//! finished, and the last one at the end of the stage. Text grows by a few bytes for each place it names,
-//! so that it stays bounded by the output limit and a small factor.
+//! Only whole lines can be rewritten, so with a template a line on standard error is forwarded when it is complete, and the
+//! last one at the end of the stage. Each reference grows by a few bytes at most, so the output limit still bounds the text.
 
 mod line;
 
@@ -18,10 +16,10 @@ use sandbox_core::{
 
 use line::Rewriter;
 
-/// A line longer than this is data rather than a message, and is passed on in pieces as it is.
+/// A longer line is data rather than a message, and is forwarded unchanged in pieces.
 const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// The entry file, and whose lines it has.
+/// The entry file, and the position of the user's code in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Lines<'a> {
     entry: &'a RelativePath,
@@ -29,7 +27,7 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// What a request says about it; code text has the name that its recipe gives it.
+    /// From a request; `None` without a template. Code text has the entry name of the recipe.
     pub(crate) fn of(request: &'a Request, entry_of_text: &'a RelativePath) -> Option<Self> {
         let entry = match request.code() {
             Some(_) => entry_of_text,
@@ -47,8 +45,7 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Runs a stage, and puts what is told of it into lines of the code: to the observer as it comes, and in
-/// the outcome.
+/// Runs a stage, and rewrites its output for the observer and in the outcome.
 pub(crate) fn rewrite_output<E>(
     lines: Option<&Lines<'_>>,
     stage: Stage,
@@ -69,7 +66,7 @@ pub(crate) fn rewrite_output<E>(
     let mut outcome = outcome?;
     outcome.stderr = lines.rewrite(stage, &outcome.stderr);
     match stage {
-        // Nothing of it is anybody's data, and it may come from a cache, with nobody observing.
+        // Compiler output is never user data. It can come from the cache, without passing the observer.
         Stage::Compile => {
             outcome.stdout = lines.rewrite(stage, &outcome.stdout);
             outcome.output = lines.rewrite(stage, &outcome.output);
@@ -79,17 +76,17 @@ pub(crate) fn rewrite_output<E>(
     Ok(outcome)
 }
 
-/// Stands between a backend and whoever observes it.
+/// An observer that rewrites output and forwards it to another observer.
 struct RewritingObserver<'a> {
     observer: &'a mut dyn Observer,
-    /// None if standard output is the program's own.
+    /// `None` if standard output belongs to the program.
     stdout: Option<Stream<'a>>,
     stderr: Stream<'a>,
     both: Vec<u8>,
 }
 
 impl RewritingObserver<'_> {
-    /// Tells what was waiting for the rest of its line; gives everything that was told.
+    /// Forwards incomplete lines; returns everything that was forwarded.
     fn end(mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         if let Some(stdout) = &mut self.stdout {
@@ -133,7 +130,7 @@ impl Observer for RewritingObserver<'_> {
     }
 }
 
-/// One stream, cut into lines.
+/// One stream, split into lines.
 struct Stream<'a> {
     rewriter: Rewriter<'a>,
     held: Vec<u8>,
@@ -190,7 +187,7 @@ mod tests {
         fn usage(&mut self, _: UsageSample) {}
     }
 
-    /// What is heard, and the outcome, when a stage writes these pieces.
+    /// The forwarded output, and the outcome, for a stage that writes these pieces.
     fn told(
         is_template: bool,
         stage: Stage,

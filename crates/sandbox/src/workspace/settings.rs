@@ -8,7 +8,7 @@ use super::WorkspaceError;
 const DIRECTORY_VARIABLE: &str = "SANDBOX_RUN_WORKSPACES";
 const SIZE_VARIABLE: &str = "SANDBOX_RUN_WORKSPACE_SIZE";
 
-/// What the environment says about workspaces.
+/// Settings of workspaces from environment variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) directory: PathBuf,
@@ -25,7 +25,7 @@ impl Settings {
     }
 
     fn from_variables(value: impl Fn(&str) -> Option<OsString>) -> Result<Self, WorkspaceError> {
-        // An empty value is how a shell script says that a variable is not meant.
+        // Shell scripts use an empty value for an unset variable.
         let value = |name| value(name).filter(|value| !value.is_empty());
         let absolute = |name| value(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match value(DIRECTORY_VARIABLE).map(PathBuf::from) {
@@ -34,7 +34,7 @@ impl Settings {
                 return Err(WorkspaceError::RelativeDirectory(path.display().to_string()));
             }
             None => {
-                // By the XDG base directory specification, where a relative path does not count.
+                // The XDG base directory specification ignores relative paths.
                 let home = || Some(absolute("HOME")?.join(".local/share"));
                 let data = absolute("XDG_DATA_HOME").or_else(home);
                 data.ok_or(WorkspaceError::NoDirectory)?.join("sandbox-run/workspaces")
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_variable_that_names_a_place_wins() {
+    fn the_first_variable_that_names_a_directory_wins() {
         let (home, data) = (("HOME", "/home/ada"), ("XDG_DATA_HOME", "/data"));
         for (variables, directory) in [
             (&[home][..], "/home/ada/.local/share/sandbox-run/workspaces"),
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_is_read_like_every_other() {
+    fn the_size_is_parsed_like_other_sizes() {
         let with_size = |size| settings(&[("HOME", "/home/ada"), (SIZE_VARIABLE, size)]);
         assert_eq!(with_size("512M").unwrap().quota.bytes, ByteSize::mib(512));
         assert!(matches!(with_size("much"), Err(WorkspaceError::Size(_))));

@@ -1,4 +1,4 @@
-//! A tar archive from anywhere as a workspace. Nothing of it is unpacked on the host.
+//! Imports an untrusted tar archive as a workspace. Nothing is unpacked on the host.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,21 +10,21 @@ use tar::{Archive, EntryType, PaxExtensions};
 
 use super::{TarError, WorkspaceError};
 
-/// Names and attributes that stand before an entry are held in memory.
+/// Maximum size of a name or extended header, which is held in memory.
 const MAX_EXTENSION_BYTES: u64 = 1 << 16;
-/// By the kernel.
+/// Limits of the kernel.
 const MAX_NAME_BYTES: usize = 255;
 const MAX_TARGET_BYTES: usize = 4095;
-/// Headers, padding and long names of one entry, at most.
+/// Maximum size of headers, padding and long names of one entry.
 const OVERHEAD: u64 = 1 << 18;
 
-/// Writes what is in an archive into a file, as a workspace is kept.
+/// Converts an archive to the format of workspaces.
 pub(super) fn read(
     archive: impl Read,
     into: &File,
     quota: WorkspaceQuota,
 ) -> Result<(), WorkspaceError> {
-    // However much is sent, and however it is written, reading ends.
+    // Bound the bytes that are read, whatever the archive contains.
     let most = quota.bytes.as_u64().saturating_add(quota.files.saturating_mul(OVERHEAD));
     let mut archive = Archive::new(archive.take(most));
     let writer = SnapshotWriter::new(into).map_err(ImportError::Write);
@@ -46,7 +46,7 @@ pub(super) fn read(
     }
 }
 
-/// Why reading ended early.
+/// Why the import failed.
 enum ImportError {
     Tar(TarError),
     Write(io::Error),
@@ -65,7 +65,7 @@ struct Import<'a> {
     next: NextEntry,
 }
 
-/// What entries of their own say about the next one.
+/// Attributes of the next entry, from extension entries before it.
 #[derive(Default)]
 struct NextEntry {
     path: Option<Vec<u8>>,
@@ -130,8 +130,7 @@ impl Import<'_> {
             match extension.key_bytes() {
                 b"path" => self.next.path = Some(extension.value_bytes().to_vec()),
                 b"linkpath" => self.next.target = Some(extension.value_bytes().to_vec()),
-                // Only what does not fit the header is written here, which no workspace has room for; the
-                // other is how sparse files are written.
+                // `size` is only used for files larger than any workspace, `GNU.sparse.major` for sparse files.
                 b"size" | b"GNU.sparse.major" => {
                     return Err(refuse(b"an entry", "is of a kind that is not taken").into());
                 }
@@ -159,7 +158,7 @@ impl Import<'_> {
 
     fn add(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), ImportError> {
         if let Some(slash) = entry.path.iter().rposition(|byte| *byte == b'/') {
-            // Archives need not name the directories that their files are in.
+            // Archives need not contain the parent directories of their files.
             self.directory(entry.path[..slash].to_vec(), 0o755, entry.modified)?;
         }
         if self.seen.insert(entry.path.clone(), entry.kind).is_some() {
@@ -171,7 +170,7 @@ impl Import<'_> {
         }
         let mut content = TrackErrors { content, failed: false };
         self.writer.add(entry, &mut content).map_err(|error| {
-            // Whose fault it is depends on which of the two ends failed.
+            // A read error is an invalid archive; a write error is internal.
             if content.failed || error.kind() == io::ErrorKind::UnexpectedEof {
                 TarError::Unreadable(error).into()
             } else {
@@ -181,7 +180,7 @@ impl Import<'_> {
     }
 }
 
-/// Remembers whether reading failed.
+/// Records whether reading failed.
 struct TrackErrors<'a> {
     content: &'a mut dyn Read,
     failed: bool,
@@ -195,7 +194,7 @@ impl Read for TrackErrors<'_> {
     }
 }
 
-/// The path as a workspace has it; none for the top itself.
+/// The normalized path; `None` for the top directory.
 fn plain(path: &[u8]) -> Result<Option<Vec<u8>>, TarError> {
     if path.starts_with(b"/") {
         return Err(refuse(path, "is not below the workspace: its path begins at the root"));
@@ -215,7 +214,7 @@ fn plain(path: &[u8]) -> Result<Option<Vec<u8>>, TarError> {
     Ok((!parts.is_empty()).then_some(joined))
 }
 
-/// A name that stands before its entry, without the zero byte that may end it.
+/// The name in an extension entry, without a trailing zero byte.
 fn text(entry: &mut impl Read) -> Result<Vec<u8>, ImportError> {
     let mut bytes = bounded(entry)?;
     if bytes.last() == Some(&0) {

@@ -171,7 +171,7 @@ impl SessionKey {
 
 impl Drop for SessionKey {
     fn drop(&mut self) {
-        // Nobody is left to be told; the key also goes with the session.
+        // Errors are ignored: the key also disappears with the session.
         let _ = self.0.invalidate();
     }
 }
@@ -197,7 +197,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A word that nobody can guess.
+/// A random word that cannot be guessed.
 fn random_word() -> io::Result<String> {
     let mut bytes = [0; size_of::<u128>()];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

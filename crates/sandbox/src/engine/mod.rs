@@ -328,7 +328,7 @@ impl Engine {
         }
         let mut result = self.with_hooks(job, plan, events, cancel, false, |plan, observer| {
             let mut outcome = self.backend_for(job).run(plan, observer, cancel)?;
-            // As the compiler said it, which is not how it is told where a template was used.
+            // Cache the compiler's own output, before line numbers are mapped for a template.
             *to_keep = compile_cache::keep(&key, &mut outcome).map(|compiled| (key, compiled));
             Ok(outcome)
         })?;

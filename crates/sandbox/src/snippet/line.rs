@@ -238,7 +238,7 @@ mod tests {
             ("main.pl", "x at main.pl line 5.", "x at main.pl line 2."),
             ("main.php", "thrown in /work/main.php on line 5", "thrown in /work/main.php on line 2"),
             ("a/b.py", "../a/b.py:5 and a/b.py:8", "../a/b.py:2 and a/b.py:5"),
-            // A column that lies in what was added cannot be told as one of the code.
+            // A column within the added indent has no column in the user's code.
             ("main.c", "main.c:5:2: x", "main.c:2:1: x"),
         ];
         for (entry, line, told) in table {

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_directory_of_somebody_else_is_refused() {
         let root = tempfile::tempdir().unwrap();
-        // As root we give a directory of ours away; as anybody else we take one that is root's.
+        // As root, give a directory to another user; otherwise, use one that belongs to root.
         let (path, owner) = if rustix::process::geteuid().is_root() {
             chown(root.path(), Some(4242), None).unwrap();
             (root.path(), 4242)

@@ -159,7 +159,7 @@ mod tests {
         let template = "1 {{ three | length }}\n2\n{{ code }}\n4\n5";
         let told = places(template, &[1, 2, 5, 6]);
         assert_eq!(told, [1, 2, 4, 5].map(Place::Template));
-        // A value of three lines: what is below it has other numbers, and no line can be told for the
+        // A value of three lines: lines below it have other numbers, and no line can be reported for the
         // value itself.
         let template = "1\n{{ three }}\n3\n{{ code }}\n5\n{{ three }}\n7\n";
         let told = places(template, &[1, 2, 3, 4, 5, 8, 9, 12]);

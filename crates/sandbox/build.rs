@@ -1,5 +1,5 @@
 //! Puts the recipes and the attack programs of the source tree into the library, so that it needs no
-//! files beside the executable. There are no lists to keep: what lies in the folders is what is shipped.
+//! files beside the executable. Every file in these folders is included; there is no list to maintain.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ fn headers(files: &[File]) -> String {
     keys.map(list).concat()
 }
 
-/// The names in a directory; editors leave hidden files, which are none of ours.
+/// The names in a directory, without hidden files, which editors leave.
 fn sorted(directory: &Path) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in fs::read_dir(directory)? {

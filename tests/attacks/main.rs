@@ -1,7 +1,7 @@
 //! Every attack in a pair: contained with all walls up, successful with its own walls taken away.
 //! Either half alone proves nothing.
 
-use sandbox::attack::{self, Arena, Outcome};
+use sandbox::attack::{self, AttackHarness, Outcome};
 use sandbox_tests::skip::skip;
 
 mod containers;
@@ -16,20 +16,20 @@ fn pair(class: &str, name: &str) {
     let attack =
         attacks.iter().find(|attack| (attack.class(), attack.name()) == (class, name)).unwrap();
     let title = format!("attack {class}/{name}");
-    let arena = Arena::new().unwrap();
-    let walled = arena.try_walled(attack);
+    let harness = AttackHarness::new().unwrap();
+    let walled = harness.try_protected(attack);
     match walled.outcome {
         Outcome::Contained => {}
         Outcome::Skipped => return skip(&title, &walled.detail),
         outcome => panic!("with every wall up: {outcome}: {}", walled.detail),
     }
-    if attack.walls().is_empty() {
+    if attack.protections().is_empty() {
         return;
     }
-    let open = arena.try_without(attack).unwrap();
+    let open = harness.try_unprotected(attack).unwrap();
     match open.outcome {
         Outcome::Breached => {}
         Outcome::Skipped => skip(&title, &open.detail),
-        outcome => panic!("without {}: {outcome}: {}", open.wall, open.detail),
+        outcome => panic!("without {}: {outcome}: {}", open.protections, open.detail),
     }
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sandbox::attack::{self, Arena, Attack, AttackResult, Outcome};
+use sandbox::attack::{self, Attack, AttackHarness, AttackResult, Outcome};
 use sandbox_tests::skip::skip;
 use sandbox_tests::wait::wait_for;
 use sandbox_tests::warm::{Way, is_full, members};
@@ -53,14 +53,14 @@ fn is_python(attack: &Attack) -> bool {
 }
 
 /// Tries every attack of a class that is written in Python, each warm. What differs in limits is another
-/// kind of runtime, so each has an arena of its own: all that waits there waits for it.
+/// kind of runtime, so each has an harness of its own: all that waits there waits for it.
 fn each(class: &str, way: Way) {
     let attacks = attack::all().expect("the attacks can be read");
     let mut tried = 0;
     for attack in attacks.iter().filter(|attack| attack.class() == class && is_python(attack)) {
         let title = format!("warm attack {class}/{}", attack.name());
-        let arena = Arena::with(way.only()).expect("an arena can be set up");
-        let result = try_warm(&arena, attack, way);
+        let harness = AttackHarness::with(way.only()).expect("an harness can be set up");
+        let result = try_warm(&harness, attack, way);
         match result.outcome {
             Outcome::Contained => tried += 1,
             Outcome::Skipped => skip(&title, &result.detail),
@@ -70,28 +70,28 @@ fn each(class: &str, way: Way) {
     assert!(tried > 0, "nothing was tried");
 }
 
-fn try_warm(arena: &Arena, attack: &Attack, way: Way) -> AttackResult {
+fn try_warm(harness: &AttackHarness, attack: &Attack, way: Way) -> AttackResult {
     // One that consists of two programs needs to be tried once only.
-    while !arena.pool().is_some_and(|pool| pool.warm.iter().any(|kind| kind.wanted > 0)) {
-        let first = arena.try_walled(attack);
+    while !harness.pool().is_some_and(|pool| pool.warm.iter().any(|kind| kind.wanted > 0)) {
+        let first = harness.try_protected(attack);
         if first.outcome != Outcome::Contained {
             return first;
         }
     }
-    wait_until_full(arena);
+    wait_until_full(harness);
     let waiting = members("python3");
     assert!(waiting.iter().all(|member| member.way == way), "{waiting:?}");
-    let before = hits(arena);
-    let result = arena.try_walled(attack);
-    assert!(hits(arena) > before, "it did not start warm: {:?}", arena.pool());
+    let before = hits(harness);
+    let result = harness.try_protected(attack);
+    assert!(hits(harness) > before, "it did not start warm: {:?}", harness.pool());
     result
 }
 
-fn wait_until_full(arena: &Arena) {
-    let full = wait_for(PATIENCE, || is_full(&arena.pool()?).then_some(()));
-    assert!(full.is_some(), "{:?}", arena.pool());
+fn wait_until_full(harness: &AttackHarness) {
+    let full = wait_for(PATIENCE, || is_full(&harness.pool()?).then_some(()));
+    assert!(full.is_some(), "{:?}", harness.pool());
 }
 
-fn hits(arena: &Arena) -> u64 {
-    arena.pool().map_or(0, |pool| pool.warm.iter().map(|kind| kind.hits).sum())
+fn hits(harness: &AttackHarness) -> u64 {
+    harness.pool().map_or(0, |pool| pool.warm.iter().map(|kind| kind.hits).sum())
 }

@@ -26,7 +26,7 @@ fn run(builder: SandboxBuilder, language: &str, code: &str) -> Option<Report> {
 
 #[test]
 fn memory_of_all_together_is_bounded_and_no_limit_of_the_program() {
-    let small = Sandbox::builder().together(64 * MIB, 10_000);
+    let small = Sandbox::builder().total_limits(64 * MIB, 10_000);
     let Some(report) = run(small, "python", MEMORY) else { return };
     assert_eq!(report.status, Status::Error, "{:?}", report.error);
     let error = report.error.unwrap_or_default();
@@ -41,7 +41,7 @@ fn memory_within_what_all_may_have_together_is_had() {
 
 #[test]
 fn processes_of_all_together_are_bounded() {
-    let small = Sandbox::builder().together(1024 * MIB, 20);
+    let small = Sandbox::builder().total_limits(1024 * MIB, 20);
     let Some(report) = run(small, "bash", PROCESSES) else { return };
     assert!(report.stderr.contains("fork"), "{report:?}");
 }

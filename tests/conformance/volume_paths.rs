@@ -99,7 +99,7 @@ fn a_link_gets_around_no_refusal() {
             let words = "never shared";
             if target.starts_with("/proc/") && link.canonicalize().is_err() {
                 // Another user's.
-                refused(sandbox, &link, "cannot be looked at");
+                refused(sandbox, &link, "cannot access the host path");
             } else {
                 refused(sandbox, &link, words);
             }
@@ -107,7 +107,7 @@ fn a_link_gets_around_no_refusal() {
         }
         let root = place.link("/", "root");
         for below in ["proc", "sys/kernel", "dev", "proc/self/root"] {
-            refused(sandbox, &root.join(below), "never shared");
+            refused(sandbox, &root.join(below), "cannot be a volume");
         }
         std::fs::remove_file(root).unwrap();
         // What a link leads to can be shared if it could be without the link.
@@ -165,7 +165,7 @@ fn only_allowed_places_can_be_volumes() {
         let into = place.link("open", "into");
         assert_eq!(read(sandbox, &into).unwrap(), "shown");
         for host in [&closed, &place.path, &out, &into.join("out"), &place.path.join("absent")] {
-            refused(sandbox, host, "does not lie where volumes are allowed to");
+            refused(sandbox, host, "is not in a directory that is allowed for volumes");
         }
         for link in [out, into] {
             std::fs::remove_file(link).unwrap();
@@ -215,11 +215,11 @@ fn swapped(test: &str, host: &str, words: &str) {
     };
     as_both(test, set_up, |place, sandbox| {
         match read(sandbox, &place.path.join(host)) {
-            Err(ExecuteError::Unworkable(reason)) => assert!(reason.contains(words), "{reason}"),
+            Err(ExecuteError::Unsupported(reason)) => assert!(reason.contains(words), "{reason}"),
             other => panic!("{other:?}"),
         }
         // The next one is looked at anew.
-        refused(sandbox, &place.path.join(host), "does not lie where");
+        refused(sandbox, &place.path.join(host), "is not in a directory that is allowed");
     });
 }
 

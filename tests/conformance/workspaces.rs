@@ -171,7 +171,7 @@ fn a_file_of_the_request_does_not_take_the_place_of_a_directory() {
         for path in ["dir", "link/x"] {
             let request = bash("true").file(path, "").workspace("w").build().unwrap();
             let error = host.sandbox.execute(request).unwrap_err();
-            assert!(matches!(error, ExecuteError::Unworkable(_)), "{path}: {error:?}");
+            assert!(matches!(error, ExecuteError::Unsupported(_)), "{path}: {error:?}");
         }
     });
 }

@@ -50,7 +50,7 @@ pub(super) fn keep_prepared(count: usize) -> anyhow::Result<NativeBackend> {
 
 /// A library that keeps so many warm Pythons ready.
 pub(super) fn keep_warm_pythons(count: usize) -> anyhow::Result<WarmPythons> {
-    let sandbox = Sandbox::builder().most_warm(count).build().context("start the library")?;
+    let sandbox = Sandbox::builder().max_warm(count).build().context("start the library")?;
     let pythons = WarmPythons { sandbox };
     for _ in 0..WAVES {
         if pythons.sum(|figures| figures.wanted) >= count {

@@ -98,10 +98,14 @@ fn inspect(store: &Store) -> Result<Findings, Failure> {
     let Usage { entries, bytes } = store.compiled().usage().map_err(|error| failure(&error))?;
     let layers = store.layers().list().map_err(|error| failure(&error))?;
     let packages = store.layers().packages().map_err(|error| failure(&error))?;
-    let max_packages = store.layers().most_packages().as_u64();
+    let max_packages = store.layers().max_packages().as_u64();
     Ok(Findings {
         directory: store.path().display().to_string(),
-        compiled: CompiledPrograms { entries, bytes, most_bytes: store.compiled().most().as_u64() },
+        compiled: CompiledPrograms {
+            entries,
+            bytes,
+            most_bytes: store.compiled().max_size().as_u64(),
+        },
         packages: InstalledPackages {
             entries: packages.entries,
             bytes: packages.bytes,

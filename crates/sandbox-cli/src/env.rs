@@ -131,5 +131,5 @@ fn table(environments: &[Environment]) -> String {
 }
 
 fn failure(error: &PackageError) -> Failure {
-    if error.is_ours() { Failure::internal(error) } else { Failure::usage(error) }
+    if error.is_internal() { Failure::internal(error) } else { Failure::usage(error) }
 }

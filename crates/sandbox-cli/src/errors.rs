@@ -69,9 +69,9 @@ impl Failure {
 impl From<ExecuteError> for Failure {
     fn from(error: ExecuteError) -> Self {
         match error {
-            ExecuteError::Thread(_) | ExecuteError::Walls(_) => Self::internal(&error),
+            ExecuteError::Thread(_) | ExecuteError::ImageBackend(_) => Self::internal(&error),
             ExecuteError::Image(image) if image.is_internal() => Self::internal(&image),
-            ExecuteError::Packages(packages) if packages.is_ours() => Self::internal(&packages),
+            ExecuteError::Packages(packages) if packages.is_internal() => Self::internal(&packages),
             _ => Self::usage(&error),
         }
     }

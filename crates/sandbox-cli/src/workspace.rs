@@ -87,5 +87,5 @@ fn table(workspaces: &[Workspace]) -> String {
 }
 
 fn failure(error: &WorkspaceError) -> Failure {
-    if error.is_ours() { Failure::internal(error) } else { Failure::usage(error) }
+    if error.is_internal() { Failure::internal(error) } else { Failure::usage(error) }
 }

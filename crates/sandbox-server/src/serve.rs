@@ -128,7 +128,7 @@ fn set_up(config: &Config) -> SandboxBuilder {
     let mut builder = Sandbox::builder()
         .warm(config.warm)
         .copies(config.warm_copies)
-        .waits(wait_in_place)
+        .blocking_with(wait_in_place)
         // No request can name one, and none would get one.
         .volumes_from([])
         .workspaces(workspace::of_server(config));

@@ -1,8 +1,7 @@
-//! What compile stages left, found again by everything that went into them.
+//! The compile cache: results of compile stages, keyed by everything that went into them.
 //!
-//! A compile stage sees its plan and nothing else: its command, variables and files, the toolchain and
-//! the layers. So two equal plans give equal results, and the second one need not be carried out. What
-//! user code can influence of an entry is what it was made from, which is also what it is found by.
+//! A compile stage sees only its plan: command, variables, files, toolchain and layers. Equal plans give equal results, so
+//! the second one need not run. User code can influence only the inputs of an entry, and the inputs are its key.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +13,7 @@ use sandbox_core::{
 use crate::runtime::Runtime;
 use crate::store::{Compiled, Key, KeyBuilder};
 
-/// The key of a compile stage. Limits are not part of it: they decide whether there is a result, and
-/// not which.
+/// The key of a compile stage. Limits are not part of it: they decide whether there is a result, not which result.
 pub(crate) fn key(
     runtime: &Runtime,
     isolation: Isolation,
@@ -39,7 +37,7 @@ pub(crate) fn key(
         key = key.part("executable", [u8::from(file.executable)]);
     }
     for tree in &plan.trees {
-        // A layer's directory is named by its own key.
+        // The directory of a layer is named by the layer's key, so its path stands for its contents.
         key = key.part("tree", tree.host.as_os_str().as_encoded_bytes());
         key = key.part("inside", tree.inside.as_os_str().as_encoded_bytes());
     }
@@ -49,7 +47,7 @@ pub(crate) fn key(
     key.finish()
 }
 
-/// What is worth keeping of a stage: all of a success, whole. Its files are then there and not in the outcome.
+/// The entry to cache for a stage, if it succeeded completely. Moves the files out of the outcome.
 pub(crate) fn keep(key: &Key, outcome: &mut StageOutcome) -> Option<Arc<Compiled>> {
     let whole = !outcome.stdout_truncated && !outcome.stderr_truncated;
     let good = outcome.ending == Ending::Exited(0) && !outcome.files.is_empty();
@@ -64,7 +62,7 @@ pub(crate) fn keep(key: &Key, outcome: &mut StageOutcome) -> Option<Arc<Compiled
     })
 }
 
-/// Whether what was kept is allowed to the plan at hand, whose limits may be tighter.
+/// Whether a cached result is within the limits of this plan, which can be tighter.
 pub(crate) fn fits(compiled: &Compiled, plan: &StagePlan) -> bool {
     let files = &compiled.artefacts.files;
     let total: u64 = files.iter().map(|file| file.contents.len() as u64).sum();
@@ -72,7 +70,7 @@ pub(crate) fn fits(compiled: &Compiled, plan: &StagePlan) -> bool {
     total <= plan.collect.total.as_u64() && printed as u64 <= plan.limits.output().as_u64()
 }
 
-/// The stage as if it had run: what the compiler said is said again.
+/// The outcome as if the stage had run. Sends the compiler's output again.
 pub(crate) fn replay(compiled: &Compiled, observer: &mut dyn Observer) -> StageOutcome {
     let Compiled { stdout, stderr, output, .. } = compiled;
     for (stream, bytes) in [(StreamKind::Stdout, stdout), (StreamKind::Stderr, stderr)] {
@@ -104,22 +102,22 @@ pub(crate) fn replay(compiled: &Compiled, observer: &mut dyn Observer) -> StageO
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{self, Surroundings};
+    use crate::plan::{self, StageContext};
     use crate::runtime::tests::unprobed;
     use sandbox_core::{ByteSize, Limits, Request, RequestBuilder, Tree};
     use std::collections::BTreeSet;
 
-    fn key_of(builder: RequestBuilder, surroundings: Surroundings) -> Key {
+    fn key_of(builder: RequestBuilder, context: StageContext) -> Key {
         let runtime = unprobed("c");
         let request = builder.build().unwrap();
-        let plan = plan::compile(&runtime, &request, surroundings).unwrap();
+        let plan = plan::compile(&runtime, &request, context).unwrap();
         key(&runtime, Isolation::Native, &plan, request.compile_cache_owner())
     }
 
     #[test]
     fn everything_a_compiler_sees_is_in_the_key_and_nothing_else() {
         let plain = || Request::builder("c").code("int main;").file("a.h", "1");
-        let none = Surroundings::default;
+        let none = StageContext::default;
         let base = key_of(plain(), none());
         let limits = Limits::compile().with_memory(ByteSize::mib(100)).unwrap();
         for same in
@@ -127,13 +125,13 @@ mod tests {
         {
             assert_eq!(key_of(same, none()), base);
         }
-        let tree = |host: &str| Surroundings {
+        let tree = |host: &str| StageContext {
             trees: vec![Tree { host: host.into(), inside: "/opt/x".into(), copy_on_write: false }],
-            ..Surroundings::default()
+            ..StageContext::default()
         };
-        let variable = Surroundings {
+        let variable = StageContext {
             variables: [("A".to_owned(), "b".to_owned())].into(),
-            ..Surroundings::default()
+            ..StageContext::default()
         };
         let keys: BTreeSet<Key> = [
             base,

@@ -2,46 +2,47 @@ use std::io;
 
 use sandbox_core::{BackendError, InvalidRequest, InvalidVolume};
 
+use crate::plan::PlanError;
 use crate::{PackageError, RecipeError, Refusal, ResolveError, WorkspaceError};
 
-/// Why there is no sandbox.
+/// Why a sandbox could not be created.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A recipe has a mistake.
-    #[error("a recipe cannot be used")]
+    /// A recipe is invalid.
+    #[error("invalid recipe")]
     Recipe(#[from] RecipeError),
-    /// The walls cannot be built on this host.
-    #[error("the backend cannot be started")]
+    /// The isolation backend cannot be started on this host.
+    #[error("the isolation backend cannot be started")]
     Backend(#[from] BackendError),
 }
 
-/// Why a request was not executed. All of these can be cured by another request or another host; a
-/// failure of our own during an execution is a report instead.
+/// Why a request was not executed. A different request or host would help; an internal error during an execution is a
+/// report instead.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExecuteError {
-    /// The language is not known, or not available here.
+    /// The language is unknown or not available on this host.
     #[error(transparent)]
     Language(#[from] ResolveError),
-    /// The request does not fit together.
+    /// Parts of the request contradict each other.
     #[error(transparent)]
     Request(#[from] InvalidRequest),
-    /// There is nothing to compile.
+    /// The request has no source file.
     #[error(
-        "there is nothing to compile: {language} needs a file that ends in {}",
+        "nothing to compile: {language} needs a file with the extension {}",
         endings(extensions)
     )]
     NoSources {
         /// The language.
         language: String,
-        /// The extensions of its sources.
+        /// The extensions of its source files.
         extensions: Vec<String>,
     },
-    /// The packages cannot be had.
+    /// The packages cannot be installed.
     #[error(transparent)]
     Packages(#[from] PackageError),
-    /// The language's packages of the host cannot be hidden.
+    /// Host packages cannot be hidden for this language.
     #[error(
         "--no-host-packages is not supported for {language}: its recipe names no directories of packages"
     )]
@@ -49,25 +50,25 @@ pub enum ExecuteError {
         /// The language.
         language: String,
     },
-    /// A volume may not be shared.
+    /// A volume is not allowed.
     #[error(transparent)]
     Volume(#[from] InvalidVolume),
-    /// The workspace cannot be had.
+    /// The workspace cannot be used.
     #[error(transparent)]
     Workspace(#[from] WorkspaceError),
-    /// The image cannot be had.
+    /// The image cannot be used.
     #[error(transparent)]
     Image(#[from] sandbox_images::ImageError),
-    /// No walls can be built around the image.
-    #[error("the walls around the image cannot be built")]
-    Walls(#[source] BackendError),
-    /// A hook said no.
+    /// The isolation backend cannot be started for the image.
+    #[error("the isolation backend cannot be started for the image")]
+    ImageBackend(#[source] BackendError),
+    /// A hook refused the request.
     #[error("refused: {}", .0.reason())]
     Refused(Refusal),
-    /// The backend cannot carry the request out as it stands.
+    /// The backend does not support this request.
     #[error("{0}")]
-    Unworkable(String),
-    /// No thread could be started to watch over the execution.
+    Unsupported(String),
+    /// The thread for the execution could not be started.
     #[error("cannot start a thread for the execution")]
     Thread(#[source] io::Error),
 }
@@ -80,5 +81,17 @@ fn endings(extensions: &[String]) -> String {
 impl From<Refusal> for ExecuteError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
+    }
+}
+
+impl From<PlanError> for ExecuteError {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Request(error) => Self::Request(error),
+            PlanError::NoSources { language, extensions } => {
+                Self::NoSources { language, extensions }
+            }
+            PlanError::HostPackages { language } => Self::HostPackages { language },
+        }
     }
 }

@@ -2,66 +2,65 @@ use sandbox_core::{
     Event, EventKind, NetworkEvent, Observer, Report, Stage, StreamKind, UsageSample,
 };
 
-/// Who hears the events of an execution.
+/// Receives the events of an execution.
 pub(crate) type Listener<'a> = &'a mut dyn FnMut(&Event);
 
-/// Numbers what happens in one execution and tells it.
+/// Numbers the events of one execution and sends them to the listener.
 ///
-/// Chunks of output end where the program's writes and our reads happened to end, also in the middle
-/// of a character. Such a piece is kept until the rest of the character comes, so that text stays
-/// text for everybody who looks at single events.
+/// A chunk of output can end in the middle of a UTF-8 character. The incomplete character is held back until its
+/// remaining bytes arrive, so that each event holds whole characters.
 pub(crate) struct Events<'a> {
     listener: Option<Listener<'a>>,
-    told: u64,
-    held_stdout: Vec<u8>,
-    held_stderr: Vec<u8>,
+    count: u64,
+    partial_stdout: Vec<u8>,
+    partial_stderr: Vec<u8>,
 }
 
 impl<'a> Events<'a> {
     pub(crate) fn new(listener: Option<Listener<'a>>) -> Self {
-        Self { listener, told: 0, held_stdout: Vec::new(), held_stderr: Vec::new() }
+        Self { listener, count: 0, partial_stdout: Vec::new(), partial_stderr: Vec::new() }
     }
 
     pub(crate) fn queued(&mut self) {
-        self.tell(EventKind::Queued);
+        self.emit(EventKind::Queued);
     }
 
     pub(crate) fn progress(&mut self, message: &str) {
-        self.tell(EventKind::Progress(message.to_owned()));
+        self.emit(EventKind::Progress(message.to_owned()));
     }
 
     pub(crate) fn stage_begins(&mut self, stage: Stage) {
-        self.tell(EventKind::Stage(stage));
+        self.emit(EventKind::Stage(stage));
     }
 
-    /// Whatever is still held was all there was.
+    /// Sends incomplete characters that are still held back.
     pub(crate) fn stage_ended(&mut self) {
         for stream in [StreamKind::Stdout, StreamKind::Stderr] {
-            let rest = std::mem::take(self.held(stream));
+            let rest = std::mem::take(self.partial(stream));
             if !rest.is_empty() {
-                self.tell(EventKind::Output(stream, rest));
+                self.emit(EventKind::Output(stream, rest));
             }
         }
     }
 
-    /// Tells the report and gives it back.
+    /// Sends the report and returns it.
     pub(crate) fn report(&mut self, report: Report) -> Report {
-        match self.tell(EventKind::Report(Box::new(report))) {
+        match self.emit(EventKind::Report(Box::new(report))) {
             EventKind::Report(report) => *report,
-            _ => unreachable!("an event is given back as it was told"),
+            _ => unreachable!("`emit` returns the event that it was given"),
         }
     }
 
-    fn held(&mut self, stream: StreamKind) -> &mut Vec<u8> {
+    fn partial(&mut self, stream: StreamKind) -> &mut Vec<u8> {
         match stream {
-            StreamKind::Stdout => &mut self.held_stdout,
-            StreamKind::Stderr => &mut self.held_stderr,
+            StreamKind::Stdout => &mut self.partial_stdout,
+            StreamKind::Stderr => &mut self.partial_stderr,
         }
     }
 
-    fn tell(&mut self, kind: EventKind) -> EventKind {
-        self.told += 1;
-        let event = Event { seq: self.told, kind };
+    fn emit(&mut self, kind: EventKind) -> EventKind {
+        self.count += 1;
+        let event = Event { seq: self.count, kind };
         if let Some(listener) = &mut self.listener {
             listener(&event);
         }
@@ -74,28 +73,27 @@ impl Observer for Events<'_> {
         if self.listener.is_none() {
             return;
         }
-        let held = self.held(stream);
-        held.extend_from_slice(bytes);
-        let unfinished = held.split_off(finished_length(held));
-        let finished = std::mem::replace(held, unfinished);
+        let partial = self.partial(stream);
+        partial.extend_from_slice(bytes);
+        let unfinished = partial.split_off(finished_length(partial));
+        let finished = std::mem::replace(partial, unfinished);
         if !finished.is_empty() {
-            self.tell(EventKind::Output(stream, finished));
+            self.emit(EventKind::Output(stream, finished));
         }
     }
 
     fn usage(&mut self, sample: UsageSample) {
-        self.tell(EventKind::Usage(sample));
+        self.emit(EventKind::Usage(sample));
     }
 
     fn network(&mut self, event: NetworkEvent) {
-        self.tell(EventKind::Network(event));
+        self.emit(EventKind::Network(event));
     }
 }
 
-/// How many bytes there are before a character at the end that is only begun. Bytes that no further
-/// byte could make a character count as finished.
+/// Length of the bytes before an incomplete character at the end. Bytes that are invalid in any case count as complete.
 fn finished_length(bytes: &[u8]) -> usize {
-    // A character has at most four bytes, so a begun one has at most three.
+    // A UTF-8 character has at most four bytes, so an incomplete one has at most three.
     let tail = bytes.len().saturating_sub(3);
     let is_continuation = |byte: &u8| (0x80..0xc0).contains(byte);
     let Some(last_start) = bytes[tail..].iter().rposition(|byte| !is_continuation(byte)) else {
@@ -112,7 +110,7 @@ fn finished_length(bytes: &[u8]) -> usize {
 mod tests {
     use super::*;
 
-    /// What a listener hears when a stream comes in these chunks.
+    /// The events for a stream that arrives in these chunks.
     fn chunks(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
         let mut heard = Vec::new();
         let mut listener = |event: &Event| {

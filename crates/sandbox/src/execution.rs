@@ -8,18 +8,17 @@ use crate::ExecuteError;
 use crate::engine::{Engine, Job};
 use crate::events::Events;
 
-/// An execution on a thread of its own. Dropping it ends the program and waits until its sandbox is
-/// gone.
+/// An execution on its own thread. Dropping it kills the program and waits until its sandbox is removed.
 ///
-/// Events wait for whoever reads them, so that a slow reader holds up neither the program nor its
-/// clocks. What waits is bounded by the output limit.
+/// Events are queued, so that a slow reader delays neither the program nor its time limits. The output limit bounds
+/// the queue.
 #[derive(Debug)]
 pub struct Execution {
     id: ExecutionId,
     cancel: CancelToken,
-    /// `None` once nobody will read: the thread's attempts to send then fail at once.
+    /// `None` once there is no reader: the thread's sends then fail at once.
     events: Option<Receiver<Event>>,
-    /// `None` once it was waited for.
+    /// `None` after `wait`.
     thread: Option<JoinHandle<Result<Report, ExecuteError>>>,
 }
 
@@ -33,45 +32,45 @@ impl Execution {
             .name("sandbox-execution".to_owned())
             .spawn(move || {
                 let mut listener = move |event: &Event| {
-                    // Nobody listens any more: the report is still wanted, so the work goes on.
+                    // Without a reader the execution continues: the report is still wanted.
                     let _ = sender.send(event.clone());
                 };
-                engine.carry_out(&job, &mut Events::new(Some(&mut listener)), &token)
+                engine.execute(&job, &mut Events::new(Some(&mut listener)), &token)
             })
             .map_err(ExecuteError::Thread)?;
         Ok(Self { id, cancel, events: Some(receiver), thread: Some(thread) })
     }
 
-    /// The name of this execution.
+    /// The id of this execution.
     pub fn id(&self) -> ExecutionId {
         self.id
     }
 
-    /// The events as they happen; ends after the last one.
+    /// The events as they happen. Ends after the last event.
     pub fn events(&mut self) -> impl Iterator<Item = Event> + '_ {
         self.events.iter().flat_map(Receiver::iter)
     }
 
-    /// Asks for the end. The report then says `cancelled`, unless the program was quicker.
+    /// Cancels the execution. The report then has the status `cancelled`, unless the program ended first.
     pub fn cancel(&self) {
         self.cancel.cancel();
     }
 
-    /// A token that ends this execution from elsewhere.
+    /// A token that cancels this execution from elsewhere.
     pub fn cancel_token(&self) -> CancelToken {
         self.cancel.clone()
     }
 
-    /// Waits for the end. Events that were not read are dropped.
+    /// Waits for the end and returns the report. Unread events are dropped.
     pub fn wait(mut self) -> Result<Report, ExecuteError> {
         self.events = None;
         let thread = self
             .thread
             .take()
-            .expect("only waiting takes the thread, and waiting takes the execution");
+            .expect("only `wait` takes the thread, and it consumes the execution");
         match thread.join() {
             Ok(result) => result,
-            // The panic of a hook or a backend is a bug and stays one on this side.
+            // A panic in a hook or a backend is a bug: pass it on to the caller.
             Err(panic) => std::panic::resume_unwind(panic),
         }
     }
@@ -82,7 +81,7 @@ impl Drop for Execution {
         self.cancel.cancel();
         self.events = None;
         if let Some(thread) = self.thread.take() {
-            // A panic was printed when it happened, and a destructor has no way to pass it on.
+            // The panic was printed when it happened; a destructor cannot pass it on.
             let _ = thread.join();
         }
     }
@@ -103,7 +102,7 @@ mod tests {
         Execution::begin(engine, job).unwrap()
     }
 
-    /// A stage that lasts until it is cancelled, and then says so in `ended`.
+    /// A stage that runs until it is cancelled, and then sets `ended`.
     fn until_cancelled(ended: &Arc<AtomicBool>) -> Scripted {
         let ended = Arc::clone(ended);
         Scripted::new().then(move |_, _, cancel| {

@@ -1,40 +1,40 @@
 use sandbox_core::{ExecutionId, Report, Request, StagePlan, StageReport};
 
-/// Called at each step of an execution; may look, and may refuse before a step begins.
+/// Called at each step of an execution. A hook can observe, and can refuse before a step begins.
 ///
-/// Hooks are called on the thread of the execution, several at once when executions run in parallel.
+/// Hooks run on the thread of the execution; parallel executions call them concurrently.
 pub trait Hooks: Send + Sync {
-    /// A request came in; nothing was done for it yet.
+    /// Called when a request arrives, before anything is done for it.
     fn on_request(&self, request: &Request) -> Result<(), Refusal> {
         let _ = request;
         Ok(())
     }
 
-    /// A stage is about to begin, exactly as this plan says.
+    /// Called before a stage, with its exact plan.
     fn before_stage(&self, execution: ExecutionId, plan: &StagePlan) -> Result<(), Refusal> {
         let _ = (execution, plan);
         Ok(())
     }
 
-    /// A stage ended.
+    /// Called after a stage.
     fn after_stage(&self, execution: ExecutionId, stage: &StageReport) {
         let _ = (execution, stage);
     }
 
-    /// The execution is over.
+    /// Called with the report at the end.
     fn on_report(&self, report: &Report) {
         let _ = report;
     }
 }
 
-/// The answer of a hook that wants an execution not to go on.
+/// A hook's refusal of an execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
     reason: String,
 }
 
 impl Refusal {
-    /// Refuses, with a reason that the requester is told.
+    /// Refuses with a reason, which the client sees.
     pub fn new(reason: impl Into<String>) -> Self {
         Self { reason: reason.into() }
     }

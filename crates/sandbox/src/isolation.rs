@@ -1,25 +1,25 @@
-//! Which backends there are on this host, and which of them is taken where the choice is ours.
+//! Probes the backends of this host and selects one by an order of preference.
 
 use std::collections::BTreeSet;
 
-use sandbox_backends::docker::{DockerBackend, DockerOptions};
+use sandbox_backends::docker::DockerBackend;
 use sandbox_backends::native::{NativeOptions, Spare};
-use sandbox_backends::oci::{OciBackend, OciOptions};
+use sandbox_backends::oci::OciBackend;
 use sandbox_core::{Backend, BackendError, Coverage, Isolation, Protection, with_causes};
 
-use crate::sandbox::start_backend;
+use crate::backend::{self, ContainerOptions};
 
-/// How a backend fares on this host.
+/// What a backend can do on this host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IsolationStatus {
-    /// Which one.
+    /// The backend.
     pub isolation: Isolation,
-    /// Why it cannot be used and what to do about it, if it cannot.
+    /// Why it cannot be used and how to fix that; `None` if it can be used.
     pub unavailable: Option<String>,
-    /// What it enforces on this host.
+    /// Protections that it enforces on this host.
     pub enforced: Vec<Protection>,
-    /// What it could enforce on another host and cannot on this one.
+    /// Protections that it supports but cannot enforce on this host.
     pub lacks: Vec<Protection>,
 }
 
@@ -30,25 +30,18 @@ impl IsolationStatus {
     }
 }
 
-/// What was taken, and why.
+/// The selected backend and the reason.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Choice<T> {
-    pub(crate) taken: T,
+    pub(crate) selected: T,
     pub(crate) reason: String,
 }
 
-/// A backend that can be used, and what it enforces here.
+/// A backend that can be used, and what it enforces on this host.
 pub(crate) type Usable<T> = (T, Coverage);
 
-/// What builds containers, and how.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct ContainerOptions {
-    pub(crate) docker: DockerOptions,
-    pub(crate) oci: OciOptions,
-}
-
-/// Looks at every backend there is. Nothing of that stays on the host.
-pub(crate) fn look_at_all(containers: &ContainerOptions) -> Vec<IsolationStatus> {
+/// Probes every backend. Leaves nothing on the host.
+pub(crate) fn probe_all(containers: &ContainerOptions) -> Vec<IsolationStatus> {
     let look = |isolation: &Isolation| {
         let (unavailable, coverage) = match probe(*isolation, containers) {
             Ok(coverage) => (None, coverage),
@@ -61,28 +54,28 @@ pub(crate) fn look_at_all(containers: &ContainerOptions) -> Vec<IsolationStatus>
     Isolation::ALL.iter().map(look).collect()
 }
 
-/// What is taken of these in this order of preference, and why. The error says why none is.
+/// Selects one of the probed backends by this order of preference, with the reason. The error says why none qualifies.
 pub fn preferred(
     order: &[Isolation],
     found: &[IsolationStatus],
 ) -> Result<(Isolation, String), String> {
     let choice = choose(order, &BTreeSet::new(), |isolation| {
         let status = found.iter().find(|status| status.isolation == isolation);
-        let status = status.ok_or_else(|| "nobody looked for it".to_owned())?;
+        let status = status.ok_or_else(|| "it was not probed".to_owned())?;
         match &status.unavailable {
             Some(reason) => Err(reason.clone()),
             None => Ok((isolation, status.coverage())),
         }
     });
-    choice.map(|choice| (choice.taken, choice.reason))
+    choice.map(|choice| (choice.selected, choice.reason))
 }
 
-/// Takes the first backend of the order that can be used, lacks nothing here and enforces all that the backends before it
-/// enforce by design. What `allowed` names may be missing, and so may what only stands behind other protections.
+/// Selects the first backend of the order that can be used, lacks nothing on this host and enforces everything that the
+/// backends before it enforce by design. Protections in `allowed` and pure defense in depth may be missing.
 ///
-/// If there is none, takes the first that lacks something here but enforces no less by design than those before it: it
-/// refuses what it cannot enforce by itself, by name. A backend that enforces less than one before it is never taken. The
-/// error says why none is.
+/// If there is none, selects the first that lacks something on this host but enforces no less by design than those before
+/// it: that backend itself refuses requests it cannot enforce. A backend that enforces less by design than an earlier one
+/// is never selected. The error says why none qualifies.
 pub(crate) fn choose<T>(
     order: &[Isolation],
     allowed: &BTreeSet<Protection>,
@@ -93,7 +86,7 @@ pub(crate) fn choose<T>(
     let mut incomplete = None;
     let may_lack = |name: &Protection| name.is_defense_in_depth() || allowed.contains(name);
     for &isolation in order {
-        let (taken, coverage) = match attempt(isolation) {
+        let (selected, coverage) = match attempt(isolation) {
             Ok(usable) => usable,
             Err(why) => {
                 passed_over.push(format!("{isolation} is not available here: {why}"));
@@ -108,22 +101,22 @@ pub(crate) fn choose<T>(
         let missing: Vec<_> = missing.filter(|name| !may_lack(name)).collect();
         if missing.is_empty() {
             let reason = reason(isolation, &passed_over);
-            return Ok(Choice { taken, reason });
+            return Ok(Choice { selected, reason });
         }
         let names: Vec<_> = missing.iter().map(|protection| protection.name()).collect();
         passed_over.push(format!("{isolation} cannot enforce {} here", names.join(", ")));
         if !falls_short {
-            incomplete.get_or_insert((isolation, taken));
+            incomplete.get_or_insert((isolation, selected));
         }
     }
     let passed_over = passed_over.join("; ");
-    let Some((isolation, taken)) = incomplete else {
+    let Some((isolation, selected)) = incomplete else {
         return Err(passed_over);
     };
     let reason = format!(
         "auto: {passed_over}; none enforces everything here, and {isolation} is the first that is not weaker by design"
     );
-    Ok(Choice { taken, reason })
+    Ok(Choice { selected, reason })
 }
 
 fn reason(isolation: Isolation, passed_over: &[String]) -> String {
@@ -133,7 +126,7 @@ fn reason(isolation: Isolation, passed_over: &[String]) -> String {
     format!("auto: {}; {isolation} is next", passed_over.join("; "))
 }
 
-/// What a backend enforces on a host that has everything, whether it can be used here or not.
+/// The protections that a backend enforces on a host that supports everything.
 fn by_design(isolation: Isolation) -> Vec<Protection> {
     match isolation {
         Isolation::Docker => DockerBackend::by_design(),
@@ -142,7 +135,7 @@ fn by_design(isolation: Isolation) -> Vec<Protection> {
     }
 }
 
-/// Starts one after the other until one enforces everything, and says why it was that one.
+/// Starts the backends in order until one enforces everything; returns it with the reason.
 pub(crate) fn start_preferred(
     order: &[Isolation],
     allowed: &BTreeSet<Protection>,
@@ -151,7 +144,7 @@ pub(crate) fn start_preferred(
 ) -> Result<(Box<dyn Backend>, Option<String>), BackendError> {
     let mut errors = Vec::new();
     let choice =
-        choose(order, allowed, |isolation| match start_backend(isolation, native, containers) {
+        choose(order, allowed, |isolation| match backend::start(isolation, native, containers) {
             Ok(backend) => {
                 let coverage = backend.coverage();
                 Ok((backend, coverage))
@@ -163,8 +156,8 @@ pub(crate) fn start_preferred(
             }
         });
     match choice {
-        Ok(choice) => Ok((choice.taken, Some(choice.reason))),
-        // What was the only one to try speaks for itself.
+        Ok(choice) => Ok((choice.selected, Some(choice.reason))),
+        // The error of the only backend tried is clear enough.
         Err(_) if errors.len() == 1 && order.len() == 1 => Err(errors.remove(0)),
         Err(reasons) if errors.len() == order.len() => {
             let step = "no isolation can be used here".to_owned();
@@ -179,17 +172,17 @@ pub(crate) fn start_preferred(
     }
 }
 
-/// What a backend enforces here, or why it cannot be used.
+/// The protections that a backend enforces on this host, or why it cannot be used.
 fn probe(isolation: Isolation, containers: &ContainerOptions) -> Result<Coverage, BackendError> {
     match isolation {
         Isolation::Docker => DockerBackend::probe(&containers.docker),
         Isolation::Runc => OciBackend::probe_runc(&containers.oci),
         Isolation::Gvisor => OciBackend::probe_gvisor(),
-        // Whether the kernel lets somebody build walls is known when they stand.
+        // Only a start shows whether the kernel permits the native sandbox.
         other => {
-            let little =
+            let minimal =
                 NativeOptions { spare: Spare::Once(0), most_warm: 0, ..NativeOptions::default() };
-            start_backend(other, &little, containers).map(|backend| backend.coverage())
+            backend::start(other, &minimal, containers).map(|backend| backend.coverage())
         }
     }
 }
@@ -200,14 +193,14 @@ mod tests {
 
     const ORDER: &[Isolation] = &[Isolation::Native, Isolation::Runc];
 
-    /// What an isolation enforces where the host lacks these.
+    /// What a backend enforces on a host that lacks these.
     fn lacking(isolation: Isolation, lacks: &[Protection]) -> Coverage {
         let lacks_here = lacks.iter().copied().collect();
         let design = by_design(isolation).into_iter();
         Coverage { enforced: design.filter(|name| !lacks.contains(name)).collect(), lacks_here }
     }
 
-    /// Chooses where the host lacks these, and where some isolations cannot be used.
+    /// Selects a backend on a host that lacks some protections and some backends.
     fn chosen(
         order: &[Isolation],
         lacks: &[Protection],
@@ -226,19 +219,19 @@ mod tests {
     }
 
     #[test]
-    fn the_first_that_enforces_everything_is_taken_and_the_rest_is_left_alone() {
+    fn the_first_backend_that_enforces_everything_is_selected_and_the_rest_is_not_started() {
         let mut tried = Vec::new();
         let choice = choose(ORDER, &BTreeSet::new(), |isolation| {
             tried.push(isolation);
             Ok((isolation, lacking(isolation, &[])))
         });
         let reason = "auto: native is first in the order of preference".to_owned();
-        assert_eq!(choice, Ok(Choice { taken: Isolation::Native, reason }));
+        assert_eq!(choice, Ok(Choice { selected: Isolation::Native, reason }));
         assert_eq!(tried, [Isolation::Native]);
     }
 
     #[test]
-    fn an_isolation_that_enforces_less_than_one_before_it_is_never_taken() {
+    fn a_backend_that_enforces_less_than_an_earlier_one_is_never_selected() {
         let all: Vec<_> = Isolation::ALL.to_vec();
         let reversed: Vec<_> = all.iter().rev().copied().collect();
         for order in [&all, &reversed] {
@@ -247,14 +240,14 @@ mod tests {
                     let Ok(choice) = chosen(order, &[*missing], &[*unavailable], &[]) else {
                         continue;
                     };
-                    let taken = by_design(choice.taken);
-                    let before = order.iter().take_while(|other| **other != choice.taken);
+                    let taken = by_design(choice.selected);
+                    let before = order.iter().take_while(|other| **other != choice.selected);
                     for other in before {
                         let mut design = by_design(*other).into_iter();
                         assert!(
                             design.all(|name| name.is_defense_in_depth() || taken.contains(&name)),
                             "{} instead of {other} without {missing}",
-                            choice.taken
+                            choice.selected
                         );
                     }
                 }
@@ -263,10 +256,10 @@ mod tests {
     }
 
     #[test]
-    fn what_the_first_lacks_is_not_a_reason_to_take_a_weaker_one() {
+    fn a_protection_missing_on_this_host_does_not_select_a_weaker_backend() {
         let choice = chosen(Isolation::ALL, &[Protection::Landlock], &[], &[]).unwrap();
-        // It refuses the request by itself.
-        assert_eq!(choice.taken, Isolation::Native);
+        // It refuses such requests itself.
+        assert_eq!(choice.selected, Isolation::Native);
         for part in [
             "auto: native cannot enforce landlock here; ",
             "runc cannot enforce time-namespace, landlock here; ",
@@ -279,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weaker_one_is_taken_if_what_it_lacks_may_be_missing() {
+    fn a_weaker_backend_is_selected_if_its_missing_protections_are_allowed() {
         let refused = chosen(ORDER, &[], &[Isolation::Native], &[]).unwrap_err();
         assert_eq!(
             refused,
@@ -288,29 +281,29 @@ mod tests {
         let allowed = [Protection::TimeNamespace];
         let choice = chosen(ORDER, &[], &[Isolation::Native], &allowed).unwrap();
         assert_eq!(
-            (choice.taken, &*choice.reason),
+            (choice.selected, &*choice.reason),
             (Isolation::Runc, "auto: native is not available here: not installed; runc is next")
         );
     }
 
     #[test]
-    fn whoever_puts_another_first_gets_it() {
+    fn the_first_backend_of_the_order_is_selected() {
         let order = [Isolation::Runc, Isolation::Native];
-        assert_eq!(chosen(&order, &[], &[], &[]).unwrap().taken, Isolation::Runc);
+        assert_eq!(chosen(&order, &[], &[], &[]).unwrap().selected, Isolation::Runc);
         let choice = chosen(&order, &[], &[Isolation::Runc], &[]).unwrap();
-        assert_eq!(choice.taken, Isolation::Native);
+        assert_eq!(choice.selected, Isolation::Native);
     }
 
     #[test]
-    fn where_none_enforces_everything_the_first_that_is_not_weaker_is_taken() {
+    fn without_a_complete_backend_the_first_that_is_not_weaker_is_selected() {
         let choice = chosen(ORDER, &[Protection::Memory], &[Isolation::Runc], &[]).unwrap();
-        assert_eq!(choice.taken, Isolation::Native);
+        assert_eq!(choice.selected, Isolation::Native);
         let reason = choice.reason;
         assert!(reason.starts_with("auto: native cannot enforce memory here; runc is not "));
     }
 
     #[test]
-    fn where_nothing_can_be_used_each_says_why() {
+    fn if_no_backend_can_be_used_the_error_names_each_reason() {
         assert_eq!(
             chosen(ORDER, &[], ORDER, &[]),
             Err("native is not available here: not installed; runc is not available here: not \

@@ -1,9 +1,9 @@
-//! What a toolchain needs to be quick, made once and shown to every execution: a standard library that
-//! is compiled already, an archive of loaded classes.
+//! Layers: files that make a toolchain faster, built once and mounted into every execution, such as a precompiled
+//! standard library or a class-data archive.
 //!
-//! A layer is made in a sandbox of its own that holds nothing of any request, and what it leaves is
-//! kept in the store under everything it depends on. Executions see it read-only, or write over it in
-//! a file system of their own: none of them can change what the next one sees.
+//! A layer is built in its own sandbox, which contains nothing of any request, and stored under a key of everything that
+//! it depends on. Executions mount it read-only or below an overlay of their own, so no execution can change what the
+//! next one sees.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -17,17 +17,17 @@ use crate::plan::{self, LAYER_DIRECTORY};
 use crate::runtime::{Layer, Runtime, layer_place};
 use crate::store::{Key, KeyBuilder, LayerStore, LayerWriter, StoreError};
 
-/// Why a layer is not there.
+/// Why a layer is not available.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LayerError {
-    /// The client asked for the end of the execution that waited for it.
+    /// The execution that waited for it was cancelled.
     #[error("cancelled")]
     Cancelled,
-    /// It could not be made.
+    /// The build failed.
     #[error("preparing {language} ({about}) failed: {reason}")]
     NotMade { language: String, about: String, reason: String },
-    /// The sandbox for it could not be built.
-    #[error("prepare {language} ({about})")]
+    /// The sandbox for the build failed.
+    #[error("cannot prepare {language} ({about})")]
     Backend {
         language: String,
         about: String,
@@ -39,14 +39,14 @@ pub(crate) enum LayerError {
     Store(#[from] StoreError),
 }
 
-/// What makes layers, and where they are kept.
+/// Builds layers and keeps them in the store.
 pub(crate) struct Layers<'a> {
     pub(crate) store: &'a LayerStore,
     pub(crate) backend: &'a dyn Backend,
 }
 
 impl Layers<'_> {
-    /// The layers that are wanted, made if they are not there. `progress` hears what is being made.
+    /// The wanted layers. Builds those that are missing, and reports each to `progress`.
     pub(crate) fn trees(
         &self,
         runtime: &Runtime,
@@ -83,7 +83,7 @@ impl Layers<'_> {
         progress(&format!("preparing {}: {} (once)", runtime.name(), layer.about));
         let about = format!("{} {}: {}", runtime.name(), runtime.version(), layer.about);
         self.store.build(&key, &about, |writer| {
-            let outcome = self.backend.run(&plan, &mut Unheard, cancel).map_err(|cause| {
+            let outcome = self.backend.run(&plan, &mut DiscardOutput, cancel).map_err(|cause| {
                 let (language, about) = (runtime.name().to_owned(), layer.about.clone());
                 LayerError::Backend { language, about, cause }
             })?;
@@ -98,8 +98,8 @@ impl Layers<'_> {
         })
     }
 
-    /// Whoever built the walls: what is in a layer comes from the recipe and the toolchain alone, and no program of a
-    /// stranger has a part in it.
+    /// The isolation backend is not part of the key: a layer is made by the recipe and the toolchain alone, and no
+    /// untrusted program takes part.
     fn key(runtime: &Runtime, name: &str, command: &[String]) -> Key {
         let mut key = KeyBuilder::new("layer")
             .part("language", runtime.name())
@@ -112,7 +112,7 @@ impl Layers<'_> {
     }
 }
 
-/// Takes what was left into the store, or says why it cannot be used.
+/// Writes the result of a build into the store, or returns why it cannot be used.
 fn write(writer: &LayerWriter, outcome: &StageOutcome) -> Result<(), String> {
     if outcome.ending != Ending::Exited(0) {
         return Err(explain(outcome));
@@ -132,16 +132,16 @@ fn write(writer: &LayerWriter, outcome: &StageOutcome) -> Result<(), String> {
     Ok(())
 }
 
-/// How it ended, and the last words of what it printed.
+/// How the build ended, with the last line that it printed.
 fn explain(outcome: &StageOutcome) -> String {
     let mut reason = match outcome.ending {
-        Ending::Exited(code) => format!("it ended with code {code}"),
-        Ending::Signaled(signal) => format!("signal {signal} ended it"),
-        Ending::TimedOut(_) => "it took longer than the recipe allows".to_owned(),
-        Ending::OutOfMemory => "it needs more memory than the recipe allows".to_owned(),
-        Ending::TooMuchOutput => "it printed too much".to_owned(),
+        Ending::Exited(code) => format!("it exited with code {code}"),
+        Ending::Signaled(signal) => format!("it was killed by signal {signal}"),
+        Ending::TimedOut(_) => "it exceeded the time limit of the recipe".to_owned(),
+        Ending::OutOfMemory => "it exceeded the memory limit of the recipe".to_owned(),
+        Ending::TooMuchOutput => "it exceeded the output limit".to_owned(),
         Ending::TooManyFiles | Ending::TooMuchForWorkspace => {
-            "it left more files than a layer can hold".to_owned()
+            "its files exceed the maximum size of a layer".to_owned()
         }
         Ending::Cancelled => "it was cancelled".to_owned(),
     };
@@ -152,10 +152,10 @@ fn explain(outcome: &StageOutcome) -> String {
     reason
 }
 
-/// Nobody listens to what our own stages print, unless they fail.
-pub(crate) struct Unheard;
+/// Ignores the events of our own stages.
+pub(crate) struct DiscardOutput;
 
-impl Observer for Unheard {
+impl Observer for DiscardOutput {
     fn output(&mut self, _: StreamKind, _: &[u8]) {}
     fn usage(&mut self, _: UsageSample) {}
 }

@@ -1,4 +1,4 @@
-//! Runs code that nobody trusts, safely, and reports exactly what happened.
+//! Runs untrusted code in a sandbox and reports exactly what happened.
 //!
 //! ```
 //! use sandbox::{Limits, Request, Sandbox};
@@ -17,14 +17,13 @@
 //! # }
 //! ```
 //!
-//! A [`Sandbox`] is made once and shared: executions through `&self` run in parallel. A program that
-//! fails, runs too long or wants too much memory is a [`Report`], never an error. Errors are for
-//! requests that cannot be taken ([`ExecuteError`]) and hosts that cannot build walls
-//! ([`StartError`]).
+//! Create one [`Sandbox`] and share it: executions through `&self` run in parallel. A program that fails,
+//! times out or runs out of memory gives a [`Report`], never an error. Errors mean that the request was
+//! not accepted ([`ExecuteError`]) or that the host cannot run sandboxes ([`StartError`]).
 
+mod backend;
 mod isolation;
 mod sandbox;
-mod waiting;
 
 mod execution;
 mod hooks;
@@ -66,7 +65,7 @@ pub use runtime::{
 pub use sandbox::{Requirements, Sandbox, SandboxBuilder};
 pub use workspace::{TarError, Workspace, WorkspaceError, Workspaces};
 
-/// The whole vocabulary of requests, limits, reports and backends.
+/// Types of requests, limits, reports and backends.
 pub use sandbox_backends::native::{Copies, sandboxes_have_own_ids};
 pub use sandbox_backends::oci::OciRuntime;
 pub use sandbox_backends::{

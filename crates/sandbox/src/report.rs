@@ -1,4 +1,4 @@
-//! From what the stages did to the report. Nothing here touches the host.
+//! Turns stage outcomes into the report. Pure: nothing here touches the host.
 
 use std::time::Duration;
 
@@ -8,11 +8,10 @@ use sandbox_core::{
     WorkspaceReport, format_duration, signal_name, text_and_base64,
 };
 
-/// Artefacts are collected up to what the run stage has room for.
-const ARTEFACTS_TOO_LARGE: &str =
-    "what compiling left does not fit into the disk limit of the run stage";
+/// Artefacts are collected up to the disk limit of the run stage.
+const ARTEFACTS_TOO_LARGE: &str = "the artefacts do not fit into the disk limit of the run stage";
 
-/// What is known of an execution before any stage ran.
+/// Facts about an execution that are known before any stage runs.
 pub(crate) struct Header {
     pub(crate) id: ExecutionId,
     pub(crate) language: String,
@@ -29,7 +28,7 @@ pub(crate) struct StageResult {
     pub(crate) stage: Stage,
     pub(crate) limits: Limits,
     pub(crate) collect: CollectRule,
-    /// Whether it was not carried out, because its result was known.
+    /// Whether the result came from the compile cache.
     pub(crate) cached: bool,
     pub(crate) outcome: StageOutcome,
 }
@@ -37,15 +36,15 @@ pub(crate) struct StageResult {
 /// Why a stage has no outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Interruption {
-    /// The client asked before it began.
+    /// Cancelled before the stage began.
     Cancelled,
-    /// We failed.
+    /// Internal error.
     Failed(String),
-    /// The compiler was content and left nothing to run.
+    /// The compiler succeeded and left nothing to run.
     NothingToRun(String),
 }
 
-/// Makes the report of an execution: the stages that ran, and the one that could not, if any.
+/// Assembles the report of an execution from the stages that ran and the one that could not, if any.
 pub(crate) fn assemble(
     header: Header,
     results: &[StageResult],
@@ -62,12 +61,11 @@ pub(crate) fn assemble(
         }
         (None, Some(last)) => (last.stage, last.status(), last.sentence()),
         (None, None) => {
-            let reason = "no stage was begun".to_owned();
+            let reason = "no stage ran".to_owned();
             (Stage::Run, Status::Error, Some(reason))
         }
     };
-    // What is shown is the output of the stage that the report is about: a compiler's warnings are
-    // not the program's output.
+    // The report shows the output of its own stage: compiler warnings are not program output.
     let shown = last.filter(|last| last.stage == stage);
     let outcome = shown.map(|result| &result.outcome);
     let (stdout, stdout_base64) =
@@ -119,8 +117,7 @@ pub(crate) fn assemble(
     }
 }
 
-/// The stages as they are told. A compiler that was content and left nothing to run has failed all the
-/// same.
+/// The stage reports. A compiler that succeeded but left nothing to run counts as failed.
 fn stages(results: &[StageResult], status: Status) -> Vec<StageReport> {
     let mut stages: Vec<StageReport> = results.iter().map(StageResult::report).collect();
     if let (Status::CompileError, Some(last)) = (status, stages.last_mut()) {
@@ -130,7 +127,7 @@ fn stages(results: &[StageResult], status: Status) -> Vec<StageReport> {
 }
 
 impl StageResult {
-    /// The stage as the report tells it.
+    /// The stage in the report.
     pub(crate) fn report(&self) -> StageReport {
         StageReport {
             name: self.stage,
@@ -149,7 +146,7 @@ impl StageResult {
         }
     }
 
-    /// Whether the next stage may begin.
+    /// Whether the next stage may run.
     pub(crate) fn succeeded(&self) -> bool {
         self.outcome.ending == Ending::Exited(0)
     }
@@ -168,7 +165,7 @@ impl StageResult {
         }
     }
 
-    /// Why the stage did not succeed.
+    /// Why the stage did not succeed, as one sentence.
     fn sentence(&self) -> Option<String> {
         let limits = &self.limits;
         let sentence = match self.outcome.ending {
@@ -227,12 +224,12 @@ fn signal(ending: Ending) -> Option<String> {
     }
 }
 
-/// What stood in every stage that wanted it, and what did not stand in one that did.
+/// Protections enforced in every stage that needs them, and protections missing in at least one such stage.
 fn protections(results: &[StageResult]) -> (Vec<Protection>, Vec<Protection>) {
     let lacks =
         |result: &StageResult, protection| result.wants(protection) && !result.has(protection);
     let all = || Protection::ALL.iter().copied();
-    // A stage that was not carried out needed none.
+    // A stage from the cache ran nothing, so it needed no protection.
     let results = || results.iter().filter(|result| !result.cached);
     let missing: Vec<Protection> =
         all().filter(|protection| results().any(|result| lacks(result, *protection))).collect();
@@ -308,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn every_ending_has_its_status_code_signal_and_sentence() {
+    fn every_ending_has_its_status_code_signal_and_error() {
         use Ending::{
             Cancelled, Exited, OutOfMemory, Signaled, TimedOut, TooManyFiles, TooMuchOutput,
         };
@@ -353,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_compiler_says_is_shown_only_if_it_was_the_end() {
+    fn compiler_output_is_shown_only_if_compiling_was_the_last_stage() {
         let compiler = |code| StageOutcome {
             stderr: b"a word".to_vec(),
             output: b"a word".to_vec(),
@@ -465,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_form_is_the_one_that_was_promised() {
+    fn the_json_form_has_every_documented_field() {
         let report = assemble(header(), &[result(Stage::Run, exited(0))], None);
         let json = serde_json::to_value(&report).unwrap();
         #[rustfmt::skip]

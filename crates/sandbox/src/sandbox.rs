@@ -4,46 +4,45 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox_backends::docker::DockerBackend;
-use sandbox_backends::native::{Copies, NativeBackend, NativeOptions, OuterLimits, Spare};
-use sandbox_backends::oci::{OciBackend, OciRuntime};
+use sandbox_backends::native::{Copies, NativeOptions, OuterLimits, Spare};
+use sandbox_backends::oci::OciRuntime;
 use sandbox_core::{
-    Backend, BackendError, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolFigures,
-    Protection, Report, Request, with_causes,
+    Backend, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolFigures, Protection,
+    Report, Request, with_causes,
 };
 
+use crate::backend::{self, ContainerOptions};
 use crate::engine::{Engine, Job};
 use crate::environment;
 use crate::events::{Events, Listener};
-use crate::image::{Images, Walls};
-use crate::isolation::{ContainerOptions, IsolationStatus, choose, look_at_all, start_preferred};
+use crate::image::{BackendOptions, Images};
+use crate::isolation::{IsolationStatus, choose, probe_all, start_preferred};
 use crate::store::Store;
 use crate::volumes::VolumePlaces;
-use crate::waiting::Waiting;
 use crate::{
     Environments, ExecuteError, Execution, Hooks, Runtimes, StartError, WorkspaceError, Workspaces,
     plan,
 };
 
-/// Executes requests. Make one and share it: executions through `&self` run in parallel.
+/// Executes requests. Create one and share it: executions through `&self` run in parallel.
 pub struct Sandbox {
     engine: Arc<Engine>,
-    /// Why its walls are built by what builds them, if that was chosen.
+    /// Why this backend was chosen, if an order of preference chose it.
     reason: Option<String>,
 }
 
-/// What carrying out a request takes.
+/// What a request needs, for callers that queue requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Requirements {
-    /// The language, by its own name.
+    /// The language, by its canonical name.
     pub language: String,
-    /// The version that would run it.
+    /// The version of the toolchain.
     pub version: String,
-    /// The most memory that any of its stages may use.
+    /// The largest memory limit of its stages.
     pub memory: ByteSize,
-    /// How long its program may run; none if something else is to be done before, such as compiling it.
-    pub longest: Option<Duration>,
+    /// The wall-clock limit of the run stage; `None` if a compile stage runs first.
+    pub wall_time: Option<Duration>,
 }
 
 /// Sets up a [`Sandbox`].
@@ -61,17 +60,17 @@ pub struct SandboxBuilder {
     workspaces: Option<Workspaces>,
     volume_places: VolumePlaces,
     images: Option<sandbox_images::Store>,
-    remembers_compiled: bool,
+    uses_compile_cache: bool,
     hooks: Vec<Box<dyn Hooks>>,
 }
 
 impl Sandbox {
-    /// A sandbox with every wall this host can build, and the recipes of this program and the user.
+    /// Creates a sandbox with every protection this host supports, the built-in recipes and the user's own.
     pub fn new() -> Result<Self, StartError> {
         Self::builder().build()
     }
 
-    /// Begins to set one up.
+    /// Returns a builder with default settings.
     pub fn builder() -> SandboxBuilder {
         SandboxBuilder {
             native: NativeOptions::default(),
@@ -86,7 +85,7 @@ impl Sandbox {
             workspaces: None,
             volume_places: VolumePlaces::default(),
             images: None,
-            remembers_compiled: true,
+            uses_compile_cache: true,
             hooks: Vec::new(),
         }
     }
@@ -96,33 +95,33 @@ impl Sandbox {
         &self.engine.runtimes
     }
 
-    /// The same, for another sandbox that is to know them too.
+    /// The languages, to share with another sandbox.
     pub fn shared_runtimes(&self) -> Arc<Runtimes> {
         Arc::clone(&self.engine.runtimes)
     }
 
-    /// The environments of this user.
+    /// The user's named package environments.
     pub fn environments(&self) -> Environments<'_> {
-        Environments::of(&self.engine)
+        self.engine.environments()
     }
 
-    /// The workspaces that requests to this sandbox name.
+    /// The workspaces that requests can name.
     pub fn workspaces(&self) -> Result<Workspaces, WorkspaceError> {
         self.engine.workspaces()
     }
 
-    /// What builds the walls.
+    /// The isolation backend.
     pub fn isolation(&self) -> Isolation {
         self.engine.backend.isolation()
     }
 
-    /// Why that one, if it was chosen in an order of preference.
+    /// Why this backend was chosen, if an order of preference chose it.
     pub fn isolation_reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
-    /// Of several sandboxes the one that is preferred in this order, sharing everything with it. Its reports say why it
-    /// is this one. There is none if the order names none of them.
+    /// Selects one of several sandboxes by this order of preference. The returned sandbox shares everything with the
+    /// selected one, and its reports give the reason. Returns `None` if the order names none of them.
     pub fn preferred<'a>(
         order: &[Isolation],
         among: impl IntoIterator<Item = &'a Self>,
@@ -131,31 +130,31 @@ impl Sandbox {
         let find = |isolation| among.iter().find(|sandbox| sandbox.isolation() == isolation);
         let there: Vec<_> = order.iter().copied().filter(|name| find(*name).is_some()).collect();
         let choice = choose(&there, &BTreeSet::new(), |isolation| {
-            let sandbox = find(isolation).ok_or_else(|| "nobody started it".to_owned())?;
+            let sandbox = find(isolation).ok_or_else(|| "it was not started".to_owned())?;
             Ok((*sandbox, sandbox.engine.backend.coverage()))
         });
         let choice = choice.ok()?;
-        let engine = Arc::clone(&choice.taken.engine);
+        let engine = Arc::clone(&choice.selected.engine);
         Some(Self { engine, reason: Some(choice.reason) })
     }
 
-    /// What can be enforced on this host.
+    /// The protections that the backend can enforce on this host.
     pub fn capabilities(&self) -> &Capabilities {
         self.engine.backend.capabilities()
     }
 
-    /// What is kept between executions; nothing if there is no place for it.
+    /// The store of compiled programs and layers; `None` if it could not be opened.
     pub fn store(&self) -> Option<&Store> {
         self.engine.store.as_ref().ok()
     }
 
-    /// The sandboxes that are prepared ahead of requests; none if the backend prepares none.
+    /// State of the pool of prepared sandboxes; `None` if the backend has no pool.
     pub fn pool(&self) -> Option<PoolFigures> {
         self.engine.backend.pool()
     }
 
-    /// What a request takes, or why it would not be taken. Nothing is done for it, and hooks are not
-    /// asked: for callers that let requests wait.
+    /// Returns what a request needs, or why it would be refused. Starts nothing and calls no hooks: for callers
+    /// that queue requests.
     pub fn requirements(&self, request: &Request) -> Result<Requirements, ExecuteError> {
         let (runtime, _) = self.engine.runtime_for(request)?;
         plan::check(&runtime, request)?;
@@ -165,24 +164,24 @@ impl Sandbox {
             language: runtime.name().to_owned(),
             version: runtime.version().to_owned(),
             memory: plan::memory(&runtime, request),
-            longest: (!runtime.compiles()).then(|| plan::wall_time(&runtime, request)),
+            wall_time: (!runtime.compiles()).then(|| plan::wall_time(&runtime, request)),
         })
     }
 
-    /// Executes a request and waits for the report.
+    /// Executes a request and returns its report.
     ///
-    /// An error means that the request was not taken. What goes wrong afterwards is in the report:
-    /// with its own status if it was the program's doing, with [`Status::Error`] if it was ours.
+    /// An error means that the request was not accepted. Later failures are in the report: a failure of the
+    /// program has a status of its own, an internal error has [`Status::Error`].
     ///
     /// [`Status::Error`]: sandbox_core::Status::Error
     pub fn execute(&self, request: Request) -> Result<Report, ExecuteError> {
         self.execute_for(request, None, &CancelToken::new())
     }
 
-    /// The same, telling events on the calling thread as they happen, and ended by the token.
+    /// Executes a request, calls `on_event` on this thread for each event, and stops when `cancel` is cancelled.
     ///
-    /// Output events belong to the stage that was announced last. While `on_event` is busy, the
-    /// program can write only as much as its pipes hold.
+    /// Output events belong to the stage of the latest stage event. While `on_event` runs, the program can write
+    /// only as much as its pipes hold.
     pub fn execute_with(
         &self,
         request: Request,
@@ -192,7 +191,7 @@ impl Sandbox {
         self.execute_for(request, Some(on_event), cancel)
     }
 
-    /// Starts a request on a thread of its own.
+    /// Starts a request on a new thread.
     pub fn start(&self, request: Request) -> Result<Execution, ExecuteError> {
         let job = self.accept(request)?;
         Execution::begin(Arc::clone(&self.engine), job)
@@ -205,7 +204,7 @@ impl Sandbox {
         cancel: &CancelToken,
     ) -> Result<Report, ExecuteError> {
         let job = self.accept(request)?;
-        self.engine.carry_out(&job, &mut Events::new(listener), cancel)
+        self.engine.execute(&job, &mut Events::new(listener), cancel)
     }
 
     fn accept(&self, request: Request) -> Result<Job, ExecuteError> {
@@ -216,14 +215,14 @@ impl Sandbox {
 }
 
 impl SandboxBuilder {
-    /// Calls these hooks at each step, after those that were added before.
+    /// Adds hooks, which are called after those added before.
     pub fn hooks(mut self, hooks: impl Hooks + 'static) -> Self {
         self.hooks.push(Box::new(hooks));
         self
     }
 
-    /// Leaves a wall out. Only tests and `doctor --attack` have a reason to: they show that an attack
-    /// succeeds without the wall that stops it. Of what containers have, only `private-inodes` can be left out.
+    /// Disables a protection. For tests only: they show that an attack succeeds without the protection that
+    /// stops it. In containers only `private-inodes` can be disabled.
     pub fn without(mut self, protection: Protection) -> Self {
         self.native.without.insert(protection);
         if protection == Protection::PrivateInodes {
@@ -233,7 +232,7 @@ impl SandboxBuilder {
         self
     }
 
-    /// How many prepared sandboxes to keep ready.
+    /// Number of prepared sandboxes to keep ready.
     pub fn spare_slots(mut self, slots: usize) -> Self {
         self.native.spare = Spare::Keep(slots);
         self.containers.docker.spare = slots;
@@ -241,8 +240,7 @@ impl SandboxBuilder {
         self
     }
 
-    /// Prepares one sandbox at the start and keeps none ready after, for a process that will run one
-    /// program and end.
+    /// Prepares one sandbox at the start and none afterwards, for a process that runs one program and exits.
     pub fn for_one_execution(mut self) -> Self {
         self.native.spare = Spare::Once(1);
         self.containers.docker.spare = 0;
@@ -251,41 +249,39 @@ impl SandboxBuilder {
         self
     }
 
-    /// Whether runtimes of languages that can wait for a program are started ahead (they are, unless this
-    /// says otherwise): a program then starts sooner than it would bare.
+    /// Whether to start runtimes before their program is known, where the language supports it (default: on). A
+    /// program then starts sooner than outside a sandbox.
     pub fn warm(mut self, warm: bool) -> Self {
         self.native.most_warm = if warm { NativeOptions::default().most_warm } else { 0 };
         self
     }
 
-    /// How many runtimes of one kind may wait at most. Each is a process with the memory that its runtime
-    /// takes when it has started.
-    pub fn most_warm(mut self, most: usize) -> Self {
-        self.native.most_warm = most;
+    /// Maximum number of warm runtimes of one kind. Each is a process with the memory of a started runtime.
+    pub fn max_warm(mut self, max: usize) -> Self {
+        self.native.most_warm = max;
         self
     }
 
-    /// When runtimes that wait are copies of one that was started before.
+    /// When to fork warm runtimes from a zygote instead of starting each.
     pub fn copies(mut self, copies: Copies) -> Self {
         self.native.copies = copies;
         self
     }
 
-    /// Has what may hold a thread up for long called by this function, for callers whose threads have other
-    /// work as well.
-    pub fn waits(mut self, waits: fn(&mut dyn FnMut())) -> Self {
-        self.native.waits = waits;
+    /// Runs blocking calls inside this function, for callers on async threads (`tokio::task::block_in_place`).
+    pub fn blocking_with(mut self, blocking: fn(&mut dyn FnMut())) -> Self {
+        self.native.waits = blocking;
         self
     }
 
-    /// What all native sandboxes of this value may use together: bytes of memory, and processes. Otherwise it is what the
-    /// host has, less a tenth (at least 256 MiB and 1,024 processes).
-    pub fn together(mut self, memory_bytes: u64, pids: u64) -> Self {
+    /// Limits for all native sandboxes of this value together: bytes of memory, and processes. Default: nine tenths of
+    /// what the host has, leaving at least 256 MiB and 1,024 processes.
+    pub fn total_limits(mut self, memory_bytes: u64, pids: u64) -> Self {
         self.native.together = Some(OuterLimits { memory_bytes, pids });
         self
     }
 
-    /// Uses no cgroups even where there are some, as on a host that gives us none.
+    /// Does not use cgroups even if they are available.
     pub fn without_cgroups(mut self) -> Self {
         self.native.no_cgroups = true;
         self
@@ -297,100 +293,100 @@ impl SandboxBuilder {
         self
     }
 
-    /// Uses these languages, which may have looked at the host already, instead of reading recipes.
+    /// Uses these languages instead of reading recipes. Their toolchains may have been probed already.
     pub fn runtimes(mut self, runtimes: Arc<Runtimes>) -> Self {
         self.runtimes = Some(runtimes);
         self
     }
 
-    /// Keeps compiled programs and prepared layers here instead of in the user's cache directory.
+    /// Stores compiled programs and layers here instead of in the user's cache directory.
     pub fn store_directory(mut self, directory: PathBuf) -> Self {
         self.store_directory = Some(directory);
         self
     }
 
-    /// Keeps workspaces here instead of in the user's data directory.
+    /// Uses these workspaces instead of those in the user's data directory.
     pub fn workspaces(mut self, workspaces: Workspaces) -> Self {
         self.workspaces = Some(workspaces);
         self
     }
 
-    /// Takes only volumes whose host path lies at or below one of these, once the links on it are resolved; of none if the
-    /// list is empty. Without this they may lie anywhere, for callers whose requests are their own.
+    /// Accepts only volumes whose resolved host path is one of these directories or below one; an empty list accepts none.
+    /// Default: any host path, for callers that write their own requests.
     pub fn volumes_from(mut self, places: impl IntoIterator<Item = PathBuf>) -> Self {
         self.volume_places = VolumePlaces::only(places);
         self
     }
 
-    /// Looks for images here instead of in the user's data directory.
+    /// Uses this image store instead of the one in the user's data directory.
     pub fn images(mut self, images: sandbox_images::Store) -> Self {
         self.images = Some(images);
         self
     }
 
-    /// Compiles every program anew, also one that was compiled before.
+    /// Disables the compile cache.
     pub fn without_compile_cache(mut self) -> Self {
-        self.remembers_compiled = false;
+        self.uses_compile_cache = false;
         self
     }
 
-    /// Has the walls built by this, instead of by the native backend.
+    /// Selects the isolation backend (default: native).
     pub fn isolation(mut self, isolation: Isolation) -> Self {
         self.isolation = Some(isolation);
         self
     }
 
-    /// Where the Docker Engine listens (`unix:///PATH`), if it is not at its usual place.
+    /// Address of the Docker Engine (`unix:///PATH`), if not the default.
     pub fn docker_host(mut self, host: impl Into<String>) -> Self {
         self.containers.docker.host = Some(host.into());
         self
     }
 
-    /// Which of the Engine's runtimes builds the containers of `Isolation::Docker`, by its name there, if it is not to be the one
-    /// that the Engine prefers.
+    /// Container runtime for `Isolation::Docker`, by its name in the Engine's configuration (default: the Engine's default
+    /// runtime).
     pub fn docker_runtime(mut self, name: impl Into<String>) -> Self {
         self.containers.docker.runtime = Some(name.into());
         self
     }
 
-    /// Which runtime builds the containers of `Isolation::Runc`, if it is not to be the first that is there.
+    /// Container runtime for `Isolation::Runc` (default: the first one installed).
     pub fn oci_runtime(mut self, runtime: OciRuntime) -> Self {
         self.containers.oci.runtime = Some(runtime);
         self
     }
 
-    /// Looks at every isolation there is, with these settings. Nothing of that stays on the host.
+    /// Probes every isolation backend with these settings. Leaves nothing on the host.
     pub fn isolations(&self) -> Vec<IsolationStatus> {
-        look_at_all(&self.containers)
+        probe_all(&self.containers)
     }
 
-    /// Choose the first of these isolations that enforces everything on this host. One that enforces less than another
-    /// before it is never chosen. Reports say which it was, and why.
+    /// Selects the first of these backends that enforces everything on this host. A backend that enforces less than an
+    /// earlier one is never selected. Reports give the backend and the reason.
     pub fn isolation_order(mut self, order: impl IntoIterator<Item = Isolation>) -> Self {
         self.order = order.into_iter().collect();
         self
     }
 
-    /// Choose by `isolation_order` as if these protections were not needed: those that every request allows to be missing.
+    /// Protections that `isolation_order` may ignore: those that every request allows to be missing.
     pub fn isolation_may_lack(mut self, allowed: impl IntoIterator<Item = Protection>) -> Self {
         self.allowed = allowed.into_iter().collect();
         self
     }
 
-    /// Builds walls with this backend instead of the native one, whose settings then have no effect.
+    /// Uses this backend. Settings of the built-in backends then have no effect.
     pub fn backend(mut self, backend: Box<dyn Backend>) -> Self {
         self.backend = Some(backend);
         self
     }
 
-    /// Reads the recipes, probes the host and starts what executions need.
+    /// Reads the recipes, probes the host and starts the backend.
     pub fn build(self) -> Result<Sandbox, StartError> {
         let runtimes = match self.runtimes {
             Some(runtimes) => runtimes,
             None => Arc::new(Runtimes::load(self.runtimes_directory.as_deref())?),
         };
-        let walls_stand = self.native.without.is_empty();
-        let walls_are_ours = self.backend.is_none();
+        let is_complete = self.native.without.is_empty();
+        let is_builtin = self.backend.is_none();
         let (backend, reason) = match (self.backend, self.isolation) {
             (Some(backend), _) => (backend, None),
             (None, None) if !self.order.is_empty() => {
@@ -398,14 +394,14 @@ impl SandboxBuilder {
             }
             (None, isolation) => {
                 let isolation = isolation.unwrap_or(Isolation::Native);
-                (start_backend(isolation, &self.native, &self.containers)?, None)
+                (backend::start(isolation, &self.native, &self.containers)?, None)
             }
         };
         let store = match &self.store_directory {
             Some(directory) => Store::open_in(directory, Store::DEFAULT_BOUND),
             None => Store::open(),
         };
-        let walls = walls_are_ours.then(|| Walls {
+        let options = is_builtin.then(|| BackendOptions {
             isolation: backend.isolation(),
             native: self.native,
             containers: self.containers,
@@ -413,35 +409,17 @@ impl SandboxBuilder {
         let engine = Engine {
             backend,
             runtimes,
-            images: Images::new(walls, self.images),
+            images: Images::new(options, self.images),
             hooks: self.hooks,
-            // What needs it will say so; an interpreter does not.
+            // An interpreter needs no store; a stage that does reports this error.
             store: store.map_err(|error| with_causes(&error)),
             workspaces: self.workspaces,
             volume_places: self.volume_places,
-            // What was made with a wall missing is for nobody else.
-            remembers_compiled: self.remembers_compiled && walls_stand,
+            // A program compiled without a protection must not be reused.
+            uses_compile_cache: self.uses_compile_cache && is_complete,
         };
         Ok(Sandbox { engine: Arc::new(engine), reason })
     }
-}
-
-pub(crate) fn start_backend(
-    isolation: Isolation,
-    native: &NativeOptions,
-    containers: &ContainerOptions,
-) -> Result<Box<dyn Backend>, BackendError> {
-    let waits = native.waits;
-    let ContainerOptions { docker, oci } = containers;
-    Ok(match isolation {
-        Isolation::Native => Box::new(NativeBackend::start(native)?),
-        Isolation::Docker => Box::new(Waiting { backend: DockerBackend::start(docker)?, waits }),
-        Isolation::Runc => Box::new(Waiting { backend: OciBackend::runc(oci)?, waits }),
-        Isolation::Gvisor => Box::new(Waiting { backend: OciBackend::gvisor(oci)?, waits }),
-        other => {
-            return Err(BackendError::Refused(format!("{other} is not a part of this build")));
-        }
-    })
 }
 
 impl fmt::Debug for Sandbox {
@@ -502,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_language_is_refused_before_anything_happens() {
+    fn an_unknown_language_is_refused_before_any_event() {
         let sandbox = sandbox(Scripted::new());
         let unknown = || Request::builder("nonsense").code("").build().unwrap();
         let mut heard = 0;

@@ -1,5 +1,5 @@
-//! A backend that follows a script, for tests of what the engine does before, between and after the
-//! stages. It builds no walls and says nothing about them.
+//! A backend with scripted stages, for tests of what the engine does before, between and after the stages. It isolates
+//! nothing.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -15,15 +15,15 @@ use crate::image::Images;
 use crate::volumes::VolumePlaces;
 use crate::{Hooks, Runtimes};
 
-type Act = Box<
+type StageFn = Box<
     dyn FnOnce(&StagePlan, &mut dyn Observer, &CancelToken) -> Result<StageOutcome, BackendError>
         + Send,
 >;
 
-/// Plays one act for each stage.
+/// Runs one scripted closure for each stage.
 pub(crate) struct Scripted {
     capabilities: Capabilities,
-    acts: Mutex<VecDeque<Act>>,
+    acts: Mutex<VecDeque<StageFn>>,
     played: Arc<Mutex<Vec<Stage>>>,
 }
 
@@ -54,13 +54,12 @@ impl Scripted {
         self.then(move |_, _, _| Ok(outcome))
     }
 
-    /// The stages that were begun so far.
+    /// The stages that have started so far.
     pub(crate) fn played(&self) -> Arc<Mutex<Vec<Stage>>> {
         Arc::clone(&self.played)
     }
 
-    /// An engine with languages that every host with a shell has: `script`, and `made`, which has a
-    /// compile stage that leaves `out`.
+    /// An engine with two languages that only need a shell: `script`, and `made`, whose compile stage leaves `out`.
     pub(crate) fn engine(self, hooks: Vec<Box<dyn Hooks>>) -> Engine {
         Engine {
             backend: Box::new(self),
@@ -70,7 +69,7 @@ impl Scripted {
             workspaces: None,
             volume_places: VolumePlaces::default(),
             images: Images::new(None, None),
-            remembers_compiled: false,
+            uses_compile_cache: false,
         }
     }
 }
@@ -114,11 +113,11 @@ impl Backend for Scripted {
     ) -> Result<StageOutcome, BackendError> {
         self.played.lock().unwrap().push(plan.stage);
         let act = self.acts.lock().unwrap().pop_front();
-        act.expect("the script has no act for this stage")(plan, observer, cancel)
+        act.expect("the test has no closure for this stage")(plan, observer, cancel)
     }
 }
 
-/// An outcome with nothing in it but its ending.
+/// An outcome with only an ending.
 pub(crate) fn outcome(ending: Ending) -> StageOutcome {
     StageOutcome {
         ending,

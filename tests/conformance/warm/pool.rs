@@ -72,7 +72,7 @@ fn none_is_started_where_that_is_not_wanted() {
 
 #[test]
 fn no_more_wait_than_may() {
-    let sandbox = Sandbox::builder().most_warm(1).build().unwrap();
+    let sandbox = Sandbox::builder().max_warm(1).build().unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| [(); 3].map(|()| says_hello(&sandbox, hello())));

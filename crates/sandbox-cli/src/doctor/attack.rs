@@ -85,7 +85,7 @@ fn entry(attack: &AttackResult) -> Entry<'_> {
         name: &attack.name,
         class: &attack.class,
         title: &attack.title,
-        wall: &attack.wall,
+        wall: &attack.protections,
         outcome: attack.outcome.name(),
         contained: attack.outcome == Outcome::Contained,
         detail: &attack.detail,
@@ -103,7 +103,7 @@ fn describe(attacks: &[AttackResult], paint: Paint, width: Option<u16>) -> Strin
             Outcome::Unclear => format!("✗ UNCLEAR: {detail}"),
             Outcome::Skipped => format!("- skipped: {detail}"),
         };
-        table.add_row([&name, &attack.wall, &result]);
+        table.add_row([&name, &attack.protections, &result]);
     }
     format!("{}\n\n{}\n", table.trim_fmt(), Count::of(attacks).describe(paint))
 }
@@ -117,7 +117,7 @@ mod tests {
             name: name.into(),
             class: "escape".into(),
             title: "Reads a file of the host".into(),
-            wall: "fresh-root".into(),
+            protections: "fresh-root".into(),
             outcome,
             detail: "read /etc/shadow\nof the host".into(),
         }

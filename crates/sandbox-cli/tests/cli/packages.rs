@@ -143,7 +143,7 @@ fn what_the_store_lost_is_fetched_exactly_as_it_was() {
     assert_eq!(home.call(&["cache", "clear"]).code, Some(0));
     let run = ["--environment", "old", "-l", "python", "-c", PRINT_SIX];
     home.call_with(&[("PIP_INDEX_URL", NOWHERE)], &run)
-        .is_refused_with(&["no longer has what was locked", "could not be reached"]);
+        .is_refused_with(&["no longer has the locked files", "could not be reached"]);
     assert_eq!(home.run(&run), "1.16.0\n");
 
     // The hash in a lock is what counts, whatever the index has under that version.
@@ -155,7 +155,7 @@ fn what_the_store_lost_is_fetched_exactly_as_it_was() {
     let other = format!("sha256:{}", "0".repeat(64));
     std::fs::write(&file, text.replace(hash, &other)).unwrap();
     let answer = home.call(&[&run[..], &["--quiet"]].concat());
-    answer.is_refused_with(&["no longer has what was locked", "HASHES"]);
+    answer.is_refused_with(&["no longer has the locked files", "HASHES"]);
     assert_eq!(home.layers(), [""; 0]);
 }
 

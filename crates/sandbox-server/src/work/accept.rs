@@ -77,7 +77,7 @@ pub(super) async fn accept(
     let Checked { sandbox, request, needs, json } =
         check(shared, asked, owner.clone(), is_quick).await?;
     // It has been run before, so that nothing is prepared for it that takes longer than its limits.
-    let longest = needs.longest;
+    let longest = needs.wall_time;
     refuse_too_much_memory(shared, &request, &needs)?;
     let created_at = Utc::now();
     let live =

@@ -87,7 +87,7 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
             let reason = format!("'{name}' was built for {built_for}, and this is {asked}");
             invalid("environment", reason)
         }
-        ExecuteError::Packages(error) if error.is_ours() => {
+        ExecuteError::Packages(error) if error.is_internal() => {
             // What is wrong with the files of this host is not for clients.
             tracing::error!(reason = with_causes(error), "the environments cannot be read");
             Problem::new(
@@ -96,7 +96,7 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
             )
         }
         ExecuteError::Packages(error) => invalid("packages", with_causes(error)),
-        ExecuteError::Image(_) | ExecuteError::Walls(_) => {
+        ExecuteError::Image(_) | ExecuteError::ImageBackend(_) => {
             // The recipe names it, and the recipes are the owner's.
             tracing::error!(reason = with_causes(error), "the image of a language cannot be used");
             Problem::new(

@@ -93,7 +93,7 @@ impl Bench {
 fn start(store: &Arc<dyn Store>, directory: &TempDir, limits: WorkLimits) -> Work {
     let native = [Isolation::Native];
     let sandboxes = Sandboxes::start(&native, &native, || {
-        let builder = Sandbox::builder().spare_slots(1).waits(super::wait_in_place);
+        let builder = Sandbox::builder().spare_slots(1).blocking_with(super::wait_in_place);
         builder.store_directory(directory.path().join("kept"))
     });
     Work::within(limits, Arc::new(sandboxes.unwrap()), Arc::clone(store), Arc::new(Metrics::new()))

@@ -9,7 +9,7 @@ use crate::config::Config;
 pub(crate) fn of_server(config: &Config) -> Workspaces {
     Workspaces::in_directory(&config.data_dir.join("workspaces"))
         .with_quota(sandbox::WorkspaceQuota::of(config.workspace_size))
-        .with_most(config.workspaces_per_key)
+        .with_max_count(config.workspaces_per_key)
 }
 
 /// What the library calls the owner. A server without keys has one, who is nobody with a key.

@@ -1,5 +1,5 @@
-//! Things on the host that an attack would love to reach: a file, a directory, a process, sockets,
-//! shared memory, a key. They are made for one series of attacks and removed after it.
+//! Canaries: targets on the host that an attack must not reach. A file, a directory, a process, sockets, shared memory and a
+//! key are created for one series of attacks and removed after it.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, Permissions};
@@ -14,11 +14,11 @@ use std::str::FromStr;
 use linux_keyutils::{Key, KeyError, KeyRing, KeyRingIdentifier};
 use tempfile::TempDir;
 
-use super::keeper::Keeper;
+use super::shm_holder::ShmHolder;
 
 macro_rules! placeholders {
     ($($variant:ident = $name:literal,)+) => {
-        /// A word in an attack that stands for something on the host.
+        /// A placeholder in an attack for a canary on the host.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(super) enum Placeholder { $($variant,)+ }
 
@@ -61,21 +61,21 @@ impl FromStr for Placeholder {
 
 /// A canary could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up {what} for the attacks to aim at")]
+#[error("cannot set up {what} as a canary for the attacks")]
 pub struct CanaryError {
     what: &'static str,
     source: io::Error,
 }
 
-/// What the placeholders stand for. Dropping it removes everything from the host.
+/// The canaries. Dropping it removes everything from the host.
 pub(super) struct Canaries {
     values: BTreeMap<Placeholder, Result<String, String>>,
     host_secret: String,
     secrets: Vec<String>,
-    /// First to go: it would remove the directory too if this process were killed.
-    _keeper: Option<Keeper>,
+    /// Dropped first: it also removes the directory if this process is killed.
+    _shm_holder: Option<ShmHolder>,
     _key: Option<SessionKey>,
-    /// Both only listen: a connection is made as soon as the kernel has queued it.
+    /// Both only listen: a connection succeeds as soon as the kernel has queued it.
     _sockets: (TcpListener, UnixListener),
     _directory: TempDir,
 }
@@ -105,18 +105,18 @@ impl Canaries {
             .and_then(|address| UnixListener::bind_addr(&address));
         let unix = unix.map_err(failed("an abstract socket"))?;
 
-        let keeper = Keeper::start(python, &shm_secret, directory.path());
+        let shm_holder = ShmHolder::start(python, &shm_secret, directory.path());
         let description = format!("sandbox-attack-{}", word()?);
         let key = SessionKey::add(&description, &key_secret);
         let host_name = fs::read_to_string("/proc/sys/kernel/hostname");
         let values = [
             (Placeholder::HostFile, Ok(text(&file))),
             (Placeholder::HostDir, Ok(text(&shared))),
-            (Placeholder::HostPid, part(&keeper, Keeper::pid)),
+            (Placeholder::HostPid, part(&shm_holder, ShmHolder::pid)),
             (Placeholder::HostName, part(&host_name, |name| name.trim().to_owned())),
             (Placeholder::TcpPort, Ok(port.to_string())),
             (Placeholder::AbstractSocket, Ok(format!("@{name}"))),
-            (Placeholder::ShmKey, part(&keeper, Keeper::shm_key)),
+            (Placeholder::ShmKey, part(&shm_holder, ShmHolder::shm_key)),
             (Placeholder::KeyringKey, part(&key, |_| description)),
             (Placeholder::Secret, Ok(secret.clone())),
         ];
@@ -124,20 +124,20 @@ impl Canaries {
             values: values.into(),
             secrets: vec![host_secret.clone(), shm_secret, key_secret, secret],
             host_secret,
-            _keeper: keeper.ok(),
+            _shm_holder: shm_holder.ok(),
             _key: key.ok(),
             _sockets: (tcp, unix),
             _directory: directory,
         })
     }
 
-    /// Why this one is not there, if so.
+    /// Why a canary is missing, if so.
     pub(super) fn missing(&self, placeholder: Placeholder) -> Option<&str> {
         let value = self.values.get(&placeholder)?;
         value.as_ref().err().map(String::as_str)
     }
 
-    /// The text with what its placeholders stand for.
+    /// The text with its placeholders replaced.
     pub(super) fn fill_in(&self, text: &str) -> String {
         let mut filled = text.to_owned();
         for (placeholder, value) in &self.values {
@@ -153,7 +153,7 @@ impl Canaries {
         &self.host_secret
     }
 
-    /// Words that no program behind all walls can know.
+    /// Secrets that no program inside every protection can know.
     pub(super) fn secrets(&self) -> &[String] {
         &self.secrets
     }
@@ -171,7 +171,7 @@ impl SessionKey {
 
 impl Drop for SessionKey {
     fn drop(&mut self) {
-        // Nobody is left to be told; the key also goes with the session.
+        // Errors are ignored: the key also disappears with the session.
         let _ = self.0.invalidate();
     }
 }
@@ -197,7 +197,7 @@ fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// A word that nobody can guess.
+/// A random word that cannot be guessed.
 fn random_word() -> io::Result<String> {
     let mut bytes = [0; size_of::<u128>()];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;

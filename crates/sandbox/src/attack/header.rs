@@ -1,4 +1,4 @@
-//! What the comment at the top of an attack says about it. The format is described in
+//! The comment at the top of an attack. The format is described in
 //! `attacks/README.md`; a mistake is an error that names the file and the line.
 
 use sandbox_core::{Protection, Status};
@@ -11,7 +11,7 @@ use super::limits::AttackLimits;
 pub(super) struct Header {
     pub(super) title: String,
     pub(super) how: String,
-    /// The walls to take away so that it succeeds; none if there is no such run.
+    /// Protections to disable so that it succeeds; empty if there is no such run.
     pub(super) without: Vec<Protection>,
     pub(super) expect: Expectation,
     pub(super) breach: Breach,
@@ -27,7 +27,7 @@ pub(super) struct Header {
     pub(super) root_only: bool,
 }
 
-/// What the run with every wall up gives.
+/// The expected result with every protection enabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Expectation {
     /// A line `HELD`.
@@ -36,7 +36,7 @@ pub(super) enum Expectation {
     Status(Status),
 }
 
-/// How the run without the wall shows that the attack worked.
+/// How the run without the protection shows that the attack succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Breach {
     /// A line `BREACH`.

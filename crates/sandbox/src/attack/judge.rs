@@ -1,4 +1,4 @@
-//! What a report says about an attack.
+//! Judges an attack by its report.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,11 @@ use sandbox_core::{Report, Status};
 use super::header::{Breach, Expectation, Header};
 use super::result::Outcome;
 
-/// A judgement and the words for it.
+/// The outcome and its explanation.
 pub(super) type Verdict = (Outcome, String);
 
-/// Judges a run with every wall up. `reports` are those of all programs of the attack; the last is the
-/// one that decides.
-pub(super) fn walled(header: &Header, reports: &[Report], secrets: &[String]) -> Verdict {
+/// Judges a run with every protection enabled. `reports` are those of all programs of the attack; the last one decides.
+pub(super) fn protected(header: &Header, reports: &[Report], secrets: &[String]) -> Verdict {
     for report in reports {
         if let Some(leak) = leak(report, secrets) {
             return (Outcome::Breached, leak);
@@ -30,7 +29,7 @@ pub(super) fn walled(header: &Header, reports: &[Report], secrets: &[String]) ->
         let words = format!("the file {} was collected", extra.path.escape_debug());
         return (Outcome::Breached, words);
     }
-    // Our own failure may have any reason: it is told below, and not taken for the attacker's work.
+    // An internal error can have any cause: it is reported below, and not attributed to the attack.
     if let Breach::Status(status) = header.breach
         && report.status == status
         && status != Status::Error
@@ -43,7 +42,7 @@ pub(super) fn walled(header: &Header, reports: &[Report], secrets: &[String]) ->
     }
 }
 
-/// Judges a run without the walls it is about.
+/// Judges a run with the attack's own protections disabled.
 pub(super) fn without(header: &Header, report: &Report, host_secret: &str) -> Verdict {
     let shown = |text: &str| texts(report).any(|shown| shown.contains(text));
     let succeeded = match &header.breach {
@@ -62,7 +61,7 @@ pub(super) fn without(header: &Header, report: &Report, host_secret: &str) -> Ve
     }
 }
 
-/// Whether the run went as the header says it goes with every wall up; the reason either way.
+/// Whether the run had the result that the header expects with every protection enabled; the reason either way.
 fn as_expected(header: &Header, report: &Report) -> Result<String, String> {
     let status = match header.expect {
         Expectation::Held => Status::Completed,
@@ -100,7 +99,7 @@ fn told(header: &Header, report: &Report) -> Result<(), String> {
     }
 }
 
-/// What got into a report that never may, whatever the attack.
+/// Finds content that must never be in a report, whatever the attack.
 fn leak(report: &Report, secrets: &[String]) -> Option<String> {
     let told = texts(report).any(|text| secrets.iter().any(|secret| text.contains(secret)));
     if told {
@@ -117,7 +116,7 @@ fn leak(report: &Report, secrets: &[String]) -> Option<String> {
     Some(format!("a file was collected under the name {path}"))
 }
 
-/// Everything in a report that a program can have a hand in.
+/// All texts in a report that a program can influence.
 fn texts(report: &Report) -> impl Iterator<Item = &str> {
     let streams = [
         Some(report.stdout.as_str()),
@@ -139,7 +138,7 @@ fn line<'a>(report: &'a Report, word: &str) -> Option<&'a str> {
     lines.find(|line| line.split(' ').next() == Some(word))
 }
 
-/// How a run ended, for a person who has to find out why.
+/// How a run ended, for diagnosis.
 fn in_words(report: &Report) -> String {
     const ENOUGH: usize = 300;
     let output: Cow<'_, str> = match report.output.char_indices().nth_back(ENOUGH) {
@@ -171,7 +170,7 @@ mod tests {
         let engine = Scripted::new().then_ends(outcome).engine(Vec::new());
         let request = Request::builder("script").code("").build().unwrap();
         let job = engine.accept(request).unwrap();
-        let report = engine.carry_out(&job, &mut Events::new(None), &CancelToken::new());
+        let report = engine.execute(&job, &mut Events::new(None), &CancelToken::new());
         report.unwrap()
     }
 
@@ -180,7 +179,7 @@ mod tests {
     }
 
     fn judged(rest: &str, outcome: StageOutcome) -> Outcome {
-        walled(&header(rest), &[report(outcome)], &["s3cret".into()]).0
+        protected(&header(rest), &[report(outcome)], &["s3cret".into()]).0
     }
 
     #[test]

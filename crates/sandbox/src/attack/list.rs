@@ -9,7 +9,7 @@ use super::header::Header;
 /// A class, and the names and texts of its files.
 type Folder = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// Every folder of `attacks`, put together by the build script.
+/// Every folder of `attacks`, collected by the build script.
 const TABLE: &[Folder] = include!(concat!(env!("OUT_DIR"), "/attacks.rs"));
 
 /// A hostile program and what its header says about it.
@@ -63,7 +63,7 @@ impl Attack {
         Ok(Self { class, program, then, header })
     }
 
-    /// The folder it lies in: what it is after.
+    /// Its class: the name of its folder.
     pub fn class(&self) -> &str {
         self.class
     }
@@ -84,12 +84,12 @@ impl Attack {
         &self.header.how
     }
 
-    /// The walls that stop it, one behind the other; empty if no run without them makes sense.
-    pub fn walls(&self) -> &[Protection] {
+    /// The protections that stop it, one behind the other; empty if a run without them makes no sense.
+    pub fn protections(&self) -> &[Protection] {
         &self.header.without
     }
 
-    /// What has to be set up on the host for it.
+    /// The canaries that it needs.
     pub(super) fn placeholders(&self) -> BTreeSet<Placeholder> {
         let programs = std::iter::once(&self.program).chain(&self.then);
         let mut found = BTreeSet::new();
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn most_attacks_come_in_pairs() {
         let attacks = all().unwrap();
-        let alone = attacks.iter().filter(|attack| attack.walls().is_empty());
+        let alone = attacks.iter().filter(|attack| attack.protections().is_empty());
         let alone: Vec<_> = alone.map(Attack::name).collect();
         assert!(alone.len() * 10 <= attacks.len(), "alone: {alone:?}");
     }

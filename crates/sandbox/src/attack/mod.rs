@@ -1,9 +1,8 @@
-//! Hostile programs that the sandbox has to contain, and a place to try them in.
+//! Hostile programs that the sandbox must contain, and a harness that runs them.
 //!
-//! They lie in the folder `attacks` of the source tree and are part of the library, so that anybody
-//! can try them on their own host: `sandbox-run doctor --attack` does. With every wall up each of them
-//! has to fail. The tests also take away the one wall that stops it, and there the same program has
-//! to succeed: otherwise its failure would prove nothing.
+//! They are in the folder `attacks` of the source tree and are part of the library, so that everybody can run them on their
+//! own host with `sandbox-run doctor --attack`. With every protection enabled each attack must fail. The tests also disable
+//! the one protection that stops it, and then the same program must succeed: otherwise its failure would prove nothing.
 
 mod list;
 
@@ -11,26 +10,26 @@ mod entries;
 mod header;
 mod limits;
 
-mod arena;
 mod canaries;
-mod keeper;
+mod harness;
+mod shm_holder;
 
 mod judge;
 mod result;
 
-pub use arena::{Arena, AttackError};
 pub use canaries::CanaryError;
 pub use entries::HeaderError;
+pub use harness::{AttackError, AttackHarness};
 pub use list::{Attack, all};
 pub use result::{AttackResult, Outcome};
 
-/// Tries every attack with every wall up, one after the other, and tells each result as it comes.
+/// Runs every attack with every protection enabled, one after the other, and calls `on_result` for each.
 pub fn run_all(on_result: &mut dyn FnMut(&AttackResult)) -> Result<Vec<AttackResult>, AttackError> {
     let attacks = all()?;
-    let arena = Arena::new()?;
+    let harness = AttackHarness::new()?;
     let mut results = Vec::with_capacity(attacks.len());
     for attack in &attacks {
-        let result = arena.try_walled(attack);
+        let result = harness.try_protected(attack);
         on_result(&result);
         results.push(result);
     }

@@ -1,30 +1,30 @@
-/// How an attack went.
+/// The result of an attack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttackResult {
     /// Its name.
     pub name: String,
-    /// What it is after.
+    /// Its class.
     pub class: String,
-    /// One line about it.
+    /// Its title.
     pub title: String,
-    /// The walls that stop it, or a dash where no single one could be taken away.
-    pub wall: String,
-    /// How it went.
+    /// The protections that stop it, or a dash if no single one can be disabled.
+    pub protections: String,
+    /// The outcome.
     pub outcome: Outcome,
-    /// In words: what stopped it, what it got, or why it could not be tried.
+    /// Explanation: what stopped it, what it reached, or why it was skipped.
     pub detail: String,
 }
 
-/// How an attack went, in one word.
+/// The outcome of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It failed, in the way it was expected to.
     Contained,
-    /// It got what it was after.
+    /// It reached its goal.
     Breached,
     /// It neither succeeded nor failed in the expected way, which proves nothing.
     Unclear,
-    /// It could not be tried on this host.
+    /// It cannot run on this host.
     Skipped,
 }
 
@@ -39,7 +39,7 @@ impl Outcome {
         }
     }
 
-    /// Whether this is no reason for concern.
+    /// Whether the outcome is acceptable.
     pub const fn is_fine(self) -> bool {
         matches!(self, Self::Contained | Self::Skipped)
     }

@@ -20,7 +20,7 @@ fn execute_under(
     let mut heard = Vec::new();
     let mut listener = |event: &Event| heard.push(event.clone());
     let job = engine.accept(request).unwrap();
-    let report = engine.carry_out(&job, &mut Events::new(Some(&mut listener)), cancel);
+    let report = engine.execute(&job, &mut Events::new(Some(&mut listener)), cancel);
     (heard, report)
 }
 
@@ -81,7 +81,7 @@ fn artefacts_are_handed_to_the_run_stage_and_not_to_the_report() {
 }
 
 #[test]
-fn a_compiler_that_says_no_is_the_end() {
+fn a_failed_compile_stage_is_the_last_stage() {
     for (ending, status) in
         [(Ending::Exited(1), Status::CompileError), (Ending::OutOfMemory, Status::MemoryLimit)]
     {
@@ -97,7 +97,7 @@ fn a_compiler_that_says_no_is_the_end() {
 }
 
 #[test]
-fn a_compiler_that_leaves_nothing_is_told_as_such() {
+fn a_compiler_that_leaves_no_artefact_is_a_compile_error() {
     let skipped = vec![SkippedFile { path: "out".into(), reason: "it is a symbolic link".into() }];
     for (skipped, error) in [
         (Vec::new(), "compiling left nothing to run"),
@@ -113,7 +113,7 @@ fn a_compiler_that_leaves_nothing_is_told_as_such() {
 }
 
 #[test]
-fn our_own_failure_is_a_report_with_all_its_causes() {
+fn an_internal_error_is_a_report_with_all_its_causes() {
     let missing = MissingProtection {
         protection: Protection::Memory,
         reason: "there is no cgroup".into(),
@@ -141,14 +141,14 @@ fn our_own_failure_is_a_report_with_all_its_causes() {
 }
 
 #[test]
-fn what_a_backend_refuses_is_a_bad_request() {
+fn a_refusal_of_the_backend_refuses_the_request() {
     let refused = |_: &StagePlan, _: &mut dyn sandbox_core::Observer, _: &CancelToken| {
         Err(BackendError::Refused("there is no /srv/x".into()))
     };
     let engine = Scripted::new().then(refused).engine(Vec::new());
     let (_, report) = execute(&engine, "script");
     assert!(
-        matches!(report, Err(ExecuteError::Unworkable(reason)) if reason == "there is no /srv/x")
+        matches!(report, Err(ExecuteError::Unsupported(reason)) if reason == "there is no /srv/x")
     );
 }
 
@@ -168,13 +168,13 @@ fn a_token_cancelled_between_the_stages_stops_the_second() {
     assert_eq!(names(&events), ["queued", "stage", "report"]);
 }
 
-/// Writes down what it is asked, and refuses one of the questions.
-struct Diary {
+/// Records the calls of hooks, and refuses one of them.
+struct RecordingHooks {
     lines: Arc<Mutex<Vec<String>>>,
     refuses: &'static str,
 }
 
-impl Diary {
+impl RecordingHooks {
     fn note(&self, line: String) -> Result<(), Refusal> {
         let refused = line == self.refuses;
         self.lines.lock().unwrap().push(line);
@@ -185,7 +185,7 @@ impl Diary {
     }
 }
 
-impl Hooks for Diary {
+impl Hooks for RecordingHooks {
     fn on_request(&self, request: &Request) -> Result<(), Refusal> {
         self.note(format!("request {}", request.language()))
     }
@@ -205,8 +205,8 @@ impl Hooks for Diary {
 
 fn watched(scripted: Scripted, refuses: &'static str) -> (Engine, Arc<Mutex<Vec<String>>>) {
     let lines = Arc::default();
-    let diary = Diary { lines: Arc::clone(&lines), refuses };
-    (scripted.engine(vec![Box::new(diary)]), lines)
+    let hooks = RecordingHooks { lines: Arc::clone(&lines), refuses };
+    (scripted.engine(vec![Box::new(hooks)]), lines)
 }
 
 #[test]

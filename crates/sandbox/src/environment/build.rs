@@ -1,4 +1,4 @@
-//! Fetching and installing, each in a sandbox of its own.
+//! Fetches and installs packages, each step in a sandbox of its own.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,50 +10,70 @@ use sandbox_core::{
 };
 
 use super::PackageError;
-use super::host::HostVariables;
+use super::host_variables::HostVariables;
 use super::lock::{self, Lock};
-use super::manager::{BUILT, Exactly, FETCHED, LOCK_FILE, Settings};
-use super::watch::{self, Listener};
-use crate::Runtime;
+use super::manager::{BUILT, FETCHED, LOCK_FILE, Resolution, Settings};
+use super::step::{self, ProgressObserver};
 use crate::plan::{self, PackageStep};
-use crate::runtime::{Packages, existing};
+use crate::runtime::{Packages, Runtime, existing};
 use crate::store::{LayerUse, LayerWriter, Store};
 
-/// Where the proxy listens inside.
-const GATE_PORT: u16 = 3128;
-/// What was asked for, one on each line; below the work directory.
+/// Port of the proxy inside the sandbox.
+const PROXY_PORT: u16 = 3128;
+/// File below the work directory with the requested packages, one on each line.
 const REQUESTED: &str = "packages";
-/// What an installation leaves, below the work directory.
+/// Directory below the work directory that an installation fills.
 const LAYER: &str = "layer";
-/// The one file of a layer that holds a lock.
-const KEPT_LOCK: &str = "lock.json";
+/// The only file of a layer that stores a lock.
+const STORED_LOCK: &str = "lock.json";
 
-/// Packages that are ready to be shown.
+/// Installed packages, ready to be mounted.
 #[derive(Clone, Debug)]
 pub(crate) struct Installed {
-    /// What is shown, and where.
+    /// The mount.
     pub(crate) tree: Tree,
-    /// Variables by which programs find it.
+    /// Variables by which programs find the packages.
     pub(crate) variables: BTreeMap<String, String>,
-    /// Keeps them from being removed meanwhile.
+    /// Protects the layer from eviction.
     pub(crate) _in_use: Arc<LayerUse>,
 }
 
-/// Everything that is needed to build packages for one runtime.
-pub(crate) struct Workshop<'a> {
+/// Where packages are built and kept.
+#[derive(Clone, Copy)]
+pub(crate) struct BuildContext<'a> {
+    pub(crate) backend: &'a dyn Backend,
+    /// The store, or why there is none.
+    pub(crate) store: Result<&'a Store, &'a str>,
+}
+
+impl<'a> BuildContext<'a> {
+    /// A builder of packages for a runtime.
+    pub(crate) fn builder(
+        self,
+        runtime: &'a Runtime,
+        owner: Option<&'a str>,
+        progress: &'a mut dyn FnMut(&str),
+        cancel: &'a CancelToken,
+    ) -> Result<PackageBuilder<'a>, PackageError> {
+        let store = self.store.map_err(|reason| PackageError::NoStore(reason.to_owned()))?;
+        Ok(PackageBuilder { backend: self.backend, runtime, store, owner, cancel, progress })
+    }
+}
+
+/// Builds packages for one runtime.
+pub(crate) struct PackageBuilder<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) runtime: &'a Runtime,
     pub(crate) store: &'a Store,
-    /// Whose layers are used and made; without one they are shared.
+    /// Owner of the layers; `None` for shared layers.
     pub(crate) owner: Option<&'a str>,
     pub(crate) cancel: &'a CancelToken,
-    /// Hears what is being done, in a few words.
+    /// Receives status messages.
     pub(crate) progress: &'a mut dyn FnMut(&str),
 }
 
-impl<'a> Workshop<'a> {
-    /// The packages that were asked for. If the same were asked for before, they are those of then, and
-    /// nothing is fetched.
+impl<'a> PackageBuilder<'a> {
+    /// Installs these packages. If they were requested before, uses the lock of that time and fetches nothing.
     pub(crate) fn install(&mut self, specs: &[PackageSpec]) -> Result<Installed, PackageError> {
         let packages = self.packages()?;
         let specs = sorted(specs);
@@ -64,29 +84,33 @@ impl<'a> Workshop<'a> {
         let store = self.store;
         let about = format!("a lock of {} packages: {}", self.runtime.name(), list(&specs));
         let _in_use = store.layers().hold(&key, self.owner)?;
-        // If installing fails, the lock is not kept either.
+        // If the installation fails, the lock is not stored either.
         let kept = store.layers().build(&key, &about, |writer| {
-            let lock = self.build_anew(&specs)?;
+            let lock = self.resolve_and_install(&specs)?;
             let text = serde_json::to_vec_pretty(&lock).expect("a lock is plain data");
-            Ok::<_, PackageError>(writer.file(&plain(KEPT_LOCK), &text, false)?)
+            Ok::<_, PackageError>(writer.file(&plain(STORED_LOCK), &text, false)?)
         })?;
-        let path = kept.join(KEPT_LOCK);
+        let path = kept.join(STORED_LOCK);
         let text = std::fs::read(&path).map_err(PackageError::file("read", &path))?;
         let lock: Lock = serde_json::from_slice(&text)
-            .map_err(|error| PackageError::file("understand", &path)(error.into()))?;
+            .map_err(|error| PackageError::file("parse", &path)(error.into()))?;
         self.install_locked(&lock)
     }
 
-    /// Asks the index anew, and installs what it says.
-    pub(crate) fn build_anew(&mut self, specs: &[PackageSpec]) -> Result<Lock, PackageError> {
+    /// Resolves packages at the index and installs them.
+    pub(crate) fn resolve_and_install(
+        &mut self,
+        specs: &[PackageSpec],
+    ) -> Result<Lock, PackageError> {
         let packages = self.packages()?;
         let specs = sorted(specs);
         for spec in &specs {
             packages.manager.check(spec)?;
         }
-        let wanted = packages.manager.wanted(&specs);
+        let wanted = packages.manager.requirements(&specs);
         let files = self.fetch(packages, input(REQUESTED, wanted.into_bytes()))?;
-        let Exactly { packages: locked, from_source, document } = packages.manager.lock(&files)?;
+        let Resolution { packages: locked, from_source, document } =
+            packages.manager.lock(&files)?;
         let lock = Lock {
             language: self.runtime.name().to_owned(),
             version: self.runtime.version().to_owned(),
@@ -100,23 +124,23 @@ impl<'a> Workshop<'a> {
         Ok(lock)
     }
 
-    /// Exactly these packages. They are fetched again only if the store has lost them.
+    /// Resolution these packages. They are fetched again only if the store has lost them.
     pub(crate) fn install_locked(&mut self, lock: &Lock) -> Result<Installed, PackageError> {
         let packages = self.packages()?;
-        let (layer, in_use) = self.layer(packages, lock, |workshop| {
+        let (layer, in_use) = self.layer(packages, lock, |builder| {
             let document = lock.document.as_bytes();
             let wanted = input(LOCK_FILE, document.to_vec());
-            let mut files = workshop.fetch(packages, wanted).map_err(|error| match error {
+            let mut files = builder.fetch(packages, wanted).map_err(|error| match error {
                 PackageError::Refused(reason) => PackageError::Changed(reason),
                 error => error,
             })?;
-            // What went in is not what comes out, unless it was changed.
+            // The manager's lock went in as an input, so it is collected only if it was changed.
             if !files.iter().any(|file| file.path == LOCK_FILE) {
                 let (path, contents) = (LOCK_FILE.to_owned(), document.to_vec());
                 files.push(CollectedFile { path, contents, executable: false });
             }
             if packages.manager.lock(&files)?.packages != lock.packages {
-                return Err(PackageError::Changed("it has other files now".to_owned()));
+                return Err(PackageError::Changed("its files have changed".to_owned()));
             }
             Ok(files)
         })?;
@@ -124,7 +148,7 @@ impl<'a> Workshop<'a> {
         Ok(Installed { tree, variables: packages.variables(), _in_use: Arc::new(in_use) })
     }
 
-    /// The layer of a lock, installed from what `fetch` gives if it is not there.
+    /// The layer of a lock. If it is missing, installs the files that `fetch` returns.
     fn layer(
         &mut self,
         packages: &'a Packages,
@@ -143,13 +167,13 @@ impl<'a> Workshop<'a> {
             self.install_into(packages, to_install(files, lock), writer)
         })?;
         if is_new {
-            // Those that were just installed are there; that others could not be removed is no failure.
+            // A failed eviction of other packages does not affect these.
             let _ = layers.evict_packages();
         }
         Ok((layer, in_use))
     }
 
-    /// The first step: with the index, and nothing else of the network.
+    /// First step: fetches, with network access to the index only.
     fn fetch(
         &mut self,
         packages: &'a Packages,
@@ -158,29 +182,31 @@ impl<'a> Workshop<'a> {
         let tool = self.tool(packages)?;
         let host = HostVariables::from_environment();
         let mut settings = packages.manager.settings(self.interpreter(packages), &tool, &host)?;
-        for name in packages.manager.facts().pass_on {
+        for name in packages.manager.spec().pass_on {
             if let Some(value) = host.get(name) {
-                let lent = settings.borrowed.lend(Path::new(value))?;
-                settings.variables.insert((*name).to_owned(), lent.to_string_lossy().into_owned());
+                let shared = settings.host_files.share(Path::new(value))?;
+                settings
+                    .variables
+                    .insert((*name).to_owned(), shared.to_string_lossy().into_owned());
             }
         }
-        if settings.usual_places {
-            let usual = packages.manager.facts().hosts.iter();
+        if settings.default_index {
+            let usual = packages.manager.spec().hosts.iter();
             settings
                 .places
                 .extend(usual.filter_map(|(host, port)| HostPort::new(host, *port).ok()));
         }
-        let Settings { places, proxies, mut variables, borrowed, .. } = settings;
-        let gate = Gate { port: GATE_PORT, places, proxies };
+        let Settings { places, proxies, mut variables, host_files, .. } = settings;
+        let gate = Gate { port: PROXY_PORT, places, proxies };
         for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
             variables.insert(name.to_owned(), gate.url());
         }
         let mut files = vec![wanted];
-        files.extend(borrowed.files);
+        files.extend(host_files.files);
         let step = PackageStep {
-            command: self.shell(packages, packages.manager.facts().fetch),
+            command: self.shell(packages, packages.manager.spec().fetch),
             files,
-            trees: borrowed.trees,
+            trees: host_files.trees,
             variables,
             gate: Some(gate),
             collect: &[LOCK_FILE, &format!("{FETCHED}/**"), &format!("{BUILT}/**")],
@@ -189,7 +215,7 @@ impl<'a> Workshop<'a> {
         Ok(outcome.files)
     }
 
-    /// The second step: from what was fetched, without a network.
+    /// Second step: installs the fetched files, without a network.
     fn install_into(
         &mut self,
         packages: &'a Packages,
@@ -199,7 +225,7 @@ impl<'a> Workshop<'a> {
         let tool = self.tool(packages)?;
         let files = files.into_iter().map(|file| input(&file.path, file.contents)).collect();
         let step = PackageStep {
-            command: self.shell(packages, packages.manager.facts().install),
+            command: self.shell(packages, packages.manager.spec().install),
             files,
             trees: Vec::new(),
             variables: BTreeMap::new(),
@@ -218,7 +244,7 @@ impl<'a> Workshop<'a> {
         Ok(())
     }
 
-    /// Runs one step and judges how it ended.
+    /// Runs one step and checks how it ended.
     fn run(
         &mut self,
         packages: &'a Packages,
@@ -233,9 +259,9 @@ impl<'a> Workshop<'a> {
             step.trees.push(Tree { host, inside, copy_on_write: false });
         }
         let plan = plan::packages(self.runtime, step);
-        let mut listener = Listener::new(packages.manager, &mut *self.progress);
+        let mut listener = ProgressObserver::new(packages.manager, &mut *self.progress);
         let outcome = self.backend.run(&plan, &mut listener, self.cancel)?;
-        watch::judge(packages.manager, &plan, &outcome)?;
+        step::check(packages.manager, &plan, &outcome)?;
         Ok(outcome)
     }
 
@@ -244,25 +270,25 @@ impl<'a> Workshop<'a> {
         self.runtime.recipe().packages.as_ref().ok_or_else(missing)
     }
 
-    /// The directory of the manager itself.
+    /// The installation directory of the manager.
     fn tool(&self, packages: &Packages) -> Result<PathBuf, PackageError> {
-        let facts = packages.manager.facts();
+        let spec = packages.manager.spec();
         let root = self.runtime.root().to_string_lossy();
-        let candidates = facts.tools.iter().map(|tool| tool.replace("{root}", &root));
+        let candidates = spec.tools.iter().map(|tool| tool.replace("{root}", &root));
         let mut found = candidates.flat_map(|candidate| existing(&candidate));
         found.next().ok_or_else(|| PackageError::ManagerMissing {
-            manager: facts.name,
+            manager: spec.name,
             language: self.runtime.name().to_owned(),
-            install: facts.missing,
+            install: spec.missing,
         })
     }
 
-    /// What the manager runs with.
+    /// The interpreter that runs the manager.
     fn interpreter(&self, packages: &'a Packages) -> &'a Path {
         packages.runs_with.as_deref().unwrap_or(self.runtime.program())
     }
 
-    /// A script as a command.
+    /// The command that runs a script of the manager.
     fn shell(&self, packages: &'a Packages, script: &str) -> Vec<String> {
         let (program, inside) = (self.interpreter(packages), packages.inside());
         let arguments = ["/bin/sh", "-c", script, packages.manager.name()].map(ToOwned::to_owned);
@@ -271,14 +297,14 @@ impl<'a> Workshop<'a> {
     }
 }
 
-/// What is done to make packages, which they depend on.
+/// The scripts and paths that determine a build, as parts of its key.
 fn scripts(packages: &Packages) -> [String; 3] {
-    let facts = packages.manager.facts();
-    [facts.fetch, facts.install, &packages.inside().to_string_lossy()].map(ToOwned::to_owned)
+    let spec = packages.manager.spec();
+    [spec.fetch, spec.install, &packages.inside().to_string_lossy()].map(ToOwned::to_owned)
 }
 
-/// What is installed of what was fetched. Built packages count only where there was something to build:
-/// otherwise nothing but the lock says what is in a layer.
+/// The fetched files to install. Files in `built` count only if the lock names packages built from source: otherwise the
+/// lock alone determines the contents of a layer.
 fn to_install(mut files: Vec<CollectedFile>, lock: &Lock) -> Vec<CollectedFile> {
     if lock.from_source.is_empty() {
         files.retain(|file| !file.path.starts_with(BUILT));
@@ -301,7 +327,7 @@ fn input(path: &str, contents: Vec<u8>) -> InputFile {
     InputFile { path: plain(path), contents, executable: false }
 }
 
-/// Paths here are our own, or were checked when they were collected.
+/// Paths here are constants, or were checked when the files were collected.
 fn plain(path: &str) -> RelativePath {
     path.parse().expect("what is collected has a plain path")
 }

@@ -1,4 +1,4 @@
-//! Cargo: crates for Rust. They are vendored; compiling them is part of compiling the program.
+//! Cargo: crates for Rust. They are vendored, and compiled together with the program.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use toml::Value;
 
 use super::LockedPackage;
 use super::PackageError;
-use super::host::{self, HostVariables};
-use super::manager::{Exactly, Facts, LOCK_FILE, Settings};
+use super::host_variables::{self, HostVariables};
+use super::manager::{LOCK_FILE, ManagerSpec, Resolution, Settings};
 
-pub(super) const FACTS: Facts = Facts {
+pub(super) const SPEC: ManagerSpec = ManagerSpec {
     name: "cargo",
     example: "rand, rand@0.9 or serde[derive]@1",
     tools: &["{root}/bin/cargo", "/usr/bin/cargo"],
@@ -23,7 +23,7 @@ pub(super) const FACTS: Facts = Facts {
     install: include_str!("scripts/cargo-install.sh"),
 };
 
-/// `name`, `name@1.2`, `name[feature,feature]@1`: what a line of `[dependencies]` says.
+/// `name`, `name@1.2`, `name[feature,feature]@1`: what a line of `[dependencies]` can express.
 pub(super) fn is_spec(text: &str) -> bool {
     parts(text).is_some()
 }
@@ -48,8 +48,8 @@ fn parts(text: &str) -> Option<(&str, Vec<&str>, &str)> {
     right.then_some((name, features, version))
 }
 
-/// The lines of `[dependencies]` that ask for these.
-pub(super) fn wanted(specs: &[PackageSpec]) -> String {
+/// The lines of `[dependencies]` for these packages.
+pub(super) fn requirements(specs: &[PackageSpec]) -> String {
     let mut lines = String::new();
     for spec in specs {
         let Some((name, features, version)) = parts(spec.as_str()) else { continue };
@@ -64,41 +64,41 @@ pub(super) fn wanted(specs: &[PackageSpec]) -> String {
     lines
 }
 
-/// Where cargo keeps its settings; it cannot be asked for them.
+/// Path of cargo's configuration file. Cargo has no command that prints its settings.
 pub(super) fn config_file(variables: &HostVariables) -> Option<PathBuf> {
     let home = variables.get("CARGO_HOME").map(PathBuf::from);
     let home = home.or_else(|| variables.get("HOME").map(|home| Path::new(home).join(".cargo")))?;
     ["config.toml", "config"].iter().map(|name| home.join(name)).find(|path| path.is_file())
 }
 
-/// Reads cargo's settings: every registry that they name is reached, and all of them are lent.
+/// Parses cargo's configuration. Every registry in it is reachable, and the file is shared with the sandbox.
 pub(super) fn settings(
     file: Option<&Path>,
     variables: &HostVariables,
 ) -> Result<Settings, PackageError> {
     let mut settings = Settings { proxies: variables.proxies(), ..Settings::default() };
-    settings.usual_places = true;
+    settings.default_index = true;
     let Some(file) = file else { return Ok(settings) };
     let text = std::fs::read_to_string(file).map_err(PackageError::file("read", file))?;
     let config: Value = toml::from_str(&text).map_err(|error| PackageError::Settings {
-        manager: FACTS.name,
+        manager: SPEC.name,
         reason: format!("{}: {}", file.display(), error.message()),
     })?;
     for (table, key) in [("source", "registry"), ("registries", "index")] {
         let sources = config.get(table).and_then(Value::as_table).into_iter().flatten();
         let urls = sources.filter_map(|(_, source)| source.get(key).and_then(Value::as_str));
         let urls = urls.map(|url| url.strip_prefix("sparse+").unwrap_or(url));
-        settings.places.extend(urls.filter_map(host::place_of));
+        settings.places.extend(urls.filter_map(host_variables::host_port_of));
     }
     let replaced = config.get("source").and_then(|source| source.get("crates-io"));
-    settings.usual_places = replaced.and_then(|source| source.get("replace-with")).is_none();
+    settings.default_index = replaced.and_then(|source| source.get("replace-with")).is_none();
     if let Some(proxy) = config.get("http").and_then(|http| http.get("proxy")) {
-        let proxy = proxy.as_str().and_then(host::proxy);
+        let proxy = proxy.as_str().and_then(host_variables::proxy);
         settings.proxies.tunnel = proxy.clone().or(settings.proxies.tunnel);
         settings.proxies.plain = proxy.or(settings.proxies.plain);
     }
-    let lent = settings.borrowed.lend(file)?.to_string_lossy().into_owned();
-    settings.variables.insert("CARGO_HOST_CONFIG".to_owned(), lent);
+    let shared = settings.host_files.share(file)?.to_string_lossy().into_owned();
+    settings.variables.insert("CARGO_HOST_CONFIG".to_owned(), shared);
     Ok(settings)
 }
 
@@ -115,9 +115,9 @@ struct CargoPackage {
     checksum: Option<String>,
 }
 
-/// Reads cargo's own lock, in which every crate has its hash but the one that was made up.
-pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
-    let file = files.iter().find(|file| file.path == LOCK_FILE).ok_or("cargo left no lock")?;
+/// Parses cargo's lock file, in which every crate has a hash except the generated one.
+pub(super) fn lock(files: &[CollectedFile]) -> Result<Resolution, String> {
+    let file = files.iter().find(|file| file.path == LOCK_FILE).ok_or("cargo wrote no lock")?;
     let document = std::str::from_utf8(&file.contents).map_err(|error| error.to_string())?;
     let lock: CargoLock = toml::from_str(document)
         .map_err(|error| format!("cargo's lock cannot be read: {}", error.message()))?;
@@ -127,16 +127,16 @@ pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
     };
     let mut packages: Vec<LockedPackage> = lock.package.into_iter().filter_map(hashed).collect();
     packages.sort();
-    Ok(Exactly { packages, document: document.to_owned(), ..Exactly::default() })
+    Ok(Resolution { packages, document: document.to_owned(), ..Resolution::default() })
 }
 
-/// The crate that a line says is being vendored.
-pub(super) fn news(line: &str) -> Option<&str> {
+/// The crate that is being vendored, according to a line of output.
+pub(super) fn fetched_package(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("Vendoring ")?.split_whitespace().next()
 }
 
-/// Cargo says first what it was about to do, and gives the reason below that.
-pub(super) fn complaint(stderr: &str) -> Option<&str> {
+/// Cargo prints the operation first and the cause below it.
+pub(super) fn error_line(stderr: &str) -> Option<&str> {
     const REASONS: &[&str] =
         &["no matching package", "failed to select a version", "the package `"];
     let is_reason = |line: &&str| REASONS.iter().any(|start| line.starts_with(start));
@@ -147,7 +147,7 @@ pub(super) fn complaint(stderr: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::host::tests::variables;
+    use super::super::host_variables::tests::variables;
     use super::*;
 
     #[test]
@@ -166,14 +166,14 @@ mod tests {
     fn specs_become_dependencies() {
         let specs = ["rand@0.9", "serde[derive,rc]@1"].map(|spec| spec.parse().unwrap());
         assert_eq!(
-            wanted(&specs),
+            requirements(&specs),
             "rand = { version = \"0.9\", features = [] }\n\
              serde = { version = \"1\", features = [\"derive\", \"rc\"] }\n"
         );
     }
 
     #[test]
-    fn a_mirror_of_the_hosts_own_takes_the_place_of_the_usual_index() {
+    fn a_configured_mirror_replaces_the_default_index() {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("config.toml");
         std::fs::write(
@@ -185,7 +185,7 @@ mod tests {
         let variables = variables(&[("CARGO_HOME", home.path().to_str().unwrap())]);
         assert_eq!(config_file(&variables).as_deref(), Some(file.as_path()));
         let settings = settings(Some(&file), &variables).unwrap();
-        assert!(!settings.usual_places);
+        assert!(!settings.default_index);
         assert_eq!(settings.places[0].to_string(), "mirror.example.com:443");
         assert_eq!(settings.variables["CARGO_HOST_CONFIG"], "/work/host/0");
     }
@@ -199,7 +199,7 @@ mod tests {
             contents: contents.as_bytes().to_vec(),
             executable: false,
         };
-        let Exactly { packages, document, .. } = lock(&[file]).unwrap();
+        let Resolution { packages, document, .. } = lock(&[file]).unwrap();
         assert_eq!(packages.len(), 1);
         assert_eq!((packages[0].name.as_str(), packages[0].hash.as_str()), ("a", "sha256:ff"));
         assert_eq!(document, contents);
@@ -207,10 +207,10 @@ mod tests {
     }
 
     #[test]
-    fn the_complaint_says_what_is_wrong() {
+    fn the_error_line_states_the_cause() {
         let text = "    Updating crates.io index\nerror: failed to sync\n\nCaused by:\n  failed to load\n\n\
                     Caused by:\n  no matching package named `x` found\n  location searched: y\n";
-        assert_eq!(complaint(text), Some("no matching package named `x` found"));
-        assert_eq!(complaint("error: something else\nfurther\n"), Some("something else"));
+        assert_eq!(error_line(text), Some("no matching package named `x` found"));
+        assert_eq!(error_line("error: something else\nfurther\n"), Some("something else"));
     }
 }

@@ -2,36 +2,36 @@ use chrono::{DateTime, Utc};
 use sandbox_core::{ByteSize, CancelToken, EnvironmentName, LanguageChoice, PackageSpec, Request};
 use serde::{Deserialize, Serialize};
 
-use super::{EnvironmentDirectory, Installed, Lock, PackageError, Workshop};
-use crate::Runtime;
-use crate::engine::Engine;
+use super::{BuildContext, EnvironmentDirectory, Installed, Lock, PackageError};
 use crate::plan;
+use crate::runtime::{Runtime, Runtimes};
 
-/// Packages under a name: built once, then used by any number of executions.
+/// A named set of packages: built once, used by any number of executions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Environment {
-    /// What it is called.
+    /// Its name.
     pub name: EnvironmentName,
     /// When it was built.
     pub created_at: DateTime<Utc>,
-    /// Which packages exactly.
+    /// The exact packages.
     pub lock: Lock,
 }
 
-/// The environments of this user, and the means to build more of them.
+/// The environments of the user. Builds, lists and removes them.
 #[derive(Clone, Copy)]
 pub struct Environments<'a> {
-    engine: &'a Engine,
+    runtimes: &'a Runtimes,
+    context: BuildContext<'a>,
 }
 
 impl<'a> Environments<'a> {
-    pub(crate) fn of(engine: &'a Engine) -> Self {
-        Self { engine }
+    pub(crate) fn new(runtimes: &'a Runtimes, context: BuildContext<'a>) -> Self {
+        Self { runtimes, context }
     }
 
-    /// Asks the package index for packages, installs them and gives them a name. One that had the name
-    /// is replaced if, and only if, that succeeds. `progress` hears what is being done.
+    /// Builds an environment: resolves packages at the index, installs them and saves the result under a name. An existing
+    /// environment of that name is replaced only if this succeeds. Calls `progress` with status messages.
     pub fn build(
         &self,
         name: EnvironmentName,
@@ -44,7 +44,7 @@ impl<'a> Environments<'a> {
         self.build_in(&directory, name, language, packages, progress, cancel)
     }
 
-    /// The same in a directory of its own.
+    /// Builds an environment in a certain directory.
     pub fn build_in(
         &self,
         directory: &EnvironmentDirectory,
@@ -54,43 +54,42 @@ impl<'a> Environments<'a> {
         progress: &mut dyn FnMut(&str),
         cancel: &CancelToken,
     ) -> Result<Environment, PackageError> {
-        let runtime = self.engine.runtimes.resolve(language)?;
+        let runtime = self.runtimes.resolve(language)?;
         let owner = directory.package_cache_owner();
-        let mut workshop = workshop(self.engine, &runtime, owner, progress, cancel)?;
-        let lock = workshop.build_anew(packages)?;
+        let mut builder = self.context.builder(&runtime, owner, progress, cancel)?;
+        let lock = builder.resolve_and_install(packages)?;
         let environment = Environment { name, created_at: Utc::now(), lock };
         directory.write(&environment)?;
         Ok(environment)
     }
 
-    /// The most memory that a build may use.
+    /// Memory limit of a build.
     pub fn build_memory() -> ByteSize {
         plan::package_limits().memory()
     }
 
-    /// All of this user's, by name.
+    /// All environments of the user, sorted by name.
     pub fn list() -> Result<Vec<Environment>, PackageError> {
         EnvironmentDirectory::of_user()?.list()
     }
 
-    /// One of this user's.
+    /// An environment of the user.
     pub fn find(name: &EnvironmentName) -> Result<Environment, PackageError> {
         EnvironmentDirectory::of_user()?.find(name)
     }
 
-    /// Forgets one of this user's. Its packages stay in the store, where others may share them, until
-    /// that is cleared.
+    /// Removes an environment of the user. Its packages stay in the store until they are evicted or the store is cleared:
+    /// other environments may share them.
     pub fn remove(name: &EnvironmentName) -> Result<(), PackageError> {
         EnvironmentDirectory::of_user()?.remove(name)
     }
 }
 
-/// The packages that a request asks for, by themselves or as an environment; nothing if it asks for
-/// none.
+/// Installs the packages that a request names, directly or as an environment; `None` if it names none.
 pub(crate) fn install(
     request: &Request,
     runtime: &Runtime,
-    engine: &Engine,
+    context: BuildContext<'_>,
     progress: &mut dyn FnMut(&str),
     cancel: &CancelToken,
 ) -> Result<Option<Installed>, PackageError> {
@@ -99,35 +98,23 @@ pub(crate) fn install(
         return Ok(None);
     }
     let owner = match &environment {
-        Some((_, Whose::Shared)) => None,
+        Some((_, LockOwner::Shared)) => None,
         _ => request.package_cache_owner(),
     };
-    let mut workshop = workshop(engine, runtime, owner, progress, cancel)?;
+    let mut builder = context.builder(runtime, owner, progress, cancel)?;
     match environment {
-        Some((lock, _)) => workshop.install_locked(&lock),
-        None => workshop.install(request.packages()),
+        Some((lock, _)) => builder.install_locked(&lock),
+        None => builder.install(request.packages()),
     }
     .map(Some)
 }
 
-fn workshop<'a>(
-    engine: &'a Engine,
-    runtime: &'a Runtime,
-    owner: Option<&'a str>,
-    progress: &'a mut dyn FnMut(&str),
-    cancel: &'a CancelToken,
-) -> Result<Workshop<'a>, PackageError> {
-    let store = engine.store.as_ref();
-    let store = store.map_err(|reason| PackageError::NoStore(reason.clone()))?;
-    Ok(Workshop { backend: engine.backend.as_ref(), runtime, store, owner, cancel, progress })
-}
-
-/// The lock of the environment that a request asks for, if it is for this runtime; nothing if it asks
-/// for none.
+/// The lock of the environment that a request names; `None` if it names none. Fails if the environment was built for
+/// another runtime.
 pub(crate) fn locked(
     request: &Request,
     runtime: &Runtime,
-) -> Result<Option<(Lock, Whose)>, PackageError> {
+) -> Result<Option<(Lock, LockOwner)>, PackageError> {
     let Some(name) = request.environment() else {
         return Ok(None);
     };
@@ -144,24 +131,24 @@ pub(crate) fn locked(
     Ok(Some((lock, whose)))
 }
 
-/// Who an environment belongs to.
+/// The owner of an environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
+pub(crate) enum LockOwner {
     /// The owner of the request.
     Requester,
-    /// The user of this process, who lets all owners use it.
+    /// The user of this process; all owners may use it.
     Shared,
 }
 
 fn find_for(
     request: &Request,
     name: &EnvironmentName,
-) -> Result<(Environment, Whose), PackageError> {
+) -> Result<(Environment, LockOwner), PackageError> {
     if let Some(directory) = request.environments() {
         match EnvironmentDirectory::at(directory.to_owned()).find(name) {
             Err(PackageError::NoSuchEnvironment(_)) => {}
-            found => return Ok((found?, Whose::Requester)),
+            found => return Ok((found?, LockOwner::Requester)),
         }
     }
-    Ok((Environments::find(name)?, Whose::Shared))
+    Ok((Environments::find(name)?, LockOwner::Shared))
 }

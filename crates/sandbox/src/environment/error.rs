@@ -6,52 +6,52 @@ use sandbox_core::{BackendError, EnvironmentName, PackageSpec};
 use crate::ResolveError;
 use crate::store::StoreError;
 
-/// Why packages could not be had. All but the last few can be cured by whoever asked.
+/// Why packages could not be installed. All but the internal errors can be fixed by the requester.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PackageError {
-    /// The language has no package manager here.
-    #[error("{language} has no packages: its recipe names no package manager")]
+    /// The recipe of the language names no package manager.
+    #[error("packages are not supported for {language}: its recipe names no package manager")]
     NoManager {
         /// The language.
         language: String,
     },
     /// The package manager is not installed.
-    #[error("there is no {manager} for {language} on this host; install it with: {install}")]
+    #[error("{manager} for {language} is not installed on this host; install it with: {install}")]
     ManagerMissing {
-        /// Its name.
+        /// The package manager.
         manager: &'static str,
         /// The language.
         language: String,
-        /// What a person types.
+        /// The command that installs it.
         install: &'static str,
     },
-    /// A package is not written as the manager of the language writes it.
-    #[error("'{spec}' is not a package for {manager}: write {example}")]
+    /// A package specification is invalid for the package manager.
+    #[error("'{spec}' is not a valid package for {manager}: write {example}")]
     Spec {
-        /// What was written.
+        /// The specification.
         spec: PackageSpec,
-        /// Who would not understand it.
+        /// The package manager.
         manager: &'static str,
-        /// What it would understand.
+        /// Valid examples.
         example: &'static str,
     },
-    /// The manager says no; this is the line in which it says why.
+    /// The package manager failed; this is its error message.
     #[error("the packages cannot be installed: {0}")]
     Refused(String),
-    /// A build reached one of its limits.
-    #[error("building the packages reached a limit: {0}")]
+    /// The build exceeded a limit.
+    #[error("building the packages exceeded a limit: {0}")]
     Limit(String),
-    /// The index has other files now than it had.
-    #[error("the package index no longer has what was locked ({0}); build the environment again")]
+    /// The index no longer serves the locked files.
+    #[error("the package index no longer has the locked files ({0}); build the environment again")]
     Changed(String),
-    /// The client asked for the end.
+    /// The build was cancelled.
     #[error("building the packages was cancelled")]
     Cancelled,
-    /// There is no environment of that name.
+    /// No environment has this name.
     #[error("there is no environment '{0}': 'sandbox-run env build' makes one")]
     NoSuchEnvironment(EnvironmentName),
-    /// An environment is for something else.
+    /// The environment was built for another runtime.
     #[error(
         "the environment '{name}' was built for {built_for}, and this is {asked}: build it again, or \
          say --lang {built_for}"
@@ -64,31 +64,31 @@ pub enum PackageError {
         /// Language and version of the request.
         asked: String,
     },
-    /// The language is not known, or not available here.
+    /// The language is unknown or not available on this host.
     #[error(transparent)]
     Language(#[from] ResolveError),
-    /// How the host is set up could not be found out.
-    #[error("{manager} does not say how it is set up: {reason}")]
+    /// The settings of the package manager could not be read.
+    #[error("cannot read the settings of {manager}: {reason}")]
     Settings {
         /// The manager.
         manager: &'static str,
-        /// What happened instead.
+        /// What failed.
         reason: String,
     },
-    /// A file of the user's could not be read or written.
+    /// A file of the user could not be read or written.
     #[error("cannot {action} {}", path.display())]
     File {
-        /// What was tried.
+        /// The operation.
         action: &'static str,
-        /// With what.
+        /// The file.
         path: PathBuf,
-        /// What the host says.
+        /// The cause.
         source: io::Error,
     },
-    /// There is no store to keep packages in.
-    #[error("there is no place to keep packages: {0}")]
+    /// The store is not available.
+    #[error("the store for packages is not available: {0}")]
     NoStore(String),
-    /// The store of layers cannot be used.
+    /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The sandbox for the build failed.
@@ -97,12 +97,12 @@ pub enum PackageError {
 }
 
 impl PackageError {
-    /// Whether this is a failure of ours, or of the host, that no other request would cure.
-    pub fn is_ours(&self) -> bool {
+    /// Whether this is an internal error or an error of the host, which no other request would avoid.
+    pub fn is_internal(&self) -> bool {
         matches!(self, Self::File { .. } | Self::NoStore(_) | Self::Store(_) | Self::Backend(_))
     }
 
-    /// Turns an error of the file system into one that tells what was tried, and with what.
+    /// Adds the operation and the path to an I/O error.
     pub(super) fn file(
         action: &'static str,
         path: impl Into<PathBuf>,

@@ -1,11 +1,10 @@
 use sandbox_core::PackageSpec;
 use serde::{Deserialize, Serialize};
 
-use super::Manager;
-use crate::Runtime;
+use crate::runtime::{PackageManager, Runtime};
 use crate::store::{Key, KeyBuilder};
 
-/// Which packages exactly: every one that is needed, its version, and the hash of what was fetched.
+/// An exact set of packages: every package with its version and the hash of the fetched file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lock {
@@ -13,15 +12,15 @@ pub struct Lock {
     pub language: String,
     /// Its version.
     pub version: String,
-    /// Who fetched and installed.
-    pub(crate) manager: Manager,
-    /// What was asked for, sorted.
+    /// The package manager.
+    pub(crate) manager: PackageManager,
+    /// The requested packages, sorted.
     pub requested: Vec<PackageSpec>,
-    /// What that came to, sorted by name.
+    /// The resolved packages, sorted by name.
     pub packages: Vec<LockedPackage>,
-    /// Names of those that came as source and were built.
+    /// Names of packages that were built from source.
     pub from_source: Vec<String>,
-    /// The same in the manager's own format, for fetching exactly this again.
+    /// The manager's own lock file, for fetching exactly these packages again.
     pub(crate) document: String,
 }
 
@@ -29,16 +28,15 @@ pub struct Lock {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LockedPackage {
-    /// Its name as the index writes it.
+    /// Its name in the index.
     pub name: String,
     /// Its version.
     pub version: String,
-    /// The hash of its file: the algorithm, and its value as the manager writes it.
+    /// The hash of its file, in the manager's format: algorithm and value.
     pub hash: String,
 }
 
-/// Under which the lock for a request is kept: the same packages asked for once more, with whatever
-/// is installed on the host unchanged.
+/// The key of the lock for a request. The same request with an unchanged toolchain has the same key.
 pub(super) fn request_key(
     runtime: &Runtime,
     commands: &[String],
@@ -49,8 +47,7 @@ pub(super) fn request_key(
     specs.iter().fold(key, |key, spec| key.part("package", spec.as_str())).finish()
 }
 
-/// What every key depends on: the toolchain, the commands that fetch and install, and the owner, if packages
-/// are not shared.
+/// The parts of every key: the toolchain, the commands that fetch and install, and the owner if packages are not shared.
 fn begin(purpose: &str, runtime: &Runtime, commands: &[String], owner: Option<&str>) -> KeyBuilder {
     let mut key = KeyBuilder::new(purpose).part("runtime", runtime.identity());
     if let Some(owner) = owner {
@@ -60,8 +57,8 @@ fn begin(purpose: &str, runtime: &Runtime, commands: &[String], owner: Option<&s
 }
 
 impl Lock {
-    /// Under which the installed packages are kept. As a rule, what was asked for is not part of it: two
-    /// requests that come to the same packages share one layer.
+    /// The key of the installed packages. The request is usually not part of it: requests that resolve to the same packages
+    /// share one layer.
     pub(super) fn layer_key(
         &self,
         runtime: &Runtime,
@@ -98,7 +95,7 @@ mod tests {
         Lock {
             language: "python".to_owned(),
             version: "3.11".to_owned(),
-            manager: Manager::Pip,
+            manager: PackageManager::Pip,
             requested: requested.iter().map(|spec| spec.parse().unwrap()).collect(),
             packages: vec![LockedPackage {
                 name: "six".to_owned(),
@@ -111,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_files_are_the_same_layer_whoever_asked() {
+    fn the_same_files_are_the_same_layer_whatever_was_requested() {
         let runtime = unprobed("python");
         let key = |lock: Lock| lock.layer_key(&runtime, &["install".to_owned()], None);
         assert_eq!(key(lock(&["six"], &[])), key(lock(&["six>=1"], &[])));
@@ -121,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn owners_do_not_share_what_is_kept_for_one_of_them() {
+    fn layers_of_different_owners_have_different_keys() {
         let runtime = unprobed("python");
         let keys = |owner| {
             let specs = ["six".parse().unwrap()];
@@ -134,10 +131,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_built_beside_other_code_is_shared_with_those_who_asked_for_that_code() {
+    fn packages_built_from_source_are_shared_only_for_the_same_request() {
         let runtime = unprobed("python");
         let key = |lock: Lock| lock.layer_key(&runtime, &[], None);
-        // The code of another package could change what is built, and remove its own traces.
+        // The code of another package could have changed the build without a trace.
         assert_ne!(key(lock(&["six"], &["six"])), key(lock(&["evil", "six"], &["six"])));
         assert_eq!(key(lock(&["six"], &["six"])), key(lock(&["six"], &["six"])));
     }

@@ -1,91 +1,82 @@
-//! The package managers: what differs between them beside the commands, which are in the recipes.
+//! The package managers, and what differs between them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use sandbox_core::{CollectedFile, HostPort, HostProxies, PackageSpec};
-use serde::{Deserialize, Serialize};
 
-use super::borrowed::Borrowed;
-use super::host::HostVariables;
+use super::host_files::HostFiles;
+use super::host_variables::HostVariables;
 use super::{Lock, LockedPackage, PackageError, cargo, npm, pip};
+use crate::runtime::PackageManager;
 
-/// Below the work directory, where a fetch leaves what it fetched.
+/// Directory below the work directory for fetched files.
 pub(crate) const FETCHED: &str = "fetched";
-/// Below the work directory, where wheels are left that were built from source.
+/// Directory below the work directory for wheels built from source.
 pub(crate) const BUILT: &str = "built";
-/// The manager's own lock: what a fetch writes if it does so itself, and what it is given to fetch
-/// exactly that again.
+/// The manager's own lock file: an output of a fetch if the manager writes one, and the input for fetching exactly the same
+/// again.
 pub(crate) const LOCK_FILE: &str = "lock";
 
-/// A package manager whose specifications, settings, locks and complaints are understood.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Manager {
-    Pip,
-    Npm,
-    Cargo,
-}
-
-/// What is always so with a manager.
-pub(super) struct Facts {
+/// Constants of a package manager.
+pub(super) struct ManagerSpec {
     pub(super) name: &'static str,
-    /// How a package is written, for somebody who wrote it otherwise.
+    /// Examples of valid specifications, for error messages.
     pub(super) example: &'static str,
-    /// Directories the manager itself may be in, preferred first; `{root}` is the toolchain's.
+    /// Directories that can contain the manager, preferred first; `{root}` is the toolchain's root.
     pub(super) tools: &'static [&'static str],
-    /// What a person types if it is in none of them.
+    /// The command that installs it.
     pub(super) missing: &'static str,
-    /// What is reached while fetching, if the host names no other index.
+    /// Hosts of the default index.
     pub(super) hosts: &'static [(&'static str, u16)],
-    /// Further variables of the host that are passed on while fetching; files they name are lent.
+    /// Further variables of the host to pass on while fetching. Files that they name are shared with the sandbox.
     pub(super) pass_on: &'static [&'static str],
-    /// A shell script that fetches what the file `packages` asks for, or exactly what the file `lock`
-    /// says, into `fetched`. It is given the interpreter, and the manager as `$PACKAGE_MANAGER`.
+    /// Shell script that fetches the packages in the file `packages`, or exactly those in the file `lock`, into `fetched`.
+    /// Gets the interpreter as an argument and the manager in `$PACKAGE_MANAGER`.
     pub(super) fetch: &'static str,
-    /// A shell script that installs what was fetched into `layer`. It is given the interpreter, and the
-    /// place where the packages will be shown.
+    /// Shell script that installs the fetched files into `layer`. Gets the interpreter and the mount point of the packages
+    /// as arguments.
     pub(super) install: &'static str,
 }
 
-/// How the host is set up, for one manager.
+/// The host's settings for a package manager.
 #[derive(Debug, Default)]
 pub(crate) struct Settings {
-    /// The places of the package index; empty for those that are usual.
+    /// Hosts of the package index, if configured.
     pub(crate) places: Vec<HostPort>,
-    /// Whether the usual places are reached too.
-    pub(crate) usual_places: bool,
-    /// How the host itself reaches them.
+    /// Whether the hosts of the default index are reachable too.
+    pub(crate) default_index: bool,
+    /// The host's proxies.
     pub(crate) proxies: HostProxies,
-    /// Variables that set the manager up inside as it is outside.
+    /// Variables that give the manager the same settings inside.
     pub(crate) variables: BTreeMap<String, String>,
-    pub(crate) borrowed: Borrowed,
+    pub(crate) host_files: HostFiles,
 }
 
-/// What a fetch came to.
+/// The exact packages that a fetch resolved to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Exactly {
+pub(super) struct Resolution {
     pub(super) packages: Vec<LockedPackage>,
-    /// Names of those that came as source and were built before they could be installed.
+    /// Names of packages that were built from source.
     pub(super) from_source: Vec<String>,
-    /// The manager's own lock.
+    /// The contents of the manager's own lock file.
     pub(super) document: String,
 }
 
-impl Manager {
-    pub(super) fn facts(self) -> &'static Facts {
+impl PackageManager {
+    pub(super) fn spec(self) -> &'static ManagerSpec {
         match self {
-            Self::Pip => &pip::FACTS,
-            Self::Npm => &npm::FACTS,
-            Self::Cargo => &cargo::FACTS,
+            Self::Pip => &pip::SPEC,
+            Self::Npm => &npm::SPEC,
+            Self::Cargo => &cargo::SPEC,
         }
     }
 
     pub(crate) fn name(self) -> &'static str {
-        self.facts().name
+        self.spec().name
     }
 
-    /// Refuses a specification that the manager would take for something else.
+    /// Refuses a specification that the manager would interpret as something else.
     pub(crate) fn check(self, spec: &PackageSpec) -> Result<(), PackageError> {
         let right = match self {
             Self::Pip => pip::is_spec(spec.as_str()),
@@ -95,22 +86,22 @@ impl Manager {
         let refused = || PackageError::Spec {
             spec: spec.clone(),
             manager: self.name(),
-            example: self.facts().example,
+            example: self.spec().example,
         };
         right.then_some(()).ok_or_else(refused)
     }
 
-    /// What asks for packages, in a form that the manager's script reads.
-    pub(super) fn wanted(self, specs: &[PackageSpec]) -> String {
+    /// The requested packages in the format that the manager's script reads.
+    pub(super) fn requirements(self, specs: &[PackageSpec]) -> String {
         match self {
             Self::Pip | Self::Npm => {
                 specs.iter().fold(String::new(), |text, spec| text + spec.as_str() + "\n")
             }
-            Self::Cargo => cargo::wanted(specs),
+            Self::Cargo => cargo::requirements(specs),
         }
     }
 
-    /// Finds out how the manager is set up on the host, by asking it where that can be done.
+    /// Reads the manager's settings on the host, from the manager itself where it can print them.
     pub(crate) fn settings(
         self,
         program: &Path,
@@ -125,8 +116,8 @@ impl Manager {
         }
     }
 
-    /// Writes down what was fetched.
-    pub(super) fn lock(self, files: &[CollectedFile]) -> Result<Exactly, PackageError> {
+    /// The exact packages among the fetched files.
+    pub(super) fn lock(self, files: &[CollectedFile]) -> Result<Resolution, PackageError> {
         match self {
             Self::Pip => pip::lock(files),
             Self::Npm => npm::lock(files),
@@ -135,12 +126,12 @@ impl Manager {
         .map_err(PackageError::Refused)
     }
 
-    /// Everything that decides what an installation leaves. What the code of a package could have had
-    /// a hand in must not be taken for what others would get: where something was built from source,
-    /// all that was fetched together decides.
+    /// Everything that determines the result of an installation, as parts of its key. Package code that ran during a build
+    /// can influence the result, and must not affect others: if anything was built from source, the whole request is part
+    /// of the key.
     pub(super) fn identity(self, lock: &Lock) -> Vec<String> {
         let mut parts = match self {
-            // The same packages can lie in different places, or be depended on in different ways.
+            // The same packages can be installed at different paths.
             Self::Npm => npm::places(&lock.document),
             Self::Cargo => vec![lock.document.clone()],
             Self::Pip => Vec::new(),
@@ -154,27 +145,27 @@ impl Manager {
         parts
     }
 
-    /// What a line that it prints means for somebody who waits, if anything. There is none before the
-    /// index has said yes: a request that cannot be met is answered by an error and nothing else.
-    pub(super) fn news(self, line: &str) -> Option<String> {
+    /// The progress message for a line of the manager's output, if it has one. None is sent before the index accepted the
+    /// request: a request that cannot be met gives an error and nothing else.
+    pub(super) fn fetched_package(self, line: &str) -> Option<String> {
         let package = match self {
-            Self::Pip => pip::news(line),
-            Self::Npm => npm::news(line),
-            Self::Cargo => cargo::news(line),
+            Self::Pip => pip::fetched_package(line),
+            Self::Npm => npm::fetched_package(line),
+            Self::Cargo => cargo::fetched_package(line),
         }?;
         let plain = package.chars().all(|letter| letter.is_ascii_graphic());
         plain.then(|| format!("{}: fetching {package}", self.name()))
     }
 
-    /// The one line of its complaints that says what is wrong.
-    pub(crate) fn complaint(self, stderr: &str) -> String {
+    /// The line of the manager's standard error that states the cause.
+    pub(crate) fn error_line(self, stderr: &str) -> String {
         let line = match self {
-            Self::Pip => pip::complaint(stderr),
-            Self::Npm => npm::complaint(stderr),
-            Self::Cargo => cargo::complaint(stderr),
+            Self::Pip => pip::error_line(stderr),
+            Self::Npm => npm::error_line(stderr),
+            Self::Cargo => cargo::error_line(stderr),
         };
         let line = line.or_else(|| stderr.lines().rfind(|line| !line.trim().is_empty()));
-        let line = line.unwrap_or("the package manager failed without a word");
+        let line = line.unwrap_or("the package manager failed without an error message");
         let line = line.trim().trim_end_matches('.');
         let printable = |letter: char| if letter.is_control() { ' ' } else { letter };
         line.chars().map(printable).take(500).collect()

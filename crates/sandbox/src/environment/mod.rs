@@ -1,20 +1,19 @@
-//! Packages: fetched and installed once, in sandboxes of their own, and then shown to executions.
+//! Packages: fetched and installed once, in sandboxes of their own, and then mounted into executions.
 //!
-//! Two steps. The first one fetches, in a sandbox that reaches the package index and nothing else
-//! (`build`, `watch`), with the manager that the recipe names (`manager`, `pip`, `npm`, `cargo`), set up as the host is
-//! (`host`, `borrowed`). What it fetched is written down with exact versions and hashes (`lock`). The
-//! second one installs from that, in a sandbox without any network; what it leaves is a layer of the
-//! store, found by the lock, so that two builds of one lock share it.
+//! A build has two steps (`build`, `step`). The first fetches, in a sandbox that reaches only the package index, with the
+//! manager that the recipe names (`manager`, `pip`, `npm`, `cargo`) and with the settings of the host (`host_variables`,
+//! `host_files`). The result is a lock: exact versions and hashes (`lock`). The second step installs the fetched files, in
+//! a sandbox without a network. Its result is a layer of the store, keyed by the lock, so that builds of one lock share it.
 //!
-//! The lock is kept too: asked for the same packages again, no index is needed. A person can give a
-//! lock a name (`named`), which is an environment.
+//! The lock is stored too, so that the same request needs no index again. An environment is a lock with a name
+//! (`directory`).
 
+mod directory;
 mod environments;
-mod named;
 
 mod build;
 mod lock;
-mod watch;
+mod step;
 
 mod manager;
 
@@ -22,16 +21,15 @@ mod cargo;
 mod npm;
 mod pip;
 
-mod borrowed;
-mod host;
+mod host_files;
+mod host_variables;
 
 mod error;
 
+pub use directory::EnvironmentDirectory;
 pub use environments::{Environment, Environments};
 pub use error::PackageError;
 pub use lock::{Lock, LockedPackage};
-pub use named::EnvironmentDirectory;
 
-pub(crate) use build::{Installed, Workshop};
+pub(crate) use build::{BuildContext, Installed};
 pub(crate) use environments::{install, locked};
-pub(crate) use manager::Manager;

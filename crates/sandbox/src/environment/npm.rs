@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::LockedPackage;
 use super::PackageError;
-use super::host::{self, HostVariables};
-use super::manager::{Exactly, Facts, LOCK_FILE, Settings};
-use crate::runtime::ask;
+use super::host_variables::{self, HostVariables};
+use super::manager::{LOCK_FILE, ManagerSpec, Resolution, Settings};
+use crate::runtime::query;
 
-pub(super) const FACTS: Facts = Facts {
+pub(super) const SPEC: ManagerSpec = ManagerSpec {
     name: "npm",
     example: "lodash, lodash@4 or @types/node@^22",
-    // The Node's own; else another one's, which runs with most.
+    // The npm of this Node; otherwise another one, which works with most versions.
     tools: &[
         "{root}/lib/node_modules/npm",
         "/usr/lib/node_modules/npm",
@@ -35,7 +35,7 @@ pub(super) const FACTS: Facts = Facts {
     install: include_str!("scripts/npm-install.sh"),
 };
 
-/// Variables that set npm up, but not how it is called or where it works.
+/// Prefix of variables with npm settings. Those in `NOT_PASSED_ON` depend on paths and proxies of the host.
 const PREFIX: &str = "npm_config_";
 const NOT_PASSED_ON: &[&str] =
     &["cache", "prefix", "userconfig", "globalconfig", "proxy", "https_proxy", "noproxy", "cafile"];
@@ -66,35 +66,39 @@ pub(super) fn is_spec(text: &str) -> bool {
     scope.is_none_or(is_name) && is_name(name) && range.is_none_or(is_range)
 }
 
-/// All of its settings, from its files and variables.
+/// All settings of npm, from its files and variables.
 pub(super) fn ask(program: &Path, tool: &Path) -> Result<String, String> {
     let tool = tool.join("bin/npm-cli.js").to_string_lossy().into_owned();
-    ask::as_set_up(program, &[&tool, "config", "list", "--json"].map(ToOwned::to_owned))
+    query::with_user_environment(
+        program,
+        &[&tool, "config", "list", "--json"].map(ToOwned::to_owned),
+    )
 }
 
-/// Reads what npm says about its settings. Logins are not among them: they are in files, which are
-/// lent to the sandbox as they are.
-pub(super) fn settings(told: &str, variables: &HostVariables) -> Result<Settings, PackageError> {
+/// Parses the settings that npm prints. Credentials are not among them: they are in files, which are shared with the
+/// sandbox.
+pub(super) fn settings(printed: &str, variables: &HostVariables) -> Result<Settings, PackageError> {
     let refused = |error: serde_json::Error| PackageError::Settings {
         manager: "npm",
         reason: error.to_string(),
     };
-    let told: serde_json::Map<String, Value> = serde_json::from_str(told).map_err(refused)?;
-    let value = |name: &str| told.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let printed: serde_json::Map<String, Value> = serde_json::from_str(printed).map_err(refused)?;
+    let value =
+        |name: &str| printed.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let mut settings = Settings { proxies: variables.proxies(), ..Settings::default() };
-    if let Some(proxy) = value("https-proxy").and_then(host::proxy) {
+    if let Some(proxy) = value("https-proxy").and_then(host_variables::proxy) {
         settings.proxies.tunnel = Some(proxy);
     }
-    if let Some(proxy) = value("proxy").and_then(host::proxy) {
+    if let Some(proxy) = value("proxy").and_then(host_variables::proxy) {
         settings.proxies.plain = Some(proxy);
     }
-    // The general one, and those of certain scopes.
-    for (name, registry) in &told {
+    // The default registry, and those of scopes.
+    for (name, registry) in &printed {
         if name == "registry" || name.ends_with(":registry") {
-            settings.places.extend(registry.as_str().and_then(host::place_of));
+            settings.places.extend(registry.as_str().and_then(host_variables::host_port_of));
         }
     }
-    settings.usual_places = value("registry").is_none();
+    settings.default_index = value("registry").is_none();
     for (name, text) in variables.iter() {
         let lower = name.to_lowercase();
         let setting = lower.strip_prefix(PREFIX);
@@ -106,15 +110,15 @@ pub(super) fn settings(told: &str, variables: &HostVariables) -> Result<Settings
         let Some(path) = value(name).map(Path::new).filter(|path| path.is_file()) else {
             continue;
         };
-        let lent = settings.borrowed.lend(path)?.to_string_lossy().into_owned();
-        settings.variables.insert(format!("{PREFIX}{name}"), lent);
+        let shared = settings.host_files.share(path)?.to_string_lossy().into_owned();
+        settings.variables.insert(format!("{PREFIX}{name}"), shared);
     }
     Ok(settings)
 }
 
-/// Reads npm's own lock, in which every package has its hash.
-pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
-    let file = files.iter().find(|file| file.path == LOCK_FILE).ok_or("npm left no lock")?;
+/// Parses npm's lock file, in which every package has a hash.
+pub(super) fn lock(files: &[CollectedFile]) -> Result<Resolution, String> {
+    let file = files.iter().find(|file| file.path == LOCK_FILE).ok_or("npm wrote no lock")?;
     let unreadable = |error| format!("npm's lock cannot be read: {error}");
     let document = std::str::from_utf8(&file.contents).map_err(|error| error.to_string())?;
     let json: Value = serde_json::from_str(document).map_err(unreadable)?;
@@ -132,26 +136,26 @@ pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
     }
     packages.sort();
     packages.dedup();
-    Ok(Exactly { packages, document: document.to_owned(), ..Exactly::default() })
+    Ok(Resolution { packages, document: document.to_owned(), ..Resolution::default() })
 }
 
-/// Where each package lies below the others, as npm's own lock says.
+/// The installation path of each package, from npm's lock file.
 pub(super) fn places(document: &str) -> Vec<String> {
     let json: Value = serde_json::from_str(document).unwrap_or_default();
     let entries = json["packages"].as_object().into_iter().flatten();
     let place = |(place, entry): (&String, &Value)| format!("{place} {}", entry["integrity"]);
-    // The first one is what was asked for.
+    // The entry with an empty path is the project itself.
     entries.filter(|(place, _)| !place.is_empty()).map(place).collect()
 }
 
-/// The package whose archive a line says was fetched.
-pub(super) fn news(line: &str) -> Option<&str> {
+/// The package whose archive was fetched, according to a line of output.
+pub(super) fn fetched_package(line: &str) -> Option<&str> {
     let url = line.strip_prefix("npm http fetch GET 200 ")?.split_whitespace().next()?;
     url.strip_suffix(".tgz")?.rsplit('/').next()
 }
 
-/// The first line after the code that says something, without the word it begins with.
-pub(super) fn complaint(stderr: &str) -> Option<&str> {
+/// The first meaningful line after the error code, without its leading word.
+pub(super) fn error_line(stderr: &str) -> Option<&str> {
     let lines = stderr.lines().filter_map(|line| {
         line.strip_prefix("npm error ").or_else(|| line.strip_prefix("npm ERR! "))
     });
@@ -163,7 +167,7 @@ pub(super) fn complaint(stderr: &str) -> Option<&str> {
         }
         let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
         let text = if first.eq_ignore_ascii_case(code) { rest } else { line };
-        // The word before the reason is the code without its first letter, or nearly so.
+        // The leading word is the code in lower case without its `E`, with few exceptions.
         let text = text.strip_prefix("notarget ").unwrap_or(text).trim();
         if !text.is_empty() && !text.starts_with("A complete log") {
             return Some(text);
@@ -174,7 +178,7 @@ pub(super) fn complaint(stderr: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::host::tests::variables;
+    use super::super::host_variables::tests::variables;
     use super::*;
 
     #[test]
@@ -188,13 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn every_registry_is_a_place() {
-        let told = r#"{"registry":"https://npm.example.com/","@x:registry":"http://y:4873/","proxy":null}"#;
+    fn every_registry_is_reachable() {
+        let printed = r#"{"registry":"https://npm.example.com/","@x:registry":"http://y:4873/","proxy":null}"#;
         let variables = variables(&[("NPM_CONFIG_STRICT_SSL", "x"), ("npm_config_cache", "/c")]);
-        let settings = settings(told, &variables).unwrap();
+        let settings = settings(printed, &variables).unwrap();
         let places: Vec<String> = settings.places.iter().map(ToString::to_string).collect();
         assert_eq!(places, ["y:4873", "npm.example.com:443"]);
-        assert!(!settings.usual_places);
+        assert!(!settings.default_index);
         assert_eq!(settings.variables.len(), 1);
         assert_eq!(settings.variables["NPM_CONFIG_STRICT_SSL"], "x");
     }
@@ -210,7 +214,7 @@ mod tests {
         };
         let json = r#"{"packages":{"":{},"node_modules/a":{"version":"1.0.0","integrity":"sha512-x"},
             "node_modules/a/node_modules/@s/b":{"version":"2.0.0","integrity":"sha512-y"}}}"#;
-        let Exactly { packages, document, .. } = with(json).unwrap();
+        let Resolution { packages, document, .. } = with(json).unwrap();
         assert_eq!(document, json);
         let names: Vec<&str> = packages.iter().map(|package| package.name.as_str()).collect();
         assert_eq!(names, ["@s/b", "a"]);
@@ -223,22 +227,22 @@ mod tests {
     }
 
     #[test]
-    fn news_is_which_archive_came() {
+    fn a_fetch_line_names_the_package() {
         let line =
             "npm http fetch GET 200 https://r/@types/node/-/node-22.1.0.tgz 60ms (cache miss)";
-        assert_eq!(news(line), Some("node-22.1.0"));
-        assert_eq!(news("npm http fetch GET 200 https://r/lodash 60ms"), None);
+        assert_eq!(fetched_package(line), Some("node-22.1.0"));
+        assert_eq!(fetched_package("npm http fetch GET 200 https://r/lodash 60ms"), None);
     }
 
     #[test]
-    fn the_complaint_says_what_is_wrong() {
+    fn the_error_line_states_the_cause() {
         let text = "npm warn x\nnpm error code ETARGET\n\
                     npm error notarget No matching version found for left-pad@99.\n\
                     npm error notarget In most cases\n";
-        assert_eq!(complaint(text), Some("No matching version found for left-pad@99."));
+        assert_eq!(error_line(text), Some("No matching version found for left-pad@99."));
         let text =
             "npm error code E404\nnpm error 404 Not Found - GET https://r/x\nnpm error 404\n";
-        assert_eq!(complaint(text), Some("Not Found - GET https://r/x"));
-        assert_eq!(complaint("npm warn only\n"), None);
+        assert_eq!(error_line(text), Some("Not Found - GET https://r/x"));
+        assert_eq!(error_line("npm warn only\n"), None);
     }
 }

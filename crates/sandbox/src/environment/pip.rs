@@ -9,14 +9,14 @@ use sha2::{Digest, Sha256};
 
 use super::LockedPackage;
 use super::PackageError;
-use super::host::{self, HostVariables};
-use super::manager::{Exactly, FETCHED, Facts, Settings};
-use crate::runtime::ask;
+use super::host_variables::{self, HostVariables};
+use super::manager::{FETCHED, ManagerSpec, Resolution, Settings};
+use crate::runtime::query;
 
-pub(super) const FACTS: Facts = Facts {
+pub(super) const SPEC: ManagerSpec = ManagerSpec {
     name: "pip",
     example: "six, numpy==2.* or requests[socks]>=2,<3",
-    // The Python's own; else another one's, which runs with any.
+    // The pip of this Python; otherwise another one, which works with any Python.
     tools: &[
         "{root}/lib/python3.*/site-packages/pip",
         "/usr/lib/python3/dist-packages/pip",
@@ -31,8 +31,8 @@ pub(super) const FACTS: Facts = Facts {
     install: include_str!("scripts/pip-install.sh"),
 };
 
-/// Settings that matter for fetching. Paths among them are lent to the sandbox.
-const PASSED_ON: &[&str] = &[
+/// Settings that affect fetching. Paths among them are shared with the sandbox.
+const SETTINGS: &[&str] = &[
     "index-url",
     "extra-index-url",
     "no-index",
@@ -78,40 +78,40 @@ fn is_bound(text: &str) -> bool {
     version.is_some_and(|version| !version.is_empty() && version.chars().all(is_usual))
 }
 
-/// All of its settings, from its files and variables.
+/// All settings of pip, from its files and variables.
 pub(super) fn ask(program: &Path, tool: &Path) -> Result<String, String> {
     let tool = tool.to_string_lossy().into_owned();
-    ask::as_set_up(program, &[tool, "config".to_owned(), "list".to_owned()])
+    query::with_user_environment(program, &[tool, "config".to_owned(), "list".to_owned()])
 }
 
-/// Reads what pip says about its settings, a line for each: `global.index-url='https://…'`.
-pub(super) fn settings(told: &str, variables: &HostVariables) -> Result<Settings, PackageError> {
-    let told: BTreeMap<&str, String> = told
+/// Parses the settings that pip prints, one on each line: `global.index-url='https://…'`.
+pub(super) fn settings(printed: &str, variables: &HostVariables) -> Result<Settings, PackageError> {
+    let printed: BTreeMap<&str, String> = printed
         .lines()
         .filter_map(|line| line.split_once('='))
         .map(|(name, value)| (name, unquote(value)))
         .collect();
-    // A variable wins over a section for one command, and that over the general one.
+    // A variable takes precedence over the section of a command, and that over the global section.
     let value = |name: &str| {
         let sections = [":env:", "download", "global"];
         let found =
-            sections.iter().find_map(|section| told.get(format!("{section}.{name}").as_str()));
+            sections.iter().find_map(|section| printed.get(format!("{section}.{name}").as_str()));
         found.filter(|value| !value.is_empty())
     };
     let mut settings = Settings { proxies: variables.proxies(), ..Settings::default() };
-    if let Some(proxy) = value("proxy").and_then(|proxy| host::proxy(proxy)) {
+    if let Some(proxy) = value("proxy").and_then(|proxy| host_variables::proxy(proxy)) {
         settings.proxies.tunnel = Some(proxy.clone());
         settings.proxies.plain = Some(proxy);
     }
-    settings.usual_places = value("index-url").is_none_or(|url| url.contains("//pypi.org/"));
-    for name in PASSED_ON {
+    settings.default_index = value("index-url").is_none_or(|url| url.contains("//pypi.org/"));
+    for name in SETTINGS {
         let Some(value) = value(name) else { continue };
         let mut words = Vec::new();
         for word in value.split_whitespace() {
-            settings.places.extend(host::place_of(word));
+            settings.places.extend(host_variables::host_port_of(word));
             let is_path = Path::new(word).is_absolute() && !name.ends_with("-binary");
             words.push(if is_path {
-                settings.borrowed.lend(Path::new(word))?.to_string_lossy().into_owned()
+                settings.host_files.share(Path::new(word))?.to_string_lossy().into_owned()
             } else {
                 word.to_owned()
             });
@@ -122,12 +122,12 @@ pub(super) fn settings(told: &str, variables: &HostVariables) -> Result<Settings
         let variable = format!("PIP_{}", name.replace('-', "_").to_uppercase());
         settings.variables.insert(variable, words.join(" "));
     }
-    // Everything is said by variables; a file that happens to be inside is not the host's set-up.
+    // All settings are passed as variables. A file that exists inside is not the host's configuration.
     settings.variables.insert("PIP_CONFIG_FILE".to_owned(), "/dev/null".to_owned());
     Ok(settings)
 }
 
-/// A host that the user trusts to serve packages, on its own port or on both that are usual.
+/// A trusted host, on its own port or on both default ports.
 fn trusted(word: &str) -> Vec<HostPort> {
     match word.parse() {
         Ok(place) => vec![place],
@@ -135,7 +135,7 @@ fn trusted(word: &str) -> Vec<HostPort> {
     }
 }
 
-/// A value as Python writes a string.
+/// Parses a Python string literal.
 fn unquote(value: &str) -> String {
     let inner = value.trim();
     let inner = ['\'', '"']
@@ -159,9 +159,9 @@ fn unquote(value: &str) -> String {
     text
 }
 
-/// Every file that was fetched, by the name and version in its own name, with its hash.
-pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
-    let mut found = Exactly::default();
+/// The exact packages: name and version from the name of each fetched file, and its hash.
+pub(super) fn lock(files: &[CollectedFile]) -> Result<Resolution, String> {
+    let mut found = Resolution::default();
     for file in files {
         let Some(name) = file.path.strip_prefix(FETCHED).and_then(|name| name.strip_prefix('/'))
         else {
@@ -169,7 +169,7 @@ pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
         };
         let is_source = name.strip_suffix(".whl").is_none();
         let (name, version) = name_and_version(name)
-            .ok_or_else(|| format!("pip fetched '{name}', which is no package"))?;
+            .ok_or_else(|| format!("pip fetched '{name}', which is not a package"))?;
         if is_source {
             found.from_source.push(name.clone());
         }
@@ -188,7 +188,7 @@ pub(super) fn lock(files: &[CollectedFile]) -> Result<Exactly, String> {
     Ok(found)
 }
 
-/// `numpy-2.1.0-cp311-….whl` and `six-1.17.0.tar.gz`, with the name as an index writes it.
+/// Name and version of `numpy-2.1.0-cp311-….whl` or `six-1.17.0.tar.gz`, with the normalized name.
 fn name_and_version(file: &str) -> Option<(String, String)> {
     let (name, version) = if let Some(stem) = file.strip_suffix(".whl") {
         let mut parts = stem.split('-');
@@ -199,17 +199,17 @@ fn name_and_version(file: &str) -> Option<(String, String)> {
     };
     let parts: Vec<&str> = name.split(['-', '_', '.']).filter(|part| !part.is_empty()).collect();
     let name = parts.join("-").to_lowercase();
-    // Only what can stand in a lock again, whatever a file was called.
+    // Accept only what is valid in a lock, whatever the name of the file.
     (is_name(&name) && is_bound(&format!("=={version}"))).then(|| (name, version.to_owned()))
 }
 
-/// The package that a line says is being fetched.
-pub(super) fn news(line: &str) -> Option<&str> {
+/// The package that is being fetched, according to a line of output.
+pub(super) fn fetched_package(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("Collecting ")?.split_whitespace().next()
 }
 
-/// What a build said last, if one failed; else the last error, which sums up those before it.
-pub(super) fn complaint(stderr: &str) -> Option<&str> {
+/// The last output of a failed build, or else the last error, which summarizes the earlier ones.
+pub(super) fn error_line(stderr: &str) -> Option<&str> {
     let lines: Vec<&str> = stderr.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let end = lines.iter().rposition(|line| *line == "[end of output]");
     let said = end.and_then(|end| lines.get(end.checked_sub(1)?)).copied();
@@ -218,7 +218,7 @@ pub(super) fn complaint(stderr: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::host::tests::variables;
+    use super::super::host_variables::tests::variables;
     use super::*;
 
     #[test]
@@ -234,19 +234,19 @@ mod tests {
     }
 
     #[test]
-    fn the_usual_index_is_used_if_no_other_is_named() {
+    fn the_default_index_is_used_if_none_is_configured() {
         let settings = settings("global.timeout='9'\n", &variables(&[])).unwrap();
-        assert!(settings.usual_places && settings.places.is_empty());
+        assert!(settings.default_index && settings.places.is_empty());
         assert_eq!(settings.variables["PIP_TIMEOUT"], "9");
     }
 
     #[test]
-    fn an_index_of_the_hosts_own_takes_its_place() {
-        let told = "global.index-url='https://ada:pw@index.example.com/simple'\n\
+    fn a_configured_index_replaces_the_default_index() {
+        let printed = "global.index-url='https://ada:pw@index.example.com/simple'\n\
                     global.extra-index-url='\\nhttp://a:81/x\\nhttps://b/y'\n\
                     :env:.trusted-host='files.example.com'\n";
-        let settings = settings(told, &variables(&[])).unwrap();
-        assert!(!settings.usual_places);
+        let settings = settings(printed, &variables(&[])).unwrap();
+        assert!(!settings.default_index);
         let places: Vec<String> = settings.places.iter().map(ToString::to_string).collect();
         assert_eq!(
             places,
@@ -262,23 +262,23 @@ mod tests {
     }
 
     #[test]
-    fn a_variable_wins_over_a_file() {
-        let told =
+    fn a_variable_takes_precedence_over_a_file() {
+        let printed =
             "global.index-url='https://file/simple'\n:env:.index-url='https://variable/simple'\n";
-        let settings = settings(told, &variables(&[])).unwrap();
+        let settings = settings(printed, &variables(&[])).unwrap();
         assert_eq!(settings.places[0].to_string(), "variable:443");
         assert_eq!(settings.variables["PIP_INDEX_URL"], "https://variable/simple");
     }
 
     #[test]
-    fn what_was_fetched_is_locked_by_name_version_and_hash() {
+    fn fetched_files_are_locked_by_name_version_and_hash() {
         let file = |name: &str| CollectedFile {
             path: format!("fetched/{name}"),
             contents: b"abc".to_vec(),
             executable: false,
         };
         let files = [file("six-1.17.0.tar.gz"), file("Foo_Bar.baz-2.0-py3-none-any.whl")];
-        let Exactly { packages, from_source, document } = lock(&files).unwrap();
+        let Resolution { packages, from_source, document } = lock(&files).unwrap();
         let hash = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(packages[0].name, "foo-bar-baz");
         assert_eq!(from_source, ["six"]);
@@ -293,19 +293,22 @@ mod tests {
     }
 
     #[test]
-    fn news_is_what_is_collected() {
-        assert_eq!(news("  Collecting idna<4,>=2.5 (from requests)"), Some("idna<4,>=2.5"));
-        assert_eq!(news("Looking in links: /x"), None);
+    fn a_collecting_line_names_the_package() {
+        assert_eq!(
+            fetched_package("  Collecting idna<4,>=2.5 (from requests)"),
+            Some("idna<4,>=2.5")
+        );
+        assert_eq!(fetched_package("Looking in links: /x"), None);
     }
 
     #[test]
-    fn the_complaint_says_what_is_wrong() {
+    fn the_error_line_states_the_cause() {
         let text = "ERROR: Could not find a version that satisfies the requirement six==99\n\
                     ERROR: No matching distribution found for six==99\n";
-        assert_eq!(complaint(text), Some("No matching distribution found for six==99"));
+        assert_eq!(error_line(text), Some("No matching distribution found for six==99"));
         let text = "  error: subprocess-exited-with-error\n  ╰─> [2 lines of output]\n      Traceback\n\
                     \x20     OSError: no compiler\n      [end of output]\n\n  note: This error\n\
                     ERROR: Failed building wheel for x\n";
-        assert_eq!(complaint(text), Some("OSError: no compiler"));
+        assert_eq!(error_line(text), Some("OSError: no compiler"));
     }
 }

@@ -1,4 +1,4 @@
-//! One image with walls around it.
+//! An image with its backend.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,20 +7,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use sandbox_core::{Backend, CancelToken, Ending, LanguageChoice, with_causes};
 use sandbox_images::Image;
 
-use crate::layers::Unheard;
+use crate::layers::DiscardOutput;
 use crate::plan;
-use crate::runtime::{ImageUse, Runtime, Unpacked};
+use crate::runtime::{Runtime, RuntimeImage, UnpackedImage};
 use crate::{ResolveError, Runtimes};
 
-/// Where programs are looked for in an image that does not say.
-const USUAL_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// `PATH` of an image that sets none.
+const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// An image, what builds walls around it, and what is known of its toolchains.
+/// An image, its backend, and the toolchains found in it.
 pub(crate) struct ImageRoot {
     backend: Box<dyn Backend>,
-    used: Arc<ImageUse>,
+    used: Arc<RuntimeImage>,
     runtimes: Mutex<BTreeMap<String, Runtime>>,
-    /// It stays in the store while there are walls around it.
+    /// Keeps the image in the store while the backend uses it.
     image: Image,
 }
 
@@ -28,11 +28,11 @@ impl ImageRoot {
     pub(crate) fn new(image: Image, backend: Box<dyn Backend>) -> Self {
         let mut variables: BTreeMap<String, String> =
             image.config.environment.iter().cloned().collect();
-        variables.entry("PATH".to_owned()).or_insert_with(|| USUAL_PATH.to_owned());
-        // A name with a digest says it already.
+        variables.entry("PATH".to_owned()).or_insert_with(|| DEFAULT_PATH.to_owned());
+        // The reference can contain the digest already.
         let name = image.reference.to_string();
         let name = if name.contains('@') { name } else { format!("{name}@{}", image.digest) };
-        let used = Arc::new(ImageUse { name, variables });
+        let used = Arc::new(RuntimeImage { name, variables });
         Self { backend, used, runtimes: Mutex::default(), image }
     }
 
@@ -40,13 +40,13 @@ impl ImageRoot {
         &*self.backend
     }
 
-    /// Whether it is this image.
+    /// Whether this is the same image under the same name.
     pub(crate) fn is(&self, image: &Image) -> bool {
-        // The same content under another name is told as another.
+        // Reports name the reference, so the same content under another name is a different image.
         self.image.digest == image.digest && self.image.reference == image.reference
     }
 
-    /// A language as the image has it. Its toolchain is asked once.
+    /// The runtime of a language in this image. Probes its toolchain once.
     pub(crate) fn runtime(
         &self,
         runtimes: &Runtimes,
@@ -58,25 +58,25 @@ impl ImageRoot {
             return Ok(runtime.clone());
         }
         let digest = self.image.digest.to_string();
-        let unpacked = Unpacked {
+        let unpacked = UnpackedImage {
             root: &self.image.root,
             digest: &digest,
             path: &self.used.variables["PATH"],
-            memory: runtimes.memory(),
+            version_cache: runtimes.version_cache(),
         };
-        let question = |program: &Path, args: &[String]| self.ask(program, args);
-        let runtime = runtimes.resolve_in(language, unpacked, &self.used, &question)?;
+        let run_program = |program: &Path, args: &[String]| self.run(program, args);
+        let runtime = runtimes.resolve_in(language, unpacked, &self.used, &run_program)?;
         known().insert(key, runtime.clone());
         Ok(runtime)
     }
 
-    /// Starts one of its programs in a sandbox, and gives what it printed on either stream.
-    fn ask(&self, program: &Path, args: &[String]) -> Result<String, String> {
-        let plan = plan::question(program, args, &self.used.variables);
-        let answered = self.backend.run(&plan, &mut Unheard, &CancelToken::new());
-        let outcome = answered.map_err(|error| with_causes(&error))?;
+    /// Runs a program of the image in a sandbox, and returns what it printed to both streams.
+    fn run(&self, program: &Path, args: &[String]) -> Result<String, String> {
+        let plan = plan::query(program, args, &self.used.variables);
+        let result = self.backend.run(&plan, &mut DiscardOutput, &CancelToken::new());
+        let outcome = result.map_err(|error| with_causes(&error))?;
         if outcome.ending != Ending::Exited(0) {
-            return Err(format!("asked for its version, it ended with {:?}", outcome.ending));
+            return Err(format!("its version query ended with {:?}", outcome.ending));
         }
         Ok(String::from_utf8_lossy(&outcome.output).into_owned())
     }

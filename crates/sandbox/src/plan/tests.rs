@@ -1,4 +1,5 @@
 use super::*;
+use crate::ExecuteError;
 use crate::runtime::tests::{of_text, unprobed as built_in};
 use sandbox_core::CollectedFile;
 use sandbox_core::{Protection, RequestBuilder, Volume};
@@ -27,6 +28,10 @@ fn unprobed(language: &str) -> Runtime {
     if language == "c" { of_text(C) } else { built_in(language) }
 }
 
+fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteError> {
+    super::check(runtime, request).map_err(ExecuteError::from)
+}
+
 fn build(builder: RequestBuilder) -> Request {
     builder.build().unwrap()
 }
@@ -39,8 +44,8 @@ fn paths(plan: &StagePlan) -> Vec<&str> {
 fn code_text_becomes_the_entry_file() {
     let request = build(Request::builder("python").code("1").file("data.txt", "x"));
     let runtime = unprobed("python");
-    assert!(compile(&runtime, &request, Surroundings::default()).is_none());
-    let plan = run(&runtime, &request, Arc::default(), Surroundings::default());
+    assert!(compile(&runtime, &request, StageContext::default()).is_none());
+    let plan = run(&runtime, &request, Arc::default(), StageContext::default());
     assert_eq!(plan.command, ["/usr/bin/the-python", "main.py"]);
     assert_eq!(paths(&plan), ["main.py", "data.txt"]);
     assert_eq!(plan.files[0].contents, b"1");
@@ -62,7 +67,7 @@ fn the_memory_of_a_request_is_that_of_its_largest_stage() {
 fn without_code_text_the_first_file_is_the_entry() {
     let builder = Request::builder("python").file("app/start.py", "").file("a.py", "");
     let request = build(builder.args(["-x", "y"]).env("LANG", "C").env("MINE", "{entry}"));
-    let plan = run(&unprobed("python"), &request, Arc::default(), Surroundings::default());
+    let plan = run(&unprobed("python"), &request, Arc::default(), StageContext::default());
     assert_eq!(plan.command, ["/usr/bin/the-python", "app/start.py", "-x", "y"]);
     assert_eq!((plan.env["LANG"].as_str(), plan.env["MINE"].as_str()), ("C", "{entry}"));
 }
@@ -71,7 +76,7 @@ fn without_code_text_the_first_file_is_the_entry() {
 fn every_source_is_compiled_and_headers_are_only_there() {
     let builder = Request::builder("c").code("").file("lib/a.c", "").file("a.h", "");
     let request = build(builder.file("-o.c", "").file("@x.c", ""));
-    let plan = compile(&unprobed("c"), &request, Surroundings::default()).unwrap();
+    let plan = compile(&unprobed("c"), &request, StageContext::default()).unwrap();
     let sources = ["main.c", "lib/a.c", "./-o.c", "./@x.c"];
     let told = plan.command.windows(sources.len()).filter(|words| *words == sources).count();
     assert_eq!(told, 1, "{:?}", plan.command);
@@ -86,14 +91,14 @@ fn a_compiler_gets_nothing_that_is_meant_for_the_program() {
     let builder = builder.network(NetworkPolicy::Localhost).volume(volume).workdir("sub");
     let builder = builder.usage_interval(Duration::from_millis(10));
     let request = build(builder.allow_missing(Protection::Landlock).collect("*"));
-    let plan = compile(&unprobed("c"), &request, Surroundings::default()).unwrap();
+    let plan = compile(&unprobed("c"), &request, StageContext::default()).unwrap();
     assert_eq!((plan.stage, plan.directory.as_str()), (Stage::Compile, ""));
     assert!(matches!(plan.stdin, Stdin::Empty));
     assert_eq!(plan.network, NetworkPolicy::None);
     assert!(plan.volumes.is_empty() && !plan.env.contains_key("A"));
     assert_eq!(plan.limits, Limits::compile());
     assert!(plan.usage_interval.is_none());
-    let plan = run(&unprobed("c"), &request, Arc::default(), Surroundings::default());
+    let plan = run(&unprobed("c"), &request, Arc::default(), StageContext::default());
     assert!(matches!(&plan.stdin, Stdin::Bytes(bytes) if bytes == b"in"));
     assert_eq!(plan.network, NetworkPolicy::Localhost);
     assert_eq!(plan.env["A"].as_str(), "b");
@@ -108,7 +113,7 @@ fn artefacts_join_the_files_and_keep_their_mode() {
     let artefact =
         CollectedFile { path: "program".into(), contents: b"new".to_vec(), executable: true };
     let artefacts = Arc::new(Artefacts::new(None, vec![artefact]));
-    let plan = run(&unprobed("c"), &request, artefacts, Surroundings::default());
+    let plan = run(&unprobed("c"), &request, artefacts, StageContext::default());
     assert_eq!(plan.command, ["./program"]);
     assert_eq!(paths(&plan), ["main.c", "program"]);
     let files: Vec<&InputFile> = plan.all_files().collect();
@@ -121,7 +126,7 @@ fn the_entry_is_found_from_another_directory() {
     let command = |language: &str, file: &str, directory: &str| {
         let builder = Request::builder(language).file(file, "").workdir(directory);
         let plan =
-            run(&unprobed(language), &build(builder), Arc::default(), Surroundings::default());
+            run(&unprobed(language), &build(builder), Arc::default(), StageContext::default());
         assert_eq!(plan.directory, directory);
         plan.command.last().unwrap().clone()
     };
@@ -176,7 +181,7 @@ fn artefacts_must_leave_room_for_the_files_of_the_run_stage() {
     let limits = Limits::run().with_disk(ByteSize::kib(64)).unwrap();
     let builder = Request::builder("c").file("a.c", vec![b' '; 1024]);
     let plan =
-        compile(&unprobed("c"), &build(builder.limits(limits)), Surroundings::default()).unwrap();
+        compile(&unprobed("c"), &build(builder.limits(limits)), StageContext::default()).unwrap();
     assert_eq!(plan.collect.total, ByteSize::kib(63));
 }
 
@@ -193,7 +198,7 @@ fn nothing_to_compile_is_told_before_a_compiler_starts() {
 fn a_reader_moves_into_the_run_stage() {
     let stdin = Stdin::from_reader(&b"typed"[..]);
     let request = build(Request::builder("python").code("").stdin(stdin));
-    let plan = run(&unprobed("python"), &request, Arc::default(), Surroundings::default());
+    let plan = run(&unprobed("python"), &request, Arc::default(), StageContext::default());
     let Stdin::Reader(reader) = plan.stdin else {
         panic!("the reader was lost");
     };

@@ -1,17 +1,17 @@
 use serde::Deserialize;
 
-/// What the placeholders of one stage stand for.
+/// Values of the placeholders of one stage.
 #[derive(Debug)]
 pub(crate) struct Values<'a> {
     /// The interpreter or compiler.
     pub(crate) program: &'a str,
-    /// The directory it belongs to: what holds `bin`.
+    /// The root directory of the toolchain, which contains `bin`.
     pub(crate) root: &'a str,
-    /// The file to begin with.
+    /// The entry file.
     pub(crate) entry: &'a str,
-    /// Every file the compiler is to be given.
+    /// The source files.
     pub(crate) sources: &'a [String],
-    /// The memory limit of the stage, for toolchains that must be told.
+    /// The memory limit of the stage, for toolchains that need it as an option.
     pub(crate) memory_mb: u64,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct Values<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) enum Argument {
-    /// As many arguments as there are sources.
+    /// One argument for each source file.
     Sources,
     /// One argument.
     Text(Text),
@@ -39,8 +39,8 @@ enum Piece {
     /// The entry's file name without its extension.
     Stem,
     MemoryMb,
-    /// Nine tenths of the memory limit: a goal for collectors of garbage that should work harder
-    /// before the limit is reached.
+    /// Nine tenths of the memory limit: a heap limit that makes a garbage collector work harder before the memory limit
+    /// is reached.
     HeapMb,
     /// The text of a file beside the recipe; replaced when the recipe is read.
     File(String),
@@ -49,7 +49,7 @@ enum Piece {
 }
 
 impl Argument {
-    /// Appends what this argument stands for.
+    /// Appends the expanded arguments.
     pub(crate) fn expand_into(&self, values: &Values<'_>, command: &mut Vec<String>) {
         match self {
             Self::Sources => command.extend_from_slice(values.sources),
@@ -99,19 +99,18 @@ impl Text {
         text
     }
 
-    /// Replaces what refers to other files and parts of the recipe. A mistake is told with the
-    /// placeholder it is in.
+    /// Replaces references to other files and to layers of the recipe. An error names its placeholder.
     pub(crate) fn resolve(
         &mut self,
         read_beside: impl Fn(&str) -> Result<String, String>,
-        place_of_layer: impl Fn(&str) -> Option<String>,
+        layer_mount_point: impl Fn(&str) -> Option<String>,
     ) -> Result<(), (String, String)> {
         for piece in &mut self.0 {
             let literal = match piece {
                 Piece::File(name) => {
                     read_beside(name).map_err(|reason| (format!("{{file:{name}}}"), reason))?
                 }
-                Piece::Layer(name) => place_of_layer(name).ok_or_else(|| {
+                Piece::Layer(name) => layer_mount_point(name).ok_or_else(|| {
                     let reason = "the recipe has no layer of that name".to_owned();
                     (format!("{{layer:{name}}}"), reason)
                 })?,
@@ -230,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_become_as_many_arguments_as_there_are() {
+    fn sources_expand_to_one_argument_each() {
         assert_eq!(expand("{sources}"), ["a.x", "b.x"]);
     }
 
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn files_and_layers_are_put_in_when_the_recipe_is_read() {
+    fn files_and_layers_are_resolved_when_the_recipe_is_parsed() {
         let resolve = |text: &str| {
             let mut text = Text::try_from(text.to_owned()).unwrap();
             let read = |name: &str| Err(format!("no {name}"));
@@ -260,7 +259,7 @@ mod tests {
         for text in
             ["{progam}", "{", "}", "x{entry", "a{sources}", "{}", "{file:}", "{file:a/b}", "a\0b"]
         {
-            assert!(Argument::try_from(text.to_owned()).is_err(), "{text:?} was taken");
+            assert!(Argument::try_from(text.to_owned()).is_err(), "{text:?} was accepted");
         }
     }
 

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::header::Written;
+use super::header::LazyRecipe;
 use super::recipe::{Recipe, RecipeError};
 
 /// One folder of `runtimes`.
@@ -9,23 +9,23 @@ pub(crate) struct Folder {
     pub(crate) name: &'static str,
     /// Aliases, extensions, interpreters and markers.
     pub(crate) lists: [&'static [&'static str]; 4],
-    /// Names and texts.
+    /// Names and contents of its files.
     files: &'static [(&'static str, &'static str)],
 }
 
-/// Every folder of `runtimes`, put together by the build script: adding a language is adding one.
+/// Every folder of `runtimes`, collected by the build script: to add a language, add a folder.
 const FOLDERS: &[Folder] = include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
 
 /// The recipes that are part of this program.
-pub(crate) fn recipes() -> impl Iterator<Item = Written> {
-    FOLDERS.iter().map(Written::built_in)
+pub(crate) fn recipes() -> impl Iterator<Item = LazyRecipe> {
+    FOLDERS.iter().map(LazyRecipe::built_in)
 }
 
 pub(crate) fn read(folder: &Folder) -> Result<Recipe, RecipeError> {
     let path = Path::new("runtimes").join(folder.name).join("runtime.toml");
     let text = |name: &str| {
         let found = folder.files.iter().find(|(known, _)| *known == name);
-        found.map(|(_, text)| *text).ok_or_else(|| format!("there is no {name} beside the recipe"))
+        found.map(|(_, text)| *text).ok_or_else(|| format!("{name} is missing beside the recipe"))
     };
     let missing = |reason| RecipeError { file: path.clone(), line: None, reason };
     let recipe = text("runtime.toml").map_err(missing)?;
@@ -50,15 +50,15 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_without_reading_a_recipe_is_what_the_recipe_says() {
+    fn the_header_of_the_build_script_equals_the_parsed_one() {
         for folder in FOLDERS {
             let recipe = read(folder).unwrap();
-            assert_eq!(Written::built_in(folder).header, Header::of(&recipe));
+            assert_eq!(LazyRecipe::built_in(folder).header, Header::of(&recipe));
         }
     }
 
     #[test]
-    fn what_makes_node_wait_is_the_same_for_both_languages_that_run_on_it() {
+    fn both_languages_on_node_have_the_same_warm_script() {
         let text = |name: &str| {
             let folder = FOLDERS.iter().find(|folder| folder.name == name).unwrap();
             folder.files.iter().find(|(file, _)| *file == "warm.cjs").unwrap().1

@@ -6,43 +6,43 @@ use std::time::{Duration, Instant};
 use sandbox_core::with_causes;
 use serde::Serialize;
 
-use super::header::{Header, Written};
+use super::header::{Header, LazyRecipe};
 use super::recipe::{Recipe, Toolchain};
 use super::registry::ResolveError;
-use super::toolchain::{self, Absent, Found, Places, in_image};
+use super::toolchain::{self, Found, HostPaths, ProbeError, in_image};
 use super::version;
-use super::{Question, Unpacked};
+use super::{RunProgram, UnpackedImage};
 
-/// A recipe and what this host has for it.
+/// A recipe and its toolchains on this host.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    written: Written,
-    places: Arc<Places>,
-    /// What candidates of the recipe answered, for as long as they are the programs that did.
+    written: LazyRecipe,
+    host_paths: Arc<HostPaths>,
+    /// Probe results by candidate, valid while the probed files are unchanged.
     probed: Mutex<BTreeMap<usize, Probed>>,
 }
 
-/// What became of a candidate.
+/// The result of probing a candidate.
 #[derive(Clone, Debug)]
 struct Probed {
-    results: Arc<Vec<Result<Found, Absent>>>,
+    results: Arc<Vec<Result<Found, ProbeError>>>,
     at: Instant,
 }
 
-/// A candidate that was not there is looked for again after this time, if another one is. Looking takes as
-/// long as a small program runs.
-const ABSENT_FOR: Duration = Duration::from_secs(1);
+/// A missing candidate is searched again after this time, if another one was found. A search takes as long as a small
+/// program runs.
+const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Probed {
-    fn holds(&self) -> bool {
+    fn is_current(&self) -> bool {
         self.results.iter().all(|result| match result {
             Ok(found) => found.is_current(),
-            Err(_) => self.at.elapsed() < ABSENT_FOR,
+            Err(_) => self.at.elapsed() < RECHECK_INTERVAL,
         })
     }
 }
 
-/// What is there for a language on this host.
+/// Toolchains of a language on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RuntimeStatus {
     /// The language.
@@ -53,23 +53,23 @@ pub struct RuntimeStatus {
     pub extensions: Vec<String>,
     /// The version that runs by default.
     pub version: Option<String>,
-    /// Every version there is, the default first.
+    /// All available versions, the default first.
     pub versions: Vec<String>,
     /// The interpreter or compiler.
     pub program: Option<PathBuf>,
-    /// The image that it is in, if its recipe names one. What is in there is known when it is used.
+    /// The image that the recipe names, if any. Its toolchain is probed at first use.
     pub image: Option<String>,
-    /// Why it cannot be used, if it cannot.
+    /// Why it cannot be used; `None` if it can.
     pub missing: Option<String>,
-    /// How to get it.
+    /// How to install it.
     pub install: Option<String>,
-    /// Directories of this host in which it finds packages that were not asked for.
+    /// Directories with packages installed on the host, which programs can import.
     pub host_packages: Vec<PathBuf>,
 }
 
 impl Entry {
-    pub(crate) fn new(written: Written, places: Arc<Places>) -> Self {
-        Self { written, places, probed: Mutex::default() }
+    pub(crate) fn new(written: LazyRecipe, host_paths: Arc<HostPaths>) -> Self {
+        Self { written, host_paths, probed: Mutex::default() }
     }
 
     pub(crate) fn header(&self) -> &Header {
@@ -84,26 +84,26 @@ impl Entry {
         &self.recipe().toolchain
     }
 
-    /// The image that its toolchain is in, if it is not the host's.
+    /// The image that contains its toolchain; `None` for the host.
     pub(crate) fn image(&self) -> Option<&str> {
         self.toolchain().image.as_ref().map(|image| &*image.0)
     }
 
-    /// What an image has for it; or what was looked for there.
+    /// The toolchain in an image; the error says what was searched.
     pub(crate) fn find_in(
         &self,
-        image: Unpacked<'_>,
+        image: UnpackedImage<'_>,
         wanted: Option<&str>,
-        question: Question<'_>,
+        run_program: RunProgram<'_>,
     ) -> Result<Found, String> {
         let toolchain = self.toolchain();
         if let Some(need) = toolchain.needs.iter().find(|need| image.find(need).is_none()) {
-            return Err(format!("it needs {need}, which is not there"));
+            return Err(format!("it needs {need}, which is missing"));
         }
         let (mut not_found, mut reasons) = (Vec::new(), Vec::new());
         let candidates = in_image::candidates(&toolchain.programs.0);
         for program in candidates.iter().map(String::as_str) {
-            match in_image::probe(image, program, toolchain, question) {
+            match in_image::probe(image, program, toolchain, run_program) {
                 Ok(found) if wanted.is_none_or(|text| version::satisfies(&found.version, text)) => {
                     return Ok(found);
                 }
@@ -112,12 +112,12 @@ impl Entry {
                     found.program.display(),
                     found.version
                 )),
-                Err(Absent::Unusable(reason)) => reasons.push(reason),
-                Err(Absent::NotFound) => not_found.push(program),
+                Err(ProbeError::Unusable(reason)) => reasons.push(reason),
+                Err(ProbeError::NotFound) => not_found.push(program),
             }
         }
         if reasons.is_empty() {
-            reasons.push(format!("there is no {}", spoken(&not_found)));
+            reasons.push(format!("there is no {}", list_names(&not_found)));
         }
         Err(reasons.join("; "))
     }
@@ -126,8 +126,8 @@ impl Entry {
         self.header().names()
     }
 
-    /// Each candidate of the recipe with what became of it, looked at only as far as the caller goes.
-    fn candidates(&self) -> impl Iterator<Item = (&str, Result<Found, Absent>)> {
+    /// The candidates of the recipe with their probe results. Lazy: probes only as far as the caller iterates.
+    fn candidates(&self) -> impl Iterator<Item = (&str, Result<Found, ProbeError>)> {
         let programs = self.toolchain().programs.0.iter().enumerate();
         programs.flat_map(|(number, program)| {
             let results = self.probe(number, program).results;
@@ -135,12 +135,12 @@ impl Entry {
         })
     }
 
-    /// What became of a candidate, asked again if it is another program by now or was not there.
+    /// The probe result of a candidate. Probes again if the file changed or was missing.
     fn probe(&self, number: usize, program: &str) -> Probed {
-        if let Some(known) = self.known().get(&number).filter(|known| known.holds()) {
+        if let Some(known) = self.known().get(&number).filter(|known| known.is_current()) {
             return known.clone();
         }
-        let results = Arc::new(toolchain::probe(program, self.toolchain(), &self.places));
+        let results = Arc::new(toolchain::probe(program, self.toolchain(), &self.host_paths));
         let probed = Probed { results, at: Instant::now() };
         self.known().insert(number, probed.clone());
         probed
@@ -150,7 +150,7 @@ impl Entry {
         self.probed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has every candidate looked for again that was not there.
+    /// Forgets the results of missing candidates, so that they are searched again.
     fn forget_absent(&self) {
         self.known().retain(|_, probed| probed.results.iter().all(Result::is_ok));
     }
@@ -159,8 +159,8 @@ impl Entry {
         self.candidates().filter_map(|(_, result)| result.ok())
     }
 
-    /// The default, unless something else that it needs is missing.
-    pub(crate) fn first(&self) -> Option<Found> {
+    /// The default toolchain; `None` if it or a program that it needs is missing.
+    pub(crate) fn default_toolchain(&self) -> Option<Found> {
         if self.missing_needs().next().is_some() {
             return None;
         }
@@ -170,10 +170,10 @@ impl Entry {
         })
     }
 
-    /// Programs that the toolchain cannot do without, and that are not there.
+    /// Required programs that are missing.
     fn missing_needs(&self) -> impl Iterator<Item = &str> {
         let needs = self.toolchain().needs.iter();
-        needs.filter(|need| !toolchain::is_there(need, &self.places)).map(String::as_str)
+        needs.filter(|need| !toolchain::exists(need, &self.host_paths)).map(String::as_str)
     }
 
     pub(crate) fn version(&self, wanted: &str) -> Result<Found, ResolveError> {
@@ -181,7 +181,7 @@ impl Entry {
             return Err(self.toolchain_missing());
         }
         let mut others = Vec::new();
-        // It may have come since somebody last asked.
+        // It may have been installed since the last search.
         self.forget_absent();
         for found in self.all() {
             if version::satisfies(&found.version, wanted) {
@@ -212,19 +212,21 @@ impl Entry {
     fn why_missing(&self) -> String {
         let needs: Vec<&str> = self.missing_needs().collect();
         if !needs.is_empty() {
-            return format!("it needs {}, which is not there", needs.join(" and "));
+            return format!("it needs {}, which is missing", needs.join(" and "));
         }
         let mut not_found = Vec::new();
         let mut reasons = Vec::new();
         for (program, result) in self.candidates() {
             match result {
-                Err(Absent::Unusable(reason)) if !reasons.contains(&reason) => reasons.push(reason),
-                Err(Absent::NotFound) => not_found.push(program),
+                Err(ProbeError::Unusable(reason)) if !reasons.contains(&reason) => {
+                    reasons.push(reason)
+                }
+                Err(ProbeError::NotFound) => not_found.push(program),
                 _ => {}
             }
         }
         if reasons.is_empty() {
-            format!("there is no {}", spoken(&not_found))
+            format!("there is no {}", list_names(&not_found))
         } else {
             reasons.join("; ")
         }
@@ -235,7 +237,7 @@ impl Entry {
             return self.status_in(image);
         }
         self.forget_absent();
-        let found = self.first();
+        let found = self.default_toolchain();
         let found = found.as_ref();
         let mut versions: Vec<String> = Vec::new();
         for found in self.all() {
@@ -260,7 +262,7 @@ impl Entry {
         }
     }
 
-    /// What is known of a language in an image before anything was started in it.
+    /// The status of a language in an image, without starting anything in it.
     fn status_in(&self, image: &str) -> RuntimeStatus {
         let found = image.parse().map_err(sandbox_images::ImageError::from);
         let found = found.and_then(|image| sandbox_images::Store::of_user()?.find(&image));
@@ -279,9 +281,9 @@ impl Entry {
     }
 }
 
-/// The names of a few candidates; a recipe may have more than anyone wants to read.
-fn spoken(candidates: &[&str]) -> String {
-    const MOST: usize = 3;
-    let named = candidates.iter().take(MOST).copied().collect::<Vec<_>>().join(", ");
-    if candidates.len() > MOST { format!("{named}, …") } else { named }
+/// The first few candidates, for error messages.
+fn list_names(candidates: &[&str]) -> String {
+    const MAX_NAMED: usize = 3;
+    let named = candidates.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    if candidates.len() > MAX_NAMED { format!("{named}, …") } else { named }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use super::builtin::{self, Folder};
 use super::recipe::Recipe;
 
-/// What tells one language from another.
+/// The parts of a recipe that select a language.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) name: String,
@@ -14,10 +14,10 @@ pub(crate) struct Header {
     pub(crate) markers: Vec<String>,
 }
 
-/// A recipe with its header. Those that are part of this program are read only when they are used:
-/// an execution uses one of them, and reading all would take longer than many a program runs.
+/// A recipe with its header. Built-in recipes are parsed at first use: an execution needs only one of them, and parsing
+/// all would take longer than many programs run.
 #[derive(Debug)]
-pub(crate) struct Written {
+pub(crate) struct LazyRecipe {
     pub(crate) file: PathBuf,
     pub(crate) header: Header,
     recipe: OnceLock<Arc<Recipe>>,
@@ -53,8 +53,8 @@ impl Header {
     }
 }
 
-impl Written {
-    pub(crate) fn read(file: PathBuf, recipe: Recipe) -> Self {
+impl LazyRecipe {
+    pub(crate) fn parsed(file: PathBuf, recipe: Recipe) -> Self {
         let header = Header::of(&recipe);
         Self { file, header, recipe: OnceLock::from(Arc::new(recipe)), folder: None }
     }
@@ -67,8 +67,8 @@ impl Written {
 
     pub(crate) fn recipe(&self) -> &Arc<Recipe> {
         self.recipe.get_or_init(|| {
-            let folder = self.folder.expect("a recipe that is not built in was read at once");
-            let recipe = builtin::read(folder).expect("a test reads every built-in recipe");
+            let folder = self.folder.expect("only a built-in recipe is parsed later");
+            let recipe = builtin::read(folder).expect("a test parses every built-in recipe");
             Arc::new(recipe)
         })
     }

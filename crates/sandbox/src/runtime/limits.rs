@@ -3,7 +3,7 @@ use std::time::Duration;
 use sandbox_core::{ByteSize, InvalidLimit, Limits, Protection, parse_duration};
 use serde::Deserialize;
 
-/// What a language needs when the request says nothing, by stage.
+/// Default limits of a language, by stage.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StageLimits {
@@ -15,7 +15,7 @@ pub(crate) struct StageLimits {
     pub(crate) run: LimitDefaults,
 }
 
-/// Limits that replace the general defaults for one language; checked when they are read.
+/// Limits that replace the general defaults for one language. Checked when parsed.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "RawLimits")]
 pub(crate) struct LimitDefaults(RawLimits);
@@ -42,9 +42,9 @@ struct Time(Duration);
 struct Size(ByteSize);
 
 impl LimitDefaults {
-    /// The limits with every value that the request left open replaced by the recipe's.
+    /// Replaces every limit that the request did not set by the recipe's default.
     pub(crate) fn fill(&self, limits: &Limits) -> Limits {
-        self.0.fill(limits).expect("the values were tried when the recipe was read")
+        self.0.fill(limits).expect("the values were checked when the recipe was parsed")
     }
 }
 
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_recipe_fills_only_what_the_request_left_open() {
+    fn a_recipe_fills_only_limits_that_the_request_did_not_set() {
         let defaults: LimitDefaults =
             toml::from_str("memory = \"512M\"\npids = 128\nwall_time = \"3s\"").unwrap();
         let asked = Limits::run().with_memory(ByteSize::mib(64)).unwrap();
@@ -127,7 +127,7 @@ mod tests {
         for text in
             ["memory = \"1\"", "pids = 0", "wall_time = \"soon\"", "cpus = -1.0", "colour = 1"]
         {
-            assert!(toml::from_str::<LimitDefaults>(text).is_err(), "{text} was taken");
+            assert!(toml::from_str::<LimitDefaults>(text).is_err(), "{text} was accepted");
         }
     }
 }

@@ -5,18 +5,20 @@ use std::sync::Arc;
 use sandbox_core::LanguageChoice;
 
 use super::entry::{Entry, RuntimeStatus};
-use super::header::{Header, Written};
+use super::header::{Header, LazyRecipe};
 use super::recipe::{Hello, RecipeError};
-use super::toolchain::Places;
-use super::{ImageUse, Installer, Question, Runtime, Unpacked, builtin, sources, spelling};
+use super::toolchain::HostPaths;
+use super::{
+    Installer, RunProgram, Runtime, RuntimeImage, UnpackedImage, builtin, spelling, user_recipes,
+};
 
-/// The languages: built-in recipes and the user's own, with what this host has for them.
+/// The languages: built-in recipes and the user's own, with their toolchains on this host.
 ///
-/// Nothing is run until a language is asked for; the answer is kept.
+/// A toolchain is probed when its language is first used; the result is cached.
 #[derive(Debug)]
 pub struct Runtimes {
     entries: Vec<Entry>,
-    places: Arc<Places>,
+    host_paths: Arc<HostPaths>,
 }
 
 /// Why a language cannot be used.
@@ -26,49 +28,49 @@ pub enum ResolveError {
     /// No recipe has this name.
     #[error("unknown language '{name}'{} (known: {})", meant(did_you_mean.as_deref()), known.join(", "))]
     UnknownLanguage {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The languages there are.
+        /// All known languages.
         known: Vec<String>,
-        /// A name that is much like it.
+        /// A similar name.
         did_you_mean: Option<String>,
     },
-    /// There is a recipe, and nothing on this host to carry it out.
+    /// There is a recipe but no toolchain on this host.
     #[error("{language} is not available on this host: {reason}{}", hint(install.as_deref()))]
     ToolchainMissing {
         /// The language.
         language: String,
-        /// What was looked for.
+        /// What was searched.
         reason: String,
-        /// How to get it.
+        /// How to install it.
         install: Option<String>,
     },
-    /// It is in an image, into which only a sandbox can look.
-    #[error("{language} is in the image {image}, and not on this host")]
+    /// The toolchain is in an image, which only a sandbox can probe.
+    #[error("{language} is in the image {image}, not on this host")]
     InImage {
         /// The language.
         language: String,
         /// The image.
         image: String,
     },
-    /// The image that was named does not have it.
+    /// The image does not contain the toolchain.
     #[error("{language} is not in the image {image}: {reason}")]
     NotInImage {
         /// The language.
         language: String,
         /// The image.
         image: String,
-        /// What was looked for.
+        /// What was searched.
         reason: String,
     },
-    /// The language is there, in other versions only.
+    /// Only other versions of the language are available.
     #[error("{language} {wanted} is not available on this host; found {}", found.join(", "))]
     VersionMissing {
         /// The language.
         language: String,
-        /// The version asked for.
+        /// The requested version.
         wanted: String,
-        /// The versions there are.
+        /// The available versions.
         found: Vec<String>,
     },
 }
@@ -78,40 +80,40 @@ fn meant(name: Option<&str>) -> String {
 }
 
 fn hint(install: Option<&str>) -> String {
-    install.map_or(String::new(), |command| format!(" (to get it: {command})"))
+    install.map_or(String::new(), |command| format!(" (install it with: {command})"))
 }
 
 impl Runtimes {
-    /// The built-in recipes, and those in `extra`, a directory with `<language>/runtime.toml` in it.
-    /// Without `extra`, the user's own configuration directory is looked at, if there is one. A recipe
-    /// found there replaces the built-in one of the same name.
+    /// Loads the built-in recipes and those in `extra`, a directory with files `<language>/runtime.toml`. Without `extra`,
+    /// uses the user's configuration directory if it exists. These recipes replace built-in ones of the same name.
     pub fn load(extra: Option<&Path>) -> Result<Self, RecipeError> {
-        let mut recipes: Vec<Written> = builtin::recipes().collect();
+        let mut recipes: Vec<LazyRecipe> = builtin::recipes().collect();
         match extra {
-            Some(directory) => recipes.extend(sources::directory(directory)?),
+            Some(directory) => recipes.extend(user_recipes::directory(directory)?),
             None => {
-                if let Some(directory) = sources::user_directory().filter(|path| path.is_dir()) {
-                    recipes.extend(sources::directory(&directory)?);
+                if let Some(directory) = user_recipes::user_directory().filter(|path| path.is_dir())
+                {
+                    recipes.extend(user_recipes::directory(&directory)?);
                 }
             }
         }
-        Self::from_recipes(recipes, Places::from_environment())
+        Self::from_recipes(recipes, HostPaths::from_environment())
     }
 
     /// Later recipes replace earlier ones of the same name.
-    fn from_recipes(recipes: Vec<Written>, places: Places) -> Result<Self, RecipeError> {
-        let places = Arc::new(places);
+    fn from_recipes(recipes: Vec<LazyRecipe>, host_paths: HostPaths) -> Result<Self, RecipeError> {
+        let host_paths = Arc::new(host_paths);
         let mut by_name = BTreeMap::new();
         for written in recipes {
             by_name.insert(written.header.name.clone(), written);
         }
         refuse_clashes(by_name.values())?;
-        let entry = |written| Entry::new(written, Arc::clone(&places));
+        let entry = |written| Entry::new(written, Arc::clone(&host_paths));
         let entries = by_name.into_values().map(entry).collect();
-        Ok(Self { entries, places })
+        Ok(Self { entries, host_paths })
     }
 
-    /// Looks for every language on this host.
+    /// Probes every language on this host.
     pub fn probe_all(&self) -> Vec<RuntimeStatus> {
         self.entries.iter().map(Entry::status).collect()
     }
@@ -121,7 +123,7 @@ impl Runtimes {
         self.entries.iter().map(|entry| entry.header().name.as_str())
     }
 
-    /// Finds a language by name or alias, and the toolchain for it.
+    /// Finds a language by name or alias, and its toolchain.
     pub fn resolve(&self, choice: &LanguageChoice) -> Result<Runtime, ResolveError> {
         let entry = self.entry(choice)?;
         if let Some(image) = entry.image() {
@@ -129,22 +131,22 @@ impl Runtimes {
             return Err(ResolveError::InImage { language, image });
         }
         let found = match choice.version() {
-            None => entry.first().ok_or_else(|| entry.toolchain_missing())?,
+            None => entry.default_toolchain().ok_or_else(|| entry.toolchain_missing())?,
             Some(wanted) => entry.version(wanted)?,
         };
         Ok(Runtime::new(Arc::clone(entry.recipe()), found))
     }
 
-    /// The same in an image, whose programs are asked by `question`.
+    /// Finds a language and its toolchain in an image. `run_program` runs programs of the image.
     pub(crate) fn resolve_in(
         &self,
         choice: &LanguageChoice,
-        image: Unpacked<'_>,
-        used: &Arc<ImageUse>,
-        question: Question<'_>,
+        image: UnpackedImage<'_>,
+        used: &Arc<RuntimeImage>,
+        run_program: RunProgram<'_>,
     ) -> Result<Runtime, ResolveError> {
         let entry = self.entry(choice)?;
-        let found = entry.find_in(image, choice.version(), question);
+        let found = entry.find_in(image, choice.version(), run_program);
         let found = found.map_err(|reason| ResolveError::NotInImage {
             language: entry.header().name.clone(),
             image: used.name.clone(),
@@ -153,19 +155,19 @@ impl Runtimes {
         Ok(Runtime::new(Arc::clone(entry.recipe()), found).in_image(used))
     }
 
-    /// The proper name of a language, whether or not there is anything to carry it out.
+    /// The canonical name of a language, whether or not a toolchain is available.
     pub fn proper_name(&self, choice: &LanguageChoice) -> Result<&str, ResolveError> {
         self.entry(choice).map(|entry| &*entry.header().name)
     }
 
-    /// The image in which the recipe of a language says that its toolchain is.
+    /// The image that the recipe of a language names for its toolchain.
     pub fn image_of(&self, language: &str) -> Option<&str> {
         self.find(language).and_then(Entry::image)
     }
 
-    /// Where is kept what toolchains said of themselves.
-    pub(crate) fn memory(&self) -> Option<&Path> {
-        self.places.memory.as_deref()
+    /// File that caches the versions of toolchains.
+    pub(crate) fn version_cache(&self) -> Option<&Path> {
+        self.host_paths.version_cache.as_deref()
     }
 
     fn entry(&self, choice: &LanguageChoice) -> Result<&Entry, ResolveError> {
@@ -179,8 +181,8 @@ impl Runtimes {
         })
     }
 
-    /// Where a project of a language starts: the first of these paths that fits the first pattern of
-    /// its recipe that any of them fits.
+    /// The entry file of a project: the recipe's entry name if present, otherwise the first path that matches the first
+    /// matching pattern of the recipe.
     pub fn project_entry<'a>(&self, language: &str, paths: &[&'a str]) -> Option<&'a str> {
         let recipe = self.find(language)?.recipe();
         let usual = paths.iter().find(|path| **path == recipe.entry().as_str());
@@ -190,8 +192,8 @@ impl Runtimes {
         })
     }
 
-    /// The language of a project, if a file at its top tells. The same file can tell of several
-    /// (package.json): then it is the first in which there is something to start.
+    /// The language of a project, from a marker file at its top. If a marker fits several languages (package.json), the
+    /// first one that finds an entry file.
     pub fn language_for_project(&self, paths: &[&str]) -> Option<&str> {
         let marks =
             |header: &Header| header.markers.iter().any(|marker| paths.contains(&marker.as_str()));
@@ -200,7 +202,7 @@ impl Runtimes {
         headers.find(|header| marks(header) && starts(header)).map(|header| header.name.as_str())
     }
 
-    /// What brings the toolchain of a language.
+    /// How to install the toolchain of a language.
     pub fn installer(&self, language: &str) -> Option<&Installer> {
         self.find(language).map(|entry| &entry.recipe().toolchain.installer)
     }
@@ -220,7 +222,7 @@ impl Runtimes {
             })
             .or_else(|| {
                 let interpreter = interpreter?;
-                // python3.11 is python, as long as nobody claims the longer name.
+                // python3.11 is python, unless a recipe names python3.11 itself.
                 let bare = interpreter.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
                 find(&|header| header.interpreters.iter().any(|known| known == interpreter))
                     .or_else(|| {
@@ -229,7 +231,7 @@ impl Runtimes {
             })
     }
 
-    /// The program that shows that a language works.
+    /// The test program of a language.
     pub fn hello(&self, name: &str) -> Option<&Hello> {
         self.find(name).map(|entry| entry.recipe().hello())
     }
@@ -239,7 +241,7 @@ impl Runtimes {
     }
 }
 
-/// The program in a `#!` line, looking through `env`.
+/// The program in a `#!` line. For `env`, the program that it starts.
 fn interpreter(first_line: &str) -> Option<&str> {
     let mut words = first_line.strip_prefix("#!")?.split_whitespace();
     let mut name = words.next()?.rsplit('/').next()?;
@@ -249,10 +251,10 @@ fn interpreter(first_line: &str) -> Option<&str> {
     name.rsplit('/').next()
 }
 
-/// No name, extension or interpreter may lead to two languages.
-fn refuse_clashes<'a>(recipes: impl Iterator<Item = &'a Written>) -> Result<(), RecipeError> {
+/// Refuses recipes that claim the same name, extension or interpreter.
+fn refuse_clashes<'a>(recipes: impl Iterator<Item = &'a LazyRecipe>) -> Result<(), RecipeError> {
     let mut owners: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    for Written { file, header, .. } in recipes {
+    for LazyRecipe { file, header, .. } in recipes {
         let claims = header
             .names()
             .map(|name| ("name", name))
@@ -264,7 +266,7 @@ fn refuse_clashes<'a>(recipes: impl Iterator<Item = &'a Written>) -> Result<(), 
                 return Err(RecipeError {
                     file: file.clone(),
                     line: None,
-                    reason: format!("the {kind} '{text}' belongs to {owner} already"),
+                    reason: format!("the {kind} '{text}' already belongs to {owner}"),
                 });
             }
         }
@@ -278,7 +280,7 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn recipe(name: &str, extras: &str, programs: &str, args: &str) -> Written {
+    fn recipe(name: &str, extras: &str, programs: &str, args: &str) -> LazyRecipe {
         let text = format!(
             "name = '{name}'\nentry = 'main'\n{extras}\n[toolchain]\nprograms = {programs}\n\
              install = 'get {name}'\nversion = {{ args = {args} }}\n[run]\ncommand = ['{{program}}']\n\
@@ -286,7 +288,7 @@ mod tests {
         );
         let file = PathBuf::from(format!("{name}/runtime.toml"));
         let recipe = Recipe::parse(&file, &text, |_| unreachable!()).unwrap();
-        Written::read(file, recipe)
+        LazyRecipe::parsed(file, recipe)
     }
 
     fn resolve(runtimes: &Runtimes, choice: &str) -> Result<Runtime, ResolveError> {
@@ -294,13 +296,13 @@ mod tests {
     }
 
     fn built_in() -> Runtimes {
-        Runtimes::from_recipes(builtin::recipes().collect(), Places::default()).unwrap()
+        Runtimes::from_recipes(builtin::recipes().collect(), HostPaths::default()).unwrap()
     }
 
     #[test]
     fn a_language_is_found_by_name_and_alias() {
         let toy = recipe("toy", "aliases = ['t']", "['/bin/sh']", "['-c', 'echo 1.2.3']");
-        let runtimes = Runtimes::from_recipes(vec![toy], Places::default()).unwrap();
+        let runtimes = Runtimes::from_recipes(vec![toy], HostPaths::default()).unwrap();
         for choice in ["toy", "t", "TOY", "toy@1.2", "t@1"] {
             let runtime = resolve(&runtimes, choice).unwrap();
             assert_eq!((runtime.name(), runtime.version()), ("toy", "1.2.3"));
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_language_is_answered_in_one_line_with_the_likely_one() {
+    fn an_unknown_language_is_a_one_line_error_with_a_suggestion() {
         let error = resolve(&built_in(), "pyton").unwrap_err();
         let message = error.to_string();
         assert!(
@@ -322,14 +324,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_toolchain_is_told_with_the_way_to_get_it() {
+    fn a_missing_toolchain_is_an_error_with_its_install_command() {
         let toy = recipe("toy", "", "['no-such-toy', 'nor-this']", "[]");
-        let runtimes = Runtimes::from_recipes(vec![toy], Places::default()).unwrap();
+        let runtimes = Runtimes::from_recipes(vec![toy], HostPaths::default()).unwrap();
         for choice in ["toy", "toy@1"] {
             assert_eq!(
                 resolve(&runtimes, choice).unwrap_err().to_string(),
                 "toy is not available on this host: there is no no-such-toy, nor-this \
-                 (to get it: get toy)"
+                 (install it with: get toy)"
             );
         }
         let status = &runtimes.probe_all()[0];
@@ -338,10 +340,10 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_is_not_there_is_told_with_those_that_are() {
+    fn a_missing_version_is_an_error_with_the_available_ones() {
         let programs = "['no-such-toy', '/bin/sh', '/usr/bin/sh']";
         let toy = recipe("toy", "", programs, "['-c', 'echo 1.2.3']");
-        let runtimes = Runtimes::from_recipes(vec![toy], Places::default()).unwrap();
+        let runtimes = Runtimes::from_recipes(vec![toy], HostPaths::default()).unwrap();
         assert_eq!(
             resolve(&runtimes, "toy@2").unwrap_err().to_string(),
             "toy 2 is not available on this host; found 1.2.3"
@@ -349,12 +351,12 @@ mod tests {
     }
 
     #[test]
-    fn a_toolchain_is_asked_once() {
+    fn a_toolchain_is_probed_once() {
         let directory = tempfile::tempdir().unwrap();
         let log = directory.path().join("log");
         let args = format!("['-c', 'echo x >> {}; echo 1.2.3']", log.display());
         let toy = recipe("toy", "", "['/bin/sh']", &args);
-        let runtimes = Runtimes::from_recipes(vec![toy], Places::default()).unwrap();
+        let runtimes = Runtimes::from_recipes(vec![toy], HostPaths::default()).unwrap();
         assert!(!log.exists(), "the toolchain ran before anybody asked");
         for choice in ["toy", "toy@1", "toy@9"] {
             let _ = resolve(&runtimes, choice);
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_known_by_extension_and_by_their_first_line() {
+    fn the_language_of_a_file_comes_from_its_extension_or_first_line() {
         let runtimes = built_in();
         for (name, first_line, language) in [
             ("a.py", "", Some("python")),
@@ -411,16 +413,16 @@ mod tests {
         ] {
             let one = recipe("one", "extensions = ['o']\ninterpreters = ['i']", "['x']", "[]");
             let two = recipe("two", extras, "['x']", "[]");
-            let error = Runtimes::from_recipes(vec![one, two], Places::default()).unwrap_err();
+            let error = Runtimes::from_recipes(vec![one, two], HostPaths::default()).unwrap_err();
             assert_eq!(
                 error.to_string(),
-                format!("two/runtime.toml: the {claim} belongs to one already")
+                format!("two/runtime.toml: the {claim} already belongs to one")
             );
         }
     }
 
     #[test]
-    fn a_directory_that_was_named_must_be_there() {
+    fn a_named_directory_must_exist() {
         let error = Runtimes::load(Some(Path::new("/nonexistent/runtimes"))).unwrap_err();
         assert!(error.to_string().starts_with("/nonexistent/runtimes: cannot be read"));
     }

@@ -1,9 +1,9 @@
-/// The candidate that is likely meant: the nearest, if it is near.
+/// The most similar candidate, if it is similar enough.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    // One slip in a short word, two in a longer one: more would be guessing.
+    // Allow one typo in a short word and two in a longer one.
     let letters = word.chars().count();
     let allowed = if letters < 5 { 1 } else { 2 };
     candidates
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_understood_and_a_stranger_is_not() {
+    fn a_typo_is_corrected_and_another_word_is_not() {
         let known = ["python", "bash", "c"];
         assert_eq!(nearest("pytohn", known.into_iter()), Some("python"));
         assert_eq!(nearest("bahs", known.into_iter()), None);

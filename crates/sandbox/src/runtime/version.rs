@@ -1,4 +1,4 @@
-/// Finds the first token that looks like a version, behind `after` if that is given.
+/// Finds the first token that looks like a version, after the text `after` if given.
 ///
 /// A version begins with a digit at the start of a word (a `v` before it does not count), and goes on
 /// with letters, digits, and `. + - _`.
@@ -29,7 +29,7 @@ fn numbers(version: &str) -> impl Iterator<Item = u64> {
     version
         .split(|c: char| !c.is_ascii_digit())
         .filter(|digits| !digits.is_empty())
-        // A number too long to be one is later than any other.
+        // A number that overflows sorts last.
         .map(|digits| digits.parse().unwrap_or(u64::MAX))
 }
 

@@ -1,8 +1,8 @@
-//! One line of a message, and the places it names.
+//! One line of a message, and its references to source lines.
 
 use sandbox_core::{Place, RelativePath, Snippet, Stage};
 
-/// How a line, and perhaps a column, is written behind the name of a file. A digit follows each text.
+/// How a line number, and optionally a column, follows the name of a file. A digit follows each text.
 struct Form {
     line: &'static str,
     column: Option<&'static str>,
@@ -24,33 +24,33 @@ const FORMS: &[Form] = &[
     Form { line: " on line ", column: None },
 ];
 
-/// What may stand before the entry's path for it to be the same file.
+/// Prefixes with which a path is still the entry file.
 const PREFIXES: &[&str] = &["file://", "/work/", "command-line-arguments/", "./", "../"];
-/// What all of these are together in any message that was not made up, and more.
-const LONGEST_PREFIX: usize = 64;
-/// What ends a path to the left, besides white space.
+/// Maximum length of all prefixes together; longer than in any real message.
+const MAX_PREFIX: usize = 64;
+/// Characters that precede a path, besides white space.
 const BOUNDARIES: &[u8] = b"\"'`([{<>=,;|";
 
-/// The template in place of the file's name: its own line, and a line that it made in a loop or from a
-/// value, which is counted in the program.
+/// Names in place of the file name: for a line of the template itself, and for a line that the template generated, which is
+/// numbered in the program.
 const TEMPLATE: &str = "template";
 const FILLED_TEMPLATE: &str = "filled-template";
 
-/// Rewrites the lines of one stream, which it has to see in order.
+/// Rewrites the lines of one stream, in order.
 pub(super) struct Rewriter<'a> {
     entry: &'a str,
     file_name: &'a str,
     snippet: &'a Snippet,
     stage: Stage,
-    /// Whether a compiler is showing lines of the entry file, with their numbers in a margin.
+    /// Whether a compiler is printing lines of the entry file with their numbers in a margin.
     is_showing: bool,
 }
 
-/// A place that a message names: bytes of the line.
+/// A reference in a message, as byte ranges of the line.
 struct Mention {
-    /// Where the path begins and ends.
+    /// Start and end of the path.
     path: (usize, usize),
-    /// Where the line's number begins and ends, and what it is.
+    /// Start and end of the line number, and its value.
     line: (usize, usize, usize),
     column: Option<(usize, usize, usize)>,
 }
@@ -62,8 +62,7 @@ impl<'a> Rewriter<'a> {
         Self { entry, file_name, snippet, stage, is_showing: false }
     }
 
-    /// Adds the line to `result`, told in lines of the code. A line that names no place of the entry file
-    /// stays as it is, byte for byte.
+    /// Appends the rewritten line to `result`. A line without a reference to the entry file is copied unchanged.
     pub(super) fn rewrite(&mut self, line: &[u8], result: &mut Vec<u8>) {
         if self.stage == Stage::Compile
             && let Some((start, end, number)) = margin(line)
@@ -90,7 +89,7 @@ impl<'a> Rewriter<'a> {
         result.extend_from_slice(&line[done..]);
     }
 
-    /// Writes a mention anew, and says where it ended.
+    /// Rewrites a reference; returns where it ended.
     fn tell(&self, line: &[u8], mention: &Mention, result: &mut Vec<u8>) -> usize {
         let (path, number) = (mention.path, mention.line);
         let (name, told, indent) = match self.snippet.place(number.2) {
@@ -124,13 +123,13 @@ impl<'a> Rewriter<'a> {
         None
     }
 
-    /// Where the path begins that ends here, if it is the entry's: as it is in the work directory, or only
-    /// its name, which is what a stack trace of Java has.
+    /// The start of the path that ends here, if it is the entry file: with its path in the work directory, or with its name
+    /// only, as in Java stack traces.
     fn path_start(&self, line: &[u8], from: usize, end: usize) -> Option<usize> {
         let is_boundary = |byte: &u8| byte.is_ascii_whitespace() || BOUNDARIES.contains(byte);
         // Looked for no further than a path can reach: a program chooses what its lines look like, and
         // must not make them slow to read.
-        let from = from.max(end.saturating_sub(self.entry.len() + LONGEST_PREFIX));
+        let from = from.max(end.saturating_sub(self.entry.len() + MAX_PREFIX));
         let start = line[from..end].iter().rposition(is_boundary).map_or(from, |at| from + at + 1);
         let mut path = std::str::from_utf8(&line[start..end]).ok()?;
         for prefix in PREFIXES {
@@ -179,7 +178,7 @@ fn margin(line: &[u8]) -> Option<(usize, usize, usize)> {
     is_margin.then_some(number)
 }
 
-/// Whether the line names a place in some file.
+/// Whether the line contains a reference to some file.
 fn names_a_place(line: &[u8]) -> bool {
     line.windows(3).any(|bytes| {
         !bytes[0].is_ascii_whitespace() && bytes[1] == b':' && bytes[2].is_ascii_digit()
@@ -239,7 +238,7 @@ mod tests {
             ("main.pl", "x at main.pl line 5.", "x at main.pl line 2."),
             ("main.php", "thrown in /work/main.php on line 5", "thrown in /work/main.php on line 2"),
             ("a/b.py", "../a/b.py:5 and a/b.py:8", "../a/b.py:2 and a/b.py:5"),
-            // A column that lies in what was added cannot be told as one of the code.
+            // A column within the added indent has no column in the user's code.
             ("main.c", "main.c:5:2: x", "main.c:2:1: x"),
         ];
         for (entry, line, told) in table {

@@ -1,13 +1,11 @@
-//! Errors told in lines of a person's code, where a template is around it.
+//! Maps line numbers in error messages from the program that a template made to the user's code.
 //!
-//! Compilers and runtimes speak of lines of the whole program. Whatever they say about the entry file on
-//! the way out is put into lines of the code, or named as the template's: in everything the compile
-//! stage prints, and on the program's standard error. Without a template nothing here is in the way,
-//! and the program's standard output is never touched.
+//! Compilers and runtimes number the lines of the whole program. References to the entry file are rewritten to lines of the
+//! user's code, or marked as lines of the template: in all output of the compile stage, and in the program's standard error.
+//! The program's standard output is never changed. Without a template nothing is rewritten.
 //!
-//! Only whole lines can be rewritten, so that with a template a line on standard error is told when it is
-//! finished, and the last one at the end of the stage. Text grows by a few bytes for each place it names,
-//! so that it stays bounded by the output limit and a small factor.
+//! Only whole lines can be rewritten, so with a template a line on standard error is forwarded when it is complete, and the
+//! last one at the end of the stage. Each reference grows by a few bytes at most, so the output limit still bounds the text.
 
 mod line;
 
@@ -18,10 +16,10 @@ use sandbox_core::{
 
 use line::Rewriter;
 
-/// A line longer than this is data rather than a message, and is passed on in pieces as it is.
-const LONGEST_LINE: usize = 64 * 1024;
+/// A longer line is data rather than a message, and is forwarded unchanged in pieces.
+const MAX_LINE_BYTES: usize = 64 * 1024;
 
-/// The entry file, and whose lines it has.
+/// The entry file, and the position of the user's code in it.
 #[derive(Clone, Copy)]
 pub(crate) struct Lines<'a> {
     entry: &'a RelativePath,
@@ -29,7 +27,7 @@ pub(crate) struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// What a request says about it; code text has the name that its recipe gives it.
+    /// From a request; `None` without a template. Code text has the entry name of the recipe.
     pub(crate) fn of(request: &'a Request, entry_of_text: &'a RelativePath) -> Option<Self> {
         let entry = match request.code() {
             Some(_) => entry_of_text,
@@ -47,9 +45,8 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Runs a stage, and puts what is told of it into lines of the code: to the observer as it comes, and in
-/// the outcome.
-pub(crate) fn tell<E>(
+/// Runs a stage, and rewrites its output for the observer and in the outcome.
+pub(crate) fn rewrite_output<E>(
     lines: Option<&Lines<'_>>,
     stage: Stage,
     observer: &mut dyn Observer,
@@ -58,18 +55,18 @@ pub(crate) fn tell<E>(
     let Some(lines) = lines.copied() else {
         return run(observer);
     };
-    let mut telling = Telling {
+    let mut rewriting = RewritingObserver {
         observer,
         stdout: (stage == Stage::Compile).then(|| Stream::new(lines, stage)),
         stderr: Stream::new(lines, stage),
         both: Vec::new(),
     };
-    let outcome = run(&mut telling);
-    let both = telling.end();
+    let outcome = run(&mut rewriting);
+    let both = rewriting.end();
     let mut outcome = outcome?;
     outcome.stderr = lines.rewrite(stage, &outcome.stderr);
     match stage {
-        // Nothing of it is anybody's data, and it may come from a cache, with nobody observing.
+        // Compiler output is never user data. It can come from the cache, without passing the observer.
         Stage::Compile => {
             outcome.stdout = lines.rewrite(stage, &outcome.stdout);
             outcome.output = lines.rewrite(stage, &outcome.output);
@@ -79,30 +76,30 @@ pub(crate) fn tell<E>(
     Ok(outcome)
 }
 
-/// Stands between a backend and whoever observes it.
-struct Telling<'a> {
+/// An observer that rewrites output and forwards it to another observer.
+struct RewritingObserver<'a> {
     observer: &'a mut dyn Observer,
-    /// None if standard output is the program's own.
+    /// `None` if standard output belongs to the program.
     stdout: Option<Stream<'a>>,
     stderr: Stream<'a>,
     both: Vec<u8>,
 }
 
-impl Telling<'_> {
-    /// Tells what was waiting for the rest of its line; gives everything that was told.
+impl RewritingObserver<'_> {
+    /// Forwards incomplete lines; returns everything that was forwarded.
     fn end(mut self) -> Vec<u8> {
         let mut rest = Vec::new();
         if let Some(stdout) = &mut self.stdout {
             stdout.end(&mut rest);
-            self.told(StreamKind::Stdout, &rest);
+            self.forward(StreamKind::Stdout, &rest);
             rest.clear();
         }
         self.stderr.end(&mut rest);
-        self.told(StreamKind::Stderr, &rest);
+        self.forward(StreamKind::Stderr, &rest);
         self.both
     }
 
-    fn told(&mut self, stream: StreamKind, bytes: &[u8]) {
+    fn forward(&mut self, stream: StreamKind, bytes: &[u8]) {
         if !bytes.is_empty() {
             self.both.extend_from_slice(bytes);
             self.observer.output(stream, bytes);
@@ -110,18 +107,18 @@ impl Telling<'_> {
     }
 }
 
-impl Observer for Telling<'_> {
+impl Observer for RewritingObserver<'_> {
     fn output(&mut self, stream: StreamKind, bytes: &[u8]) {
         let lines = match stream {
             StreamKind::Stdout => self.stdout.as_mut(),
             StreamKind::Stderr => Some(&mut self.stderr),
         };
         let Some(lines) = lines else {
-            return self.told(stream, bytes);
+            return self.forward(stream, bytes);
         };
         let mut finished = Vec::new();
         lines.feed(bytes, &mut finished);
-        self.told(stream, &finished);
+        self.forward(stream, &finished);
     }
 
     fn usage(&mut self, sample: UsageSample) {
@@ -133,7 +130,7 @@ impl Observer for Telling<'_> {
     }
 }
 
-/// One stream, cut into lines.
+/// One stream, split into lines.
 struct Stream<'a> {
     rewriter: Rewriter<'a>,
     held: Vec<u8>,
@@ -149,7 +146,7 @@ impl<'a> Stream<'a> {
             self.held.extend_from_slice(piece);
             if piece.ends_with(b"\n") {
                 self.end(result);
-            } else if self.held.len() > LONGEST_LINE {
+            } else if self.held.len() > MAX_LINE_BYTES {
                 result.append(&mut self.held);
             }
         }
@@ -190,7 +187,7 @@ mod tests {
         fn usage(&mut self, _: UsageSample) {}
     }
 
-    /// What is heard, and the outcome, when a stage writes these pieces.
+    /// The forwarded output, and the outcome, for a stage that writes these pieces.
     fn told(
         is_template: bool,
         stage: Stage,
@@ -199,7 +196,7 @@ mod tests {
         let (entry, snippet) = ("main.c".parse().unwrap(), snippet());
         let lines = is_template.then_some(Lines { entry: &entry, snippet: &snippet });
         let mut heard = Heard::default();
-        let outcome = tell(lines.as_ref(), stage, &mut heard, |observer| {
+        let outcome = rewrite_output(lines.as_ref(), stage, &mut heard, |observer| {
             let mut outcome = exited(1);
             for (stream, text) in pieces {
                 observer.output(*stream, text.as_bytes());
@@ -251,7 +248,7 @@ mod tests {
 
     #[test]
     fn a_line_without_an_end_is_not_held_for_ever() {
-        let long = "x".repeat(LONGEST_LINE + 1);
+        let long = "x".repeat(MAX_LINE_BYTES + 1);
         let (heard, _) = told(true, Stage::Run, &[(Stderr, &long), (Stderr, "y\n")]);
         assert_eq!(heard, [(Stderr, long), (Stderr, "y\n".to_owned())]);
     }

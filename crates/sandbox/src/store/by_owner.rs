@@ -1,18 +1,18 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-/// Something that can be removed to make room.
+/// An entry that can be evicted.
 pub(super) trait Evictable {
-    /// Whose it is. What is shared belongs to one owner.
+    /// Its owner. All shared entries have one owner.
     fn owner(&self) -> String;
-    /// When it was used last.
+    /// Time of the last use.
     fn used(&self) -> SystemTime;
-    /// The room that it takes.
+    /// Its size.
     fn bytes(&self) -> u64;
 }
 
-/// Things in the order in which they are removed to make room: of the owner with the most bytes, what was not
-/// used for the longest time. So nobody can drive out what is another's.
+/// Entries in eviction order: the least recently used entry of the owner with the most bytes first, so that no owner can
+/// evict the entries of another.
 pub(super) struct ByOwner<T> {
     owners: Vec<Owned<T>>,
 }
@@ -20,33 +20,33 @@ pub(super) struct ByOwner<T> {
 struct Owned<T> {
     bytes: u64,
     /// The most recently used first.
-    things: Vec<T>,
+    entries: Vec<T>,
 }
 
 impl<T: Evictable> ByOwner<T> {
-    pub(super) fn new(things: Vec<T>) -> Self {
+    pub(super) fn new(entries: Vec<T>) -> Self {
         let mut owners: BTreeMap<String, Vec<T>> = BTreeMap::new();
-        for thing in things {
-            owners.entry(thing.owner()).or_default().push(thing);
+        for entry in entries {
+            owners.entry(entry.owner()).or_default().push(entry);
         }
-        let sorted = |mut things: Vec<T>| {
-            things.sort_by_key(|thing| std::cmp::Reverse(thing.used()));
-            Owned { bytes: things.iter().map(T::bytes).sum(), things }
+        let sorted = |mut entries: Vec<T>| {
+            entries.sort_by_key(|entry| std::cmp::Reverse(entry.used()));
+            Owned { bytes: entries.iter().map(T::bytes).sum(), entries }
         };
         Self { owners: owners.into_values().map(sorted).collect() }
     }
 
-    /// All bytes that are left.
+    /// Total size of the remaining entries.
     pub(super) fn bytes(&self) -> u64 {
         self.owners.iter().map(|owner| owner.bytes).sum()
     }
 
-    /// Takes out what is to be removed next.
+    /// Removes and returns the next entry to evict.
     pub(super) fn pop(&mut self) -> Option<T> {
-        self.owners.retain(|owner| !owner.things.is_empty());
+        self.owners.retain(|owner| !owner.entries.is_empty());
         let owner = self.owners.iter_mut().max_by_key(|owner| owner.bytes)?;
-        let thing = owner.things.pop()?;
-        owner.bytes -= thing.bytes();
-        Some(thing)
+        let entry = owner.entries.pop()?;
+        owner.bytes -= entry.bytes();
+        Some(entry)
     }
 }

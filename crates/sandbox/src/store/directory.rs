@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::{Key, StoreError};
 
-/// The directory of a store. It belongs to us and nobody else can write to it: what is in it was put
-/// there by this user, and is trusted like the user's own programs.
+/// The directory of a store. It belongs to this user and nobody else can write to it, so its contents are trusted like the
+/// user's own programs.
 #[derive(Clone, Debug)]
 pub(super) struct StoreDirectory {
     path: Arc<Path>,
@@ -20,16 +20,16 @@ const LOCKS: &str = "locks";
 const TEMPORARY: &str = "temporary";
 
 impl StoreDirectory {
-    /// Opens the directory, and makes what is not there.
+    /// Opens the directory. Creates it and its subdirectories if needed.
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
             .create(path)
-            .map_err(StoreError::io("make the directory", path))?;
-        // The user may have put the store elsewhere by a link. From here on it is not followed again.
-        let path = path.canonicalize().map_err(StoreError::io("find the directory", path))?;
-        let found = path.metadata().map_err(StoreError::io("look at the directory", &path))?;
+            .map_err(StoreError::io("create the directory", path))?;
+        // The path of the store can be a link. Resolve it once, here.
+        let path = path.canonicalize().map_err(StoreError::io("resolve the directory", path))?;
+        let found = path.metadata().map_err(StoreError::io("read the directory", &path))?;
         check(&path, &found)?;
         for name in [COMPILED, LAYERS, LOCKS, TEMPORARY] {
             make_inside(&path.join(name))?;
@@ -53,12 +53,12 @@ impl StoreDirectory {
         self.path.join(TEMPORARY)
     }
 
-    /// The directory that stays empty. Unlike the others it is shown inside as it is, where everybody may look into it.
+    /// The directory that stays empty. Unlike the others it is mounted into sandboxes, where every user may read it.
     pub(super) fn empty(&self) -> Result<PathBuf, StoreError> {
         let path = self.path.join(EMPTY);
         make_inside(&path)?;
         std::fs::set_permissions(&path, Permissions::from_mode(0o755))
-            .map_err(StoreError::io("open the directory", &path))?;
+            .map_err(StoreError::io("set the mode of the directory", &path))?;
         Ok(path)
     }
 
@@ -78,16 +78,16 @@ impl StoreDirectory {
     }
 }
 
-/// Makes one of our own directories, which is a directory and no link.
+/// Creates a subdirectory, and checks that it is a directory and not a link.
 fn make_inside(path: &Path) -> Result<(), StoreError> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(StoreError::io("make the directory", path)(error));
+            return Err(StoreError::io("create the directory", path)(error));
         }
         _ => {}
     }
     let found = path.symlink_metadata();
-    check(path, &found.map_err(StoreError::io("look at the directory", path))?)
+    check(path, &found.map_err(StoreError::io("read the directory", path))?)
 }
 
 fn check(path: &Path, found: &Metadata) -> Result<(), StoreError> {
@@ -98,7 +98,7 @@ fn check(path: &Path, found: &Metadata) -> Result<(), StoreError> {
     if found.uid() != user {
         return Err(StoreError::Foreign { path: path.to_owned(), owner: found.uid(), user });
     }
-    // Access lists show in the bits of the group, so they are covered too.
+    // Access control lists show in the group bits, so this check covers them too.
     if found.mode() & 0o022 != 0 {
         return Err(StoreError::WritableByOthers {
             path: path.to_owned(),
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_directory_of_somebody_else_is_refused() {
         let root = tempfile::tempdir().unwrap();
-        // As root we give a directory of ours away; as anybody else we take one that is root's.
+        // As root, give a directory to another user; otherwise, use one that belongs to root.
         let (path, owner) = if rustix::process::geteuid().is_root() {
             chown(root.path(), Some(4242), None).unwrap();
             (root.path(), 4242)

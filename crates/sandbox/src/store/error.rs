@@ -1,25 +1,25 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the store cannot be used, or could not do something.
+/// Why an operation on the store failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A variable of the environment has a value that cannot be used.
+    /// An environment variable has an invalid value.
     #[error("{variable} cannot be used: {reason}")]
     Setting {
         /// Its name.
         variable: &'static str,
-        /// What is wrong with it.
+        /// Why it is invalid.
         reason: String,
     },
-    /// The environment does not say where the user's files lie.
+    /// No environment variable names a directory for the store.
     #[error(
-        "there is no place for the store: neither XDG_CACHE_HOME nor HOME is an absolute path; \
+        "no directory for the store: neither XDG_CACHE_HOME nor HOME is an absolute path; \
          set SANDBOX_RUN_STORE to a directory"
     )]
-    NoPlace,
-    /// Somebody else could put programs there that we would run as the user's.
+    NoDirectory,
+    /// Another user owns the store and could put programs into it.
     #[error(
         "the store in {} belongs to user {owner}, not to user {user}: \
          set SANDBOX_RUN_STORE to a directory of your own",
@@ -28,12 +28,12 @@ pub enum StoreError {
     Foreign {
         /// The directory.
         path: PathBuf,
-        /// Whose it is.
+        /// Its owner.
         owner: u32,
-        /// Who we are.
+        /// The user of this process.
         user: u32,
     },
-    /// Others could change what is in it, or have done so.
+    /// Other users can write to the store.
     #[error(
         "others can write to the store in {} (its mode is {mode:03o}): set SANDBOX_RUN_STORE to \
          a directory of your own, or empty this one and do 'chmod 700' to it",
@@ -45,28 +45,28 @@ pub enum StoreError {
         /// Its permissions.
         mode: u32,
     },
-    /// Something in the store is not as it was written.
+    /// An entry of the store is damaged.
     #[error("{} is damaged: {reason}", path.display())]
     Damaged {
-        /// What.
+        /// Its path.
         path: PathBuf,
-        /// How that shows.
+        /// What is wrong.
         reason: String,
     },
-    /// The file system said no.
+    /// An I/O error.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What we wanted to do.
+        /// The operation.
         action: &'static str,
-        /// With what.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// The cause.
         source: io::Error,
     },
 }
 
 impl StoreError {
-    /// Turns an error of the file system into one that tells what was tried, and with what.
+    /// Adds the operation and the path to an I/O error.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }

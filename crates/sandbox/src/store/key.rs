@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use sha2::{Digest, Sha256};
 
-/// What an entry of the store is found by: a hash of everything that it depends on.
+/// The key of an entry: a hash of everything that the entry depends on.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; 32]);
 
@@ -12,15 +12,15 @@ pub struct Key([u8; 32]);
 #[error("a key is 64 hexadecimal digits in lower case")]
 pub struct InvalidKey;
 
-/// Collects what a key is made of.
+/// Builds a key from named parts.
 ///
-/// Each name and each value goes in behind its length, so that no two different lists of parts are
-/// the same bytes: `("ab", "c")` and `("a", "bc")` differ, and so do one part and two.
+/// Each name and value is hashed after its length, so that different lists of parts never give the same bytes:
+/// `("ab", "c")` and `("a", "bc")` differ, and so do one part and two.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyBuilder(Sha256);
 
 impl KeyBuilder {
-    /// Begins a key for a purpose. Keys for different purposes differ whatever their parts.
+    /// Starts a key for a purpose. Keys for different purposes always differ.
     #[must_use]
     pub(crate) fn new(purpose: &str) -> Self {
         let mut builder = Self(Sha256::new());
@@ -28,7 +28,7 @@ impl KeyBuilder {
         builder
     }
 
-    /// Adds a part. The order of parts counts.
+    /// Adds a part. The order of parts matters.
     #[must_use]
     pub(crate) fn part(mut self, name: &str, value: impl AsRef<[u8]>) -> Self {
         self.framed(name.as_bytes());

@@ -4,15 +4,15 @@ use std::path::Path;
 
 use super::StoreError;
 
-/// A file that is locked, until it is dropped or the process ends in whatever way.
+/// A file lock, held until it is dropped or the process ends.
 ///
-/// The file itself stays: two processes that lock a name, one of them a file that has since been
-/// removed, would both believe that they are alone.
+/// The file is never removed: otherwise one process could lock the removed file and another the new one, and both would
+/// hold "the" lock.
 #[derive(Debug)]
 pub(super) struct Lock(File);
 
 impl Lock {
-    /// Waits until nobody else has it.
+    /// Waits for the exclusive lock.
     pub(super) fn wait(path: &Path) -> Result<Self, StoreError> {
         let file = open(path)?;
         loop {
@@ -24,7 +24,7 @@ impl Lock {
         }
     }
 
-    /// Waits until nobody has it alone. Any number may have it so.
+    /// Waits for a shared lock.
     pub(super) fn share(path: &Path) -> Result<Self, StoreError> {
         let file = open(path)?;
         loop {
@@ -36,8 +36,8 @@ impl Lock {
         }
     }
 
-    /// Takes it if nobody else has it.
-    pub(super) fn take_if_free(path: &Path) -> Result<Option<Self>, StoreError> {
+    /// Takes the exclusive lock if it is free.
+    pub(super) fn try_lock(path: &Path) -> Result<Option<Self>, StoreError> {
         let file = open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Self(file))),
@@ -46,15 +46,15 @@ impl Lock {
         }
     }
 
-    /// The file, for what is to be remembered under the lock.
+    /// The locked file, which can hold data.
     pub(super) fn file(&self) -> &File {
         &self.0
     }
 }
 
 impl Drop for Lock {
-    /// In so many words: a process that another thread is just starting has the descriptor too until it is another
-    /// program, and closing ours would leave it locked that long.
+    /// Unlocks explicitly: a child that another thread is just starting holds a copy of the descriptor until it execs, and
+    /// closing ours would keep the lock until then.
     fn drop(&mut self) {
         let _ = self.0.unlock();
     }
@@ -71,13 +71,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time() {
+    fn only_one_holds_an_exclusive_lock() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
         let lock = Lock::wait(&path).unwrap();
-        assert!(Lock::take_if_free(&path).unwrap().is_none());
+        assert!(Lock::try_lock(&path).unwrap().is_none());
         let _elsewhere = lock.file().try_clone().unwrap();
         drop(lock);
-        assert!(Lock::take_if_free(&path).unwrap().is_some());
+        assert!(Lock::try_lock(&path).unwrap().is_some());
     }
 }

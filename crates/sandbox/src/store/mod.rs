@@ -1,18 +1,18 @@
-//! What is kept between executions: compiled programs, and layers that were made once.
+//! The store: compiled programs and layers, kept between executions.
 //!
-//! Everything lies below one directory that belongs to the user and that nobody else can write:
+//! Everything is in one directory, which belongs to the user and which nobody else can write to:
 //!
 //! ```text
-//! compiled/ab/abcdef…    what came of one compile stage, one file for each
-//! layers/abcdef…/        an immutable directory (tree) and what is known about it (manifest)
-//! empty/                 a directory that stays empty, to cover others with
-//! locks/                 files that processes lock; they stay
-//! temporary/             what is being written; nothing here counts until it is renamed
+//! compiled/ab/abcdef…    the result of one compile stage, one file each
+//! layers/abcdef…/        an immutable directory (tree) and its metadata (manifest)
+//! empty/                 a directory that stays empty, to mount over others
+//! locks/                 lock files; they are never removed
+//! temporary/             files being written; they become entries by a rename
 //! ```
 //!
-//! A [`Key`] is a hash of everything that a result depends on, so an entry is never out of date: it is
-//! found, or it is not. Everything appears by one rename, so that a process that dies leaves nothing
-//! half done, and everything can be removed at any time, at the cost of making it again.
+//! A [`Key`] is a hash of everything that a result depends on, so an entry is never out of date. Every entry appears by
+//! one rename, so a process that dies leaves nothing half written. Everything can be removed at any time, at the cost of
+//! building it again.
 
 mod settings;
 
@@ -44,7 +44,7 @@ pub(crate) use layers::{LayerUse, LayerWriter};
 use directory::StoreDirectory;
 use settings::Settings;
 
-/// The store of this user.
+/// The store of a user.
 #[derive(Debug)]
 pub struct Store {
     directory: StoreDirectory,
@@ -52,57 +52,57 @@ pub struct Store {
     layers: LayerStore,
 }
 
-/// How much there is of something.
+/// Number and size of entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// How many programs or layers.
+    /// Number of programs or layers.
     pub entries: u64,
-    /// How many bytes in their files.
+    /// Total bytes in their files.
     pub bytes: u64,
 }
 
 impl Store {
-    /// How much room compiled programs have unless something else is said.
+    /// Default maximum size of all compiled programs.
     pub const DEFAULT_BOUND: ByteSize = settings::DEFAULT_CACHE_SIZE;
 
-    /// Opens the store that the environment names, and makes it if it is not there.
+    /// Opens the store that the environment variables name. Creates it if needed.
     ///
-    /// It lies in `$SANDBOX_RUN_STORE`, or else in `sandbox-run/store` below the user's cache
+    /// Its directory is `$SANDBOX_RUN_STORE`, or else in `sandbox-run/store` below the user's cache
     /// directory. `$SANDBOX_RUN_CACHE_SIZE` bounds the compiled programs; 0 turns their cache off.
     /// `$SANDBOX_RUN_PACKAGES_SIZE` bounds the installed packages.
     pub fn open() -> Result<Self, StoreError> {
         let settings = Settings::from_environment()?;
-        let mut store = Self::open_in(&settings.directory, settings.most_compiled)?;
-        store.layers.most_packages = settings.most_packages;
+        let mut store = Self::open_in(&settings.directory, settings.max_compiled)?;
+        store.layers.max_packages = settings.max_packages;
         Ok(store)
     }
 
-    /// Opens a store in a certain directory, with a certain bound for compiled programs.
-    pub fn open_in(directory: &Path, most_compiled: ByteSize) -> Result<Self, StoreError> {
+    /// Opens a store in a certain directory, with a maximum size for compiled programs.
+    pub fn open_in(directory: &Path, max_compiled: ByteSize) -> Result<Self, StoreError> {
         let directory = StoreDirectory::open(directory)?;
         Ok(Self {
-            compiled: CompiledCache::open(directory.clone(), most_compiled),
+            compiled: CompiledCache::open(directory.clone(), max_compiled),
             layers: LayerStore::open(directory.clone()),
             directory,
         })
     }
 
-    /// Where it lies.
+    /// Its directory.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }
 
-    /// A directory with nothing in it, to cover others with.
+    /// An empty directory, to mount over others.
     pub(crate) fn empty_directory(&self) -> Result<PathBuf, StoreError> {
         self.directory.empty()
     }
 
-    /// What came of compile stages.
+    /// Results of compile stages.
     pub fn compiled(&self) -> &CompiledCache {
         &self.compiled
     }
 
-    /// Directories that were made once.
+    /// Layers.
     pub fn layers(&self) -> &LayerStore {
         &self.layers
     }

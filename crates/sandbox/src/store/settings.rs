@@ -9,21 +9,21 @@ const STORE: &str = "SANDBOX_RUN_STORE";
 const CACHE_SIZE: &str = "SANDBOX_RUN_CACHE_SIZE";
 const PACKAGES_SIZE: &str = "SANDBOX_RUN_PACKAGES_SIZE";
 
-/// Room for some hundred large programs, or for many thousand small ones.
+/// Fits some hundred large programs, or many thousand small ones.
 pub(super) const DEFAULT_CACHE_SIZE: ByteSize = ByteSize::mib(1024);
 
-/// Room for some dozens of large sets of packages.
+/// Fits some dozens of large sets of packages.
 pub(super) const DEFAULT_PACKAGES_SIZE: ByteSize = ByteSize::mib(10 << 10);
 
-/// What the environment says about the store.
+/// Settings of the store from environment variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// Where it lies.
+    /// Its directory.
     pub(super) directory: PathBuf,
-    /// How many bytes of compiled programs are kept; none if the cache is off.
-    pub(super) most_compiled: ByteSize,
-    /// How many bytes of installed packages are kept.
-    pub(super) most_packages: ByteSize,
+    /// Maximum size of all compiled programs; 0 turns the cache off.
+    pub(super) max_compiled: ByteSize,
+    /// Maximum size of all installed packages.
+    pub(super) max_packages: ByteSize,
 }
 
 impl Settings {
@@ -36,7 +36,7 @@ impl Settings {
     }
 
     fn from_variables(value: impl Fn(&str) -> Option<OsString>) -> Result<Self, StoreError> {
-        // An empty value is how a shell script says that a variable is not meant.
+        // Shell scripts use an empty value for an unset variable.
         let value = |name| value(name).filter(|value| !value.is_empty());
         let absolute = |name| value(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let directory = match value(STORE).map(PathBuf::from) {
@@ -46,9 +46,10 @@ impl Settings {
                 return Err(StoreError::Setting { variable: STORE, reason });
             }
             None => {
-                // By the XDG base directory specification, where a relative path does not count.
+                // The XDG base directory specification ignores relative paths.
                 let home = || Some(absolute("HOME")?.join(".cache"));
-                let cache = absolute("XDG_CACHE_HOME").or_else(home).ok_or(StoreError::NoPlace)?;
+                let cache =
+                    absolute("XDG_CACHE_HOME").or_else(home).ok_or(StoreError::NoDirectory)?;
                 cache.join("sandbox-run/store")
             }
         };
@@ -60,9 +61,9 @@ impl Settings {
                 })
             }
         };
-        let most_compiled = size(CACHE_SIZE, DEFAULT_CACHE_SIZE)?;
-        let most_packages = size(PACKAGES_SIZE, DEFAULT_PACKAGES_SIZE)?;
-        Ok(Self { directory, most_compiled, most_packages })
+        let max_compiled = size(CACHE_SIZE, DEFAULT_CACHE_SIZE)?;
+        let max_packages = size(PACKAGES_SIZE, DEFAULT_PACKAGES_SIZE)?;
+        Ok(Self { directory, max_compiled, max_packages })
     }
 }
 
@@ -91,14 +92,14 @@ mod tests {
         ] {
             let settings = settings(variables).unwrap();
             assert_eq!(settings.directory, PathBuf::from(directory), "{variables:?}");
-            assert_eq!(settings.most_compiled, DEFAULT_CACHE_SIZE);
+            assert_eq!(settings.max_compiled, DEFAULT_CACHE_SIZE);
         }
     }
 
     #[test]
     fn without_a_home_there_is_no_place() {
         for variables in [&[][..], &[("HOME", "relative")]] {
-            assert!(matches!(settings(variables), Err(StoreError::NoPlace)), "{variables:?}");
+            assert!(matches!(settings(variables), Err(StoreError::NoDirectory)), "{variables:?}");
         }
     }
 
@@ -111,8 +112,8 @@ mod tests {
     #[test]
     fn the_size_is_read_like_every_other() {
         let with_size = |size| settings(&[("HOME", "/home/ada"), (CACHE_SIZE, size)]);
-        assert_eq!(with_size("512M").unwrap().most_compiled, ByteSize::mib(512));
-        assert_eq!(with_size("0").unwrap().most_compiled, ByteSize::bytes(0));
+        assert_eq!(with_size("512M").unwrap().max_compiled, ByteSize::mib(512));
+        assert_eq!(with_size("0").unwrap().max_compiled, ByteSize::bytes(0));
         let error = with_size("much").unwrap_err();
         assert!(error.to_string().starts_with("SANDBOX_RUN_CACHE_SIZE"), "{error}");
     }

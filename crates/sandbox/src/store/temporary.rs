@@ -1,4 +1,4 @@
-//! What processes that died have left in `temporary/`.
+//! Removes files in `temporary/` that dead processes left.
 
 use std::fs;
 use std::io;
@@ -9,26 +9,26 @@ use super::directory::StoreDirectory;
 use super::locks::Lock;
 use super::{Key, StoreError};
 
-/// Nobody takes this long to write one file.
-const ABANDONED: Duration = Duration::from_hours(1);
+/// Writing a file never takes this long.
+const MAX_AGE: Duration = Duration::from_hours(1);
 
-/// Where a layer is being made. Its name is the key's: whoever holds the key's lock knows that what is
-/// there was abandoned.
-pub(super) fn place_of_layer(directory: &StoreDirectory, key: &Key) -> PathBuf {
+/// Where a layer is being built. The name contains the key: the holder of the key's lock knows that existing contents are
+/// abandoned.
+pub(super) fn layer_path(directory: &StoreDirectory, key: &Key) -> PathBuf {
     directory.temporary().join(format!("{LAYER}{key}"))
 }
 
 const LAYER: &str = "layer-";
 
-/// Removes what was abandoned. It does not matter here if that fails: it is tried again next time.
+/// Removes abandoned files. Errors are ignored: the next call tries again.
 pub(super) fn sweep(directory: &StoreDirectory) {
     let listing = fs::read_dir(directory.temporary()).into_iter().flatten();
     for entry in listing.flatten() {
         let age = entry.metadata().and_then(|found| found.modified()).map(|written| {
-            // A time in the future is no age: the clock was set back.
+            // A time in the future means that the clock was set back; treat it as age zero.
             SystemTime::now().duration_since(written).unwrap_or_default()
         });
-        if age.is_ok_and(|age| age > ABANDONED) {
+        if age.is_ok_and(|age| age > MAX_AGE) {
             let _ = remove_abandoned(directory, &entry.path());
         }
     }
@@ -40,14 +40,14 @@ fn remove_abandoned(directory: &StoreDirectory, path: &Path) -> Result<(), Store
     let Some(key) = layer else {
         return remove(path);
     };
-    // A layer may take longer than an hour to make. Its lock tells whether somebody still does.
-    match Lock::take_if_free(&directory.lock_of_layer(&key))? {
+    // Building a layer can take longer than an hour. Its lock shows whether the build still runs.
+    match Lock::try_lock(&directory.lock_of_layer(&key))? {
         Some(_lock) => remove(path),
         None => Ok(()),
     }
 }
 
-/// Removes a file, or a directory with all that is in it, whether or not it is there.
+/// Removes a file or a directory tree, if it exists.
 pub(super) fn remove(path: &Path) -> Result<(), StoreError> {
     let removed = match path.symlink_metadata() {
         Ok(found) if found.is_dir() => fs::remove_dir_all(path),
@@ -73,7 +73,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let directory = StoreDirectory::open(root.path()).unwrap();
         let file = |name| directory.temporary().join(name);
-        let layer = |name| place_of_layer(&directory, &KeyBuilder::new(name).finish());
+        let layer = |name| layer_path(&directory, &KeyBuilder::new(name).finish());
         let (old, new, dead, alive) = (file("old"), file("new"), layer("dead"), layer("alive"));
         for path in [&old, &new] {
             File::create(path).unwrap();
@@ -81,7 +81,7 @@ mod tests {
         for path in [&dead, &alive] {
             fs::create_dir_all(path.join("tree")).unwrap();
         }
-        let long_ago = SystemTime::now() - ABANDONED - Duration::from_secs(1);
+        let long_ago = SystemTime::now() - MAX_AGE - Duration::from_secs(1);
         for path in [&old, &dead, &alive] {
             File::open(path).unwrap().set_modified(long_ago).unwrap();
         }

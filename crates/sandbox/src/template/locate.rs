@@ -1,25 +1,23 @@
-//! Finds where the code landed in what a template made.
+//! Finds the position of the code in the result of a template.
 //!
-//! The template is filled a second time, with a mark before the first and behind the last visible
-//! character of the code. Marks there survive filters that move code about, such as `indent` and `trim`,
-//! and change nothing that these look at. If the two results differ in more than the marks, the template
-//! did something else with the code, and no place is told rather than a wrong one.
+//! The template is rendered a second time, with markers before the first and after the last visible character of the code.
+//! Markers there survive filters such as `indent` and `trim` and do not affect them. If the two results differ in more than
+//! the markers, the template changed the code in another way, and no position is reported rather than a wrong one.
 
 use sandbox_core::Snippet;
 
-/// Code points that Unicode sets aside for such private use, and that no text contains.
+/// Unicode noncharacters, which no text contains.
 const BEGIN: char = '\u{fdd0}';
 const END: char = '\u{fdd1}';
 
-/// The code with its marks, if it has anything to mark.
+/// The code with markers; `None` for blank code.
 pub(super) fn marked(code: &str) -> Option<String> {
     let visible = code.trim();
     let (lead, trail) = (&code[..lead_length(code)], &code[code.trim_end().len()..]);
     (!visible.is_empty()).then(|| format!("{lead}{BEGIN}{visible}{END}{trail}"))
 }
 
-/// Where the code is in `text`, given what came out with the marked code: the first place, if there are
-/// several.
+/// The position of the code in `text`, given the result for the marked code; the first one, if there are several.
 pub(super) fn locate(template: &str, code: &str, text: &str, marked: &str) -> Option<Snippet> {
     if marked.replace([BEGIN, END], "") != text {
         return None;
@@ -62,7 +60,7 @@ fn width_of_last_line(text: &str) -> usize {
     text.rsplit('\n').next().unwrap_or_default().chars().count()
 }
 
-/// By how much the lines below the first were moved: all by the same, so one that is not blank tells.
+/// The indent of the lines below the first. It is the same for all, so the first nonblank line shows it.
 fn indent_below_first(moved: &str, own: &str) -> usize {
     let margin = |line: &str| line.chars().take_while(|letter| letter.is_whitespace()).count();
     let mut pairs = moved.split('\n').zip(own.split('\n')).skip(1);
@@ -70,8 +68,8 @@ fn indent_below_first(moved: &str, own: &str) -> usize {
     told.map_or(0, |(moved, own)| margin(moved).saturating_sub(margin(own)))
 }
 
-/// How many pairs belong together. A line of plain text says so itself. A line with a placeholder may
-/// have become anything, even several lines; it counts only if a line of plain text further on agrees.
+/// Number of leading line pairs that correspond. Plain text lines must be equal. A line with a placeholder can have become
+/// anything, even several lines; it counts only if a later plain line matches.
 fn matching<'a>(pairs: impl Iterator<Item = (&'a &'a str, &'a &'a str)>) -> usize {
     let (mut sure, mut count) = (0, 0);
     for (template, program) in pairs {
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn no_place_is_told_rather_than_a_wrong_one() {
+    fn no_position_is_reported_rather_than_a_wrong_one() {
         for (template, code) in [
             ("{{ code | length }} {{ code }}", "a"),
             ("{% if code == 'a' %}1\n{% endif %}{{ code }}", "a"),
@@ -161,7 +159,7 @@ mod tests {
         let template = "1 {{ three | length }}\n2\n{{ code }}\n4\n5";
         let told = places(template, &[1, 2, 5, 6]);
         assert_eq!(told, [1, 2, 4, 5].map(Place::Template));
-        // A value of three lines: what is below it has other numbers, and no line can be told for the
+        // A value of three lines: lines below it have other numbers, and no line can be reported for the
         // value itself.
         let template = "1\n{{ three }}\n3\n{{ code }}\n5\n{{ three }}\n7\n";
         let told = places(template, &[1, 2, 3, 4, 5, 8, 9, 12]);

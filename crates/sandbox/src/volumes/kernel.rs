@@ -1,5 +1,5 @@
-//! File systems in which the kernel shows itself. They can be mounted anywhere, as they are in the root of a chroot, and a
-//! volume brings along what is mounted in it.
+//! Refuses volumes with file systems of the kernel, such as procfs. They can be mounted anywhere, for example in a chroot,
+//! and a volume includes the mounts below it.
 
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -21,27 +21,27 @@ const OF_THE_KERNEL: &[&str] = &[
     "binfmt_misc",
 ];
 
-/// Says why a path is refused that lies in one of these, or has one below it.
+/// Refuses a path that is in such a file system or contains a mount of one.
 pub(super) fn refuse_its_own(host: &Path) -> Result<(), String> {
     let mounts = std::fs::read("/proc/self/mountinfo");
     let mounts = mounts.map_err(|error| format!("the host's mounts cannot be listed: {error}"))?;
     match mount_of_the_kernel(host, &mounts) {
         Some(place) => Err(format!(
-            "{} is a file system of the kernel's, which is never shared",
+            "{} is a file system of the kernel, which cannot be a volume",
             place.display()
         )),
         None => Ok(()),
     }
 }
 
-/// The first such mount that would be shared with the path, as `proc_pid_mountinfo(5)` lists them.
+/// The first such mount that a volume with this path would include, from `proc_pid_mountinfo(5)`.
 fn mount_of_the_kernel(host: &Path, mounts: &[u8]) -> Option<PathBuf> {
     let mut around: Option<Mount> = None;
     for mount in mounts.split(|byte| *byte == b'\n').filter_map(Mount::read) {
         if mount.is_of_the_kernel && mount.place.starts_with(host) {
             return Some(mount.place);
         }
-        // Of two at one place the later covers the other.
+        // Of two mounts at one path, the later one is visible.
         let depth = |mount: &Mount| mount.place.components().count();
         let is_nearer = around.as_ref().is_none_or(|nearest| depth(&mount) >= depth(nearest));
         if host.starts_with(&mount.place) && is_nearer {
@@ -66,7 +66,7 @@ impl Mount {
     }
 }
 
-/// Blanks, tabs, line ends and backslashes are written as three octal digits after a backslash.
+/// Decodes octal escapes, which stand for blanks, tabs, line ends and backslashes.
 fn unescaped(field: &[u8]) -> PathBuf {
     let mut path = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -12,7 +12,7 @@ use super::directory::Directory;
 use super::lock::{self, Lock};
 use super::{WorkspaceError, Workspaces};
 
-/// A workspace in the hands of one execution.
+/// A workspace claimed by one execution.
 #[derive(Debug)]
 pub(crate) struct Claim {
     directory: Directory,
@@ -20,12 +20,12 @@ pub(crate) struct Claim {
     workspaces: Workspaces,
     content: Option<File>,
     size: WorkspaceSize,
-    /// For whoever may replace it.
+    /// The new content and the lock, if the execution may write.
     writing: Option<(NamedTempFile, Lock)>,
 }
 
 impl Claim {
-    /// Takes a workspace for an execution. Nothing waits: one that somebody else writes to is refused.
+    /// Claims a workspace for an execution. Does not wait: a workspace that another execution writes to is refused.
     pub(super) fn new(
         workspaces: &Workspaces,
         choice: &WorkspaceChoice,
@@ -36,7 +36,7 @@ impl Claim {
             WorkspaceAccess::ReadWrite => {
                 directory.make()?;
                 workspaces.refuse_too_many(name)?;
-                let lock = Lock::take_if_free(&directory.lock(name))?;
+                let lock = Lock::try_lock(&directory.lock(name))?;
                 let lock = lock.ok_or_else(|| WorkspaceError::InUse(name.clone()))?;
                 lock::touch(&directory.lock(name));
                 Some((directory.temporary(name)?, lock))
@@ -58,7 +58,7 @@ impl Claim {
         let size = match &mut content {
             Some(file) => {
                 let size = SnapshotReader::size_of(file);
-                size.map_err(WorkspaceError::io("understand", &path))?.told
+                size.map_err(WorkspaceError::io("parse", &path))?.told
             }
             None => WorkspaceSize::default(),
         };
@@ -66,7 +66,7 @@ impl Claim {
         Ok(Self { directory, choice, workspaces, content, size, writing })
     }
 
-    /// What a stage needs to know of it.
+    /// The workspace in a stage plan.
     pub(crate) fn plan(&self) -> Result<WorkspacePlan, WorkspaceError> {
         let path = self.directory.content(&self.choice.name);
         let copy = |file: &File| file.try_clone().map_err(WorkspaceError::io("use", &path));
@@ -77,7 +77,7 @@ impl Claim {
         })
     }
 
-    /// Keeps what a stage left, if it left something to keep, and tells what became of the workspace.
+    /// Saves the new content, if the stage wrote one, and reports the result.
     pub(crate) fn settle(
         self,
         outcome: Option<&WorkspaceOutcome>,
@@ -99,7 +99,7 @@ impl Claim {
         } else {
             report.reason.get_or_insert_with(|| "the program did not end by itself".to_owned());
             if self.content.is_none() {
-                // It was never there, and nothing of it is to stay.
+                // The workspace was never created: leave no lock file.
                 lock.remove()?;
             }
         }

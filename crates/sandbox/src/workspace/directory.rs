@@ -13,7 +13,7 @@ const LOCKS: &str = "locks";
 const TEMPORARY: &str = "temporary";
 const OWNERS: &str = "owners";
 
-/// Where the workspaces of one owner lie. Nothing is there until one is made.
+/// The directory with the workspaces of one owner. It is created with the first workspace.
 #[derive(Clone, Debug)]
 pub(super) struct Directory {
     path: Arc<Path>,
@@ -24,14 +24,14 @@ impl Directory {
         Self { path: path.into() }
     }
 
-    /// The same for one owner. A hash of the name is a directory's name whatever the name is.
+    /// The directory of one owner, named by a hash, which is a valid name for every owner.
     pub(super) fn of_owner(&self, owner: &str) -> Self {
         let hash = Sha256::digest(owner.as_bytes());
         let hash = hash.iter().fold(String::new(), |hash, byte| hash + &format!("{byte:02x}"));
         Self { path: self.path.join(OWNERS).join(hash).into() }
     }
 
-    /// Makes what is not there, and checks that it is for us alone.
+    /// Creates missing directories, and checks that only this user can access them.
     pub(super) fn make(&self) -> Result<(), WorkspaceError> {
         for path in [
             self.path.to_path_buf(),
@@ -43,8 +43,9 @@ impl Directory {
                 .recursive(true)
                 .mode(0o700)
                 .create(&path)
-                .map_err(WorkspaceError::io("make the directory", &path))?;
-            let found = path.metadata().map_err(WorkspaceError::io("look at", &path))?;
+                .map_err(WorkspaceError::io("create the directory", &path))?;
+            let found =
+                path.metadata().map_err(WorkspaceError::io("read the metadata of", &path))?;
             if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
                 return Err(WorkspaceError::NotPrivate(path));
             }
@@ -60,12 +61,12 @@ impl Directory {
         self.path.join(LOCKS).join(name.as_str())
     }
 
-    /// Locked while a workspace is made that was not there. No workspace can be called so.
+    /// Lock file for creating workspaces. No workspace can have this name.
     pub(super) fn lock_of_number(&self) -> PathBuf {
         self.path.join(LOCKS).join(".number")
     }
 
-    /// All names, sorted.
+    /// The names of all workspaces, sorted.
     pub(super) fn names(&self) -> Result<Vec<WorkspaceName>, WorkspaceError> {
         let path = self.path.join(CONTENT);
         let entries = match fs::read_dir(&path) {
@@ -78,8 +79,8 @@ impl Directory {
         Ok(names)
     }
 
-    /// A file for what is to be kept, which goes away unless it takes its place. Only for whoever has the
-    /// lock: what others left there under this name goes first.
+    /// A temporary file for new content. It is removed unless `put` makes it the content. The caller holds the lock, so files
+    /// that others left under this name are abandoned and are removed first.
     pub(super) fn temporary(
         &self,
         name: &WorkspaceName,
@@ -88,7 +89,7 @@ impl Directory {
         let prefix = format!("{name}:");
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
             if entry.file_name().as_encoded_bytes().starts_with(prefix.as_bytes()) {
-                // It takes room and does no other harm; the next writer tries again.
+                // Errors are ignored: the file only takes space, and the next writer tries again.
                 let _ = fs::remove_file(entry.path());
             }
         }
@@ -98,7 +99,7 @@ impl Directory {
             .map_err(WorkspaceError::io("write to", &path))
     }
 
-    /// Makes a file the content of a workspace. After that it is, whatever happens.
+    /// Makes a file the content of a workspace, durably.
     pub(super) fn put(
         &self,
         name: &WorkspaceName,

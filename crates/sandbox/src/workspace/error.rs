@@ -3,82 +3,82 @@ use std::path::{Path, PathBuf};
 
 use sandbox_core::{InvalidSize, WorkspaceName, WorkspaceQuota};
 
-/// Why something could not be done with a workspace.
+/// Why an operation on a workspace failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkspaceError {
-    /// Nobody made it.
+    /// No workspace has this name.
     #[error("there is no workspace '{0}': using it without :ro makes it")]
     NoSuchWorkspace(WorkspaceName),
-    /// Another execution may replace it.
+    /// Another execution holds it for writing.
     #[error(
         "the workspace '{0}' is in use by another execution: wait for its end, or use it as '{0}:ro'"
     )]
     InUse(WorkspaceName),
-    /// There are as many as there may be.
+    /// The owner has the maximum number of workspaces.
     #[error("there are {0} workspaces already, which is as many as there may be: remove one first")]
     TooMany(u64),
-    /// An archive cannot become a workspace.
+    /// The archive cannot be imported.
     #[error("the archive cannot be taken")]
     Tar(#[from] TarError),
-    /// The environment does not say where the user's files lie.
+    /// No environment variable names a directory for workspaces.
     #[error(
-        "there is no place for workspaces: neither XDG_DATA_HOME nor HOME is an absolute path; \
+        "no directory for workspaces: neither XDG_DATA_HOME nor HOME is an absolute path; \
          set SANDBOX_RUN_WORKSPACES to a directory"
     )]
-    NoPlace,
-    /// The place depends on where the command is started.
+    NoDirectory,
+    /// `SANDBOX_RUN_WORKSPACES` is a relative path.
     #[error("SANDBOX_RUN_WORKSPACES cannot be used: '{0}' is not an absolute path")]
-    RelativePlace(String),
-    /// The size is none.
+    RelativeDirectory(String),
+    /// `SANDBOX_RUN_WORKSPACE_SIZE` is not a size.
     #[error("SANDBOX_RUN_WORKSPACE_SIZE cannot be used")]
     Size(#[source] InvalidSize),
-    /// Somebody else could read or change what is kept.
+    /// Other users can access the workspaces.
     #[error(
         "the workspaces in {} are not yours alone: set SANDBOX_RUN_WORKSPACES to a directory of your \
          own with mode 700",
         .0.display()
     )]
     NotPrivate(PathBuf),
-    /// The file system said no.
+    /// The file system next no.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What we wanted to do.
+        /// The operation.
         action: &'static str,
-        /// With what.
+        /// The path.
         path: PathBuf,
-        /// What it said.
+        /// What it next.
         source: io::Error,
     },
 }
 
-/// Why an archive cannot become a workspace.
+/// Why an archive cannot be imported.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TarError {
-    /// A name in it is not taken.
+    /// An entry is not supported.
     #[error("'{path}' in it {reason}")]
     Entry {
-        /// The name, made printable.
+        /// The path of the entry, printable.
         path: String,
-        /// What is wrong with it.
+        /// Why it is refused.
         reason: &'static str,
     },
-    /// It is more than a workspace may hold.
+    /// The contents exceed the quota.
     #[error("it holds more than {0}")]
     TooLarge(WorkspaceQuota),
-    /// It is no archive.
+    /// It is not a valid tar archive.
     #[error("it cannot be read as a tar archive")]
     Unreadable(#[source] io::Error),
 }
 
 impl WorkspaceError {
-    /// Whether it is a failure of ours or of the machine, which no other request can cure.
-    pub fn is_ours(&self) -> bool {
+    /// Whether this is an internal error or an error of the host, which no other request would avoid.
+    pub fn is_internal(&self) -> bool {
         matches!(self, Self::Io { .. } | Self::NotPrivate(_))
     }
 
-    /// Turns an error of the file system into one that tells what was tried, and with what.
+    /// Adds the operation and the path to an I/O error.
     pub(super) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::WorkspaceError;
 
-/// The right to replace a workspace, until it is dropped or the process ends in whatever way.
+/// The exclusive lock of a workspace, held until it is dropped or the process ends.
 #[derive(Debug)]
 pub(super) struct Lock {
     file: File,
@@ -14,13 +14,13 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes it if nobody else has it.
-    pub(super) fn take_if_free(path: &Path) -> Result<Option<Self>, WorkspaceError> {
+    /// Takes the lock if it is free.
+    pub(super) fn try_lock(path: &Path) -> Result<Option<Self>, WorkspaceError> {
         loop {
             let file = open(path)?;
             match file.try_lock() {
                 Ok(()) => {}
-                // Somebody who only looks shares the lock for a moment; somebody who writes does not.
+                // A status query holds a shared lock for a moment; a writer holds the exclusive lock.
                 Err(TryLockError::WouldBlock) if file.try_lock_shared().is_ok() => {
                     drop(file);
                     std::thread::yield_now();
@@ -37,38 +37,38 @@ impl Lock {
         }
     }
 
-    /// Waits for a lock that nobody has for long.
+    /// Waits for a lock that is never held for long.
     pub(super) fn wait(path: &Path) -> Result<Self, WorkspaceError> {
         let file = open(path)?;
         file.lock().map_err(WorkspaceError::io("lock", path))?;
         Ok(Self { file, path: path.to_owned() })
     }
 
-    /// Removes the file with the lock on it.
+    /// Removes the lock file while it is locked.
     pub(super) fn remove(self) -> Result<(), WorkspaceError> {
         fs::remove_file(&self.path).map_err(WorkspaceError::io("remove", &self.path))
     }
 }
 
 impl Drop for Lock {
-    /// In so many words: a process that another thread is just starting has the descriptor too until it is another
-    /// program, and closing ours would leave it locked that long.
+    /// Unlocks explicitly: a child that another thread is just starting holds a copy of the descriptor until it execs, and
+    /// closing ours would keep the lock until then.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
-/// Remembers that the workspace was used now.
+/// Updates the time of use of a workspace.
 pub(super) fn touch(path: &Path) {
-    // For people to look at; nothing hangs on it.
+    // Errors are ignored: the time is only informational.
     let _ = File::options()
         .write(true)
         .open(path)
         .and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// Whether somebody has the lock.
-pub(super) fn is_taken(path: &Path) -> bool {
+/// Whether the lock is held exclusively.
+pub(super) fn is_locked(path: &Path) -> bool {
     let is_exclusive = |file: File| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
     File::open(path).is_ok_and(is_exclusive)
 }
@@ -79,10 +79,10 @@ fn open(path: &Path) -> Result<File, WorkspaceError> {
     options.open(path).map_err(WorkspaceError::io("open", path))
 }
 
-/// Somebody may have removed the file between our opening and our locking it. Two who lock a name, one of
-/// them a file that is gone, would both believe that they are alone.
+/// Whether the locked file is still the one at this path. Another process can remove it between open and lock; then one
+/// process would hold the lock of the removed file, and another that of its successor.
 fn is_still_there(file: &File, path: &Path) -> Result<bool, WorkspaceError> {
-    let error = || WorkspaceError::io("look at", path);
+    let error = || WorkspaceError::io("read the metadata of", path);
     let ours = file.metadata().map_err(error())?;
     match fs::metadata(path) {
         Ok(found) => Ok((found.dev(), found.ino()) == (ours.dev(), ours.ino())),
@@ -101,9 +101,9 @@ mod tests {
         let path = root.path().join("lock");
         let looking = open(&path).unwrap();
         looking.lock_shared().unwrap();
-        assert!(!is_taken(&path));
+        assert!(!is_locked(&path));
         std::thread::scope(|scope| {
-            let taken = scope.spawn(|| Lock::take_if_free(&path).unwrap().is_some());
+            let taken = scope.spawn(|| Lock::try_lock(&path).unwrap().is_some());
             drop(looking);
             assert!(taken.join().unwrap(), "a look was taken for a writer");
         });
@@ -113,10 +113,10 @@ mod tests {
     fn whoever_else_has_the_descriptor_does_not_have_the_lock() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
-        let lock = Lock::take_if_free(&path).unwrap().unwrap();
+        let lock = Lock::try_lock(&path).unwrap().unwrap();
         let elsewhere = lock.file.try_clone().unwrap();
         drop(lock);
-        assert!(!is_taken(&path));
+        assert!(!is_locked(&path));
         drop(elsewhere);
     }
 
@@ -124,15 +124,15 @@ mod tests {
     fn one_at_a_time_also_after_the_file_was_removed() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("lock");
-        assert!(!is_taken(&path));
-        let lock = Lock::take_if_free(&path).unwrap().unwrap();
-        assert!(is_taken(&path));
-        assert!(Lock::take_if_free(&path).unwrap().is_none());
+        assert!(!is_locked(&path));
+        let lock = Lock::try_lock(&path).unwrap().unwrap();
+        assert!(is_locked(&path));
+        assert!(Lock::try_lock(&path).unwrap().is_none());
         lock.remove().unwrap();
         let stale = open(&path).unwrap();
         fs::remove_file(&path).unwrap();
         stale.lock().unwrap();
         assert!(!is_still_there(&stale, &path).unwrap());
-        assert!(Lock::take_if_free(&path).unwrap().is_some());
+        assert!(Lock::try_lock(&path).unwrap().is_some());
     }
 }

@@ -8,8 +8,8 @@
 //!
 //! ```text
 //! content/NAME         what is kept
-//! locks/NAME           locked by whoever may replace it; when it was last used
-//! temporary/NAME:…     what is being written; whoever has the lock knows that the rest is abandoned
+//! locks/NAME           lock of the writer; its time is the time of the last use
+//! temporary/NAME:…     content being written; other files of this name are abandoned
 //! owners/abcdef…/      the same for each owner, where one process serves several
 //! ```
 
@@ -18,8 +18,8 @@ mod directory;
 mod error;
 mod lock;
 mod settings;
-mod tar_in;
-mod tar_out;
+mod tar_export;
+mod tar_import;
 mod workspaces;
 
 pub(crate) use claim::Claim;

@@ -5,10 +5,10 @@ use sandbox_core::WorkspaceQuota;
 
 use super::WorkspaceError;
 
-const PLACE: &str = "SANDBOX_RUN_WORKSPACES";
-const SIZE: &str = "SANDBOX_RUN_WORKSPACE_SIZE";
+const DIRECTORY_VARIABLE: &str = "SANDBOX_RUN_WORKSPACES";
+const SIZE_VARIABLE: &str = "SANDBOX_RUN_WORKSPACE_SIZE";
 
-/// What the environment says about workspaces.
+/// Settings of workspaces from environment variables.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Settings {
     pub(super) directory: PathBuf,
@@ -25,20 +25,22 @@ impl Settings {
     }
 
     fn from_variables(value: impl Fn(&str) -> Option<OsString>) -> Result<Self, WorkspaceError> {
-        // An empty value is how a shell script says that a variable is not meant.
+        // Shell scripts use an empty value for an unset variable.
         let value = |name| value(name).filter(|value| !value.is_empty());
         let absolute = |name| value(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let directory = match value(PLACE).map(PathBuf::from) {
+        let directory = match value(DIRECTORY_VARIABLE).map(PathBuf::from) {
             Some(path) if path.is_absolute() => path,
-            Some(path) => return Err(WorkspaceError::RelativePlace(path.display().to_string())),
+            Some(path) => {
+                return Err(WorkspaceError::RelativeDirectory(path.display().to_string()));
+            }
             None => {
-                // By the XDG base directory specification, where a relative path does not count.
+                // The XDG base directory specification ignores relative paths.
                 let home = || Some(absolute("HOME")?.join(".local/share"));
                 let data = absolute("XDG_DATA_HOME").or_else(home);
-                data.ok_or(WorkspaceError::NoPlace)?.join("sandbox-run/workspaces")
+                data.ok_or(WorkspaceError::NoDirectory)?.join("sandbox-run/workspaces")
             }
         };
-        let quota = match value(SIZE) {
+        let quota = match value(SIZE_VARIABLE) {
             None => WorkspaceQuota::default(),
             Some(text) => {
                 WorkspaceQuota::of(text.to_string_lossy().parse().map_err(WorkspaceError::Size)?)
@@ -61,23 +63,26 @@ mod tests {
     }
 
     #[test]
-    fn the_first_variable_that_names_a_place_wins() {
+    fn the_first_variable_that_names_a_directory_wins() {
         let (home, data) = (("HOME", "/home/ada"), ("XDG_DATA_HOME", "/data"));
         for (variables, directory) in [
             (&[home][..], "/home/ada/.local/share/sandbox-run/workspaces"),
             (&[home, data], "/data/sandbox-run/workspaces"),
-            (&[home, data, (PLACE, "/w")], "/w"),
-            (&[home, (PLACE, "")], "/home/ada/.local/share/sandbox-run/workspaces"),
+            (&[home, data, (DIRECTORY_VARIABLE, "/w")], "/w"),
+            (&[home, (DIRECTORY_VARIABLE, "")], "/home/ada/.local/share/sandbox-run/workspaces"),
         ] {
             assert_eq!(settings(variables).unwrap().directory, PathBuf::from(directory));
         }
-        assert!(matches!(settings(&[]), Err(WorkspaceError::NoPlace)));
-        assert!(matches!(settings(&[(PLACE, "w")]), Err(WorkspaceError::RelativePlace(_))));
+        assert!(matches!(settings(&[]), Err(WorkspaceError::NoDirectory)));
+        assert!(matches!(
+            settings(&[(DIRECTORY_VARIABLE, "w")]),
+            Err(WorkspaceError::RelativeDirectory(_))
+        ));
     }
 
     #[test]
-    fn the_size_is_read_like_every_other() {
-        let with_size = |size| settings(&[("HOME", "/home/ada"), (SIZE, size)]);
+    fn the_size_is_parsed_like_other_sizes() {
+        let with_size = |size| settings(&[("HOME", "/home/ada"), (SIZE_VARIABLE, size)]);
         assert_eq!(with_size("512M").unwrap().quota.bytes, ByteSize::mib(512));
         assert!(matches!(with_size("much"), Err(WorkspaceError::Size(_))));
     }

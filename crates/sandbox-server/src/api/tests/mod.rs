@@ -69,7 +69,7 @@ impl Server {
         let keys = Arc::new(Keys::load(&*store, &config.data_dir).await.unwrap());
         let sandboxes = Sandboxes::start(&config.isolations, &config.isolation_order, || {
             Sandbox::builder()
-                .waits(wait_in_place)
+                .blocking_with(wait_in_place)
                 .volumes_from([])
                 .store_directory(directory.path().join("store"))
                 .workspaces(workspace::of_server(&config))

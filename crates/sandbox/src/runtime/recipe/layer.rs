@@ -4,19 +4,19 @@ use serde::Deserialize;
 use super::values::Command;
 use crate::runtime::limits::LimitDefaults;
 
-/// Something that is made once for a toolchain and then shown to every execution that uses it.
+/// Files that are built once for a toolchain and then mounted into every execution that uses it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Layer {
-    /// What it is, for the person who waits for it.
+    /// Description for progress messages.
     pub(crate) about: String,
-    /// Makes it, in a sandbox of its own: what is then in `layer`, below the work directory, is kept.
+    /// Builds it, in a sandbox of its own. The contents of `layer`, below the work directory, are stored.
     pub(crate) command: Command,
     #[serde(default)]
     pub(crate) limits: LimitDefaults,
-    /// Which stages see it.
+    /// Stages that mount it.
     stages: Vec<StageName>,
-    /// Whether these may write over it, each for itself.
+    /// Whether each stage gets a private writable overlay of it.
     #[serde(default)]
     pub(crate) writable: bool,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Layer {
 enum StageName {
     Compile,
     Run,
-    /// Runtimes that are started ahead of either.
+    /// Warm runtimes of either stage.
     Warm,
 }
 
@@ -39,13 +39,13 @@ impl Layer {
         })
     }
 
-    /// Whether runtimes see it that are started before there is a program.
+    /// Whether warm runtimes mount it.
     pub(crate) fn is_shown_to_warm(&self) -> bool {
         self.stages.contains(&StageName::Warm)
     }
 }
 
-/// Where a layer is shown inside.
+/// Mount point of a layer inside.
 pub(crate) fn place(language: &str, layer: &str) -> String {
     format!("/opt/layers/{language}-{layer}")
 }

@@ -1,4 +1,4 @@
-//! A recipe: how a language is found on a host, compiled and run, as `runtime.toml` says it.
+//! A recipe (`runtime.toml`): how a language is found on a host, compiled and run.
 
 mod layer;
 mod packages;
@@ -16,7 +16,7 @@ use toml::Spanned;
 use super::argument::{Argument, Text};
 use super::limits::StageLimits;
 pub(crate) use layer::{Layer, place as layer_place};
-pub(crate) use packages::Packages;
+pub(crate) use packages::{PackageManager, Packages};
 pub use toolchain::Installer;
 pub(crate) use toolchain::{Toolchain, VersionRule};
 use values::{Artefacts, FilePath, Name, Patterns};
@@ -39,12 +39,12 @@ pub(crate) struct Recipe {
     /// Names that stand for it in a `#!` line.
     #[serde(default)]
     pub(crate) interpreters: Vec<String>,
-    /// What code that came as text is called.
+    /// File name for code that is sent as text.
     entry: FilePath,
-    /// Where a project starts, if not at a file of that name.
+    /// Patterns of a project's entry file, if no file has that name.
     #[serde(default)]
     entries: Patterns,
-    /// Files at the top of a project that tell its language.
+    /// Files at the top of a project that identify its language.
     #[serde(default)]
     pub(crate) markers: Vec<String>,
     pub(crate) toolchain: Toolchain,
@@ -52,10 +52,10 @@ pub(crate) struct Recipe {
     pub(crate) layers: BTreeMap<String, Layer>,
     pub(crate) compile: Option<Compile>,
     pub(crate) run: Run,
-    /// Directories, by pattern, in which it finds packages that the host has installed for its own use.
+    /// Patterns of directories with packages installed on the host.
     #[serde(default)]
     pub(crate) host_packages: Vec<String>,
-    /// How packages are had, if they can be.
+    /// How packages are installed, if supported.
     pub(crate) packages: Option<Packages>,
     /// Variables in both stages.
     #[serde(default)]
@@ -72,9 +72,9 @@ pub(crate) struct Recipe {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Compile {
     pub(crate) command: Command,
-    /// How its compiler is started ahead, if it can be.
+    /// How to start a warm compiler, if supported.
     pub(crate) warm: Option<Warm>,
-    /// What the run stage gets of what it leaves.
+    /// Files of the compile stage that the run stage gets.
     artefacts: Artefacts,
     /// Variables in this stage only.
     #[serde(default)]
@@ -86,22 +86,22 @@ pub(crate) struct Compile {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Run {
     pub(crate) command: Command,
-    /// Whether what was compiled still needs the toolchain that compiled it.
+    /// Whether the compiled program needs the toolchain at run time.
     #[serde(default = "yes")]
     pub(crate) toolchain: bool,
-    /// How its runtime is started ahead, if it can be.
+    /// How to start a warm runtime, if supported.
     pub(crate) warm: Option<Warm>,
     /// Variables in this stage only.
     #[serde(default)]
     pub(crate) environment: Variables,
 }
 
-/// A program that shows that the language works.
+/// A test program for the language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hello {
     /// Its code.
     pub code: String,
-    /// What it prints.
+    /// Its expected output.
     pub expected: String,
 }
 
@@ -113,20 +113,20 @@ struct RawHello {
     expected: String,
 }
 
-/// A mistake in a recipe: where, and what.
+/// An error in a recipe, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{}: {reason}", file.display(), line.map_or(String::new(), |line| format!(", line {line}")))]
 pub struct RecipeError {
     /// The file.
     pub file: PathBuf,
-    /// The line, counted from 1, if the mistake is on one.
+    /// The line, counted from 1, if known.
     pub line: Option<usize>,
     /// What is wrong.
     pub reason: String,
 }
 
 impl Recipe {
-    /// Reads a recipe. `read_beside` gives the text of a file that lies next to it.
+    /// Parses a recipe. `read_beside` reads a file next to it.
     pub(crate) fn parse(
         file: &Path,
         text: &str,
@@ -155,8 +155,7 @@ impl Recipe {
         Ok(recipe)
     }
 
-    /// Puts in the files beside the recipe, and checks what refers to its other parts. A mistake is
-    /// told with the placeholder it is in.
+    /// Inserts files beside the recipe and resolves references to its other parts. An error names its placeholder.
     fn resolve(
         &mut self,
         read_beside: &impl Fn(&str) -> Result<String, String>,
@@ -172,7 +171,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// Every text of the recipe that may hold placeholders.
+    /// Every text of the recipe that can contain placeholders.
     fn texts(&mut self) -> impl Iterator<Item = &mut Text> {
         let layers = self.layers.values_mut().map(|layer| &mut layer.command);
         let mut commands: Vec<&mut Command> = layers.collect();
@@ -203,7 +202,7 @@ impl Recipe {
         &self.entry.0
     }
 
-    /// Patterns of where a project starts, the usual one first.
+    /// Patterns of a project's entry file, the preferred one first.
     pub(crate) fn entries(&self) -> &[Glob] {
         &self.entries.0
     }
@@ -214,7 +213,7 @@ impl Recipe {
 }
 
 impl Compile {
-    /// Whether the compiler is told of every source, and so needs at least one.
+    /// Whether the command lists the source files, and so needs at least one.
     pub(crate) fn takes_sources(&self) -> bool {
         self.command.0.contains(&Argument::Sources)
     }
@@ -236,7 +235,7 @@ fn line_of(text: &str, at: usize) -> usize {
         + 1
 }
 
-/// The parser adds explanations on lines of their own; a message of ours is one line.
+/// Joins a multi-line message of the parser to one line.
 fn one_line(error: &toml::de::Error) -> String {
     let lines: Vec<&str> = error.message().lines().map(str::trim).collect();
     lines.join(", ")
@@ -270,7 +269,7 @@ expected = "hi\n"
     }
 
     #[test]
-    fn a_recipe_is_read_whole() {
+    fn a_recipe_is_parsed_completely() {
         let recipe = parse(GOOD).unwrap();
         assert_eq!(recipe.name(), "toy");
         assert_eq!(recipe.entry().as_str(), "main.toy");
@@ -279,7 +278,7 @@ expected = "hi\n"
     }
 
     #[test]
-    fn a_mistake_is_told_with_file_line_and_reason() {
+    fn an_error_names_file_line_and_reason() {
         #[rustfmt::skip]
         let mistakes = [
             ("name = \"toy\"", "name = \"T oy\"", 1, "not a language name"),

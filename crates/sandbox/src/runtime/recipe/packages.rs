@@ -1,21 +1,29 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::values::VariableName;
-use crate::environment::Manager;
 
-/// Who installs packages of a language, and where programs find them.
+/// A package manager that this library variables how to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PackageManager {
+    Pip,
+    Npm,
+    Cargo,
+}
+
+/// The package manager of a language, and where programs find installed packages.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Packages {
-    pub(crate) manager: Manager,
-    /// The program the manager runs with, if that is not the toolchain's own.
+    pub(crate) manager: PackageManager,
+    /// The interpreter of the manager, if it is not the toolchain's program.
     pub(crate) runs_with: Option<PathBuf>,
-    /// Where the packages are shown.
+    /// Mount point of the packages.
     inside: Inside,
-    /// Variables by which programs find them, or that they need.
+    /// Variables that programs need to find them.
     #[serde(default)]
     environment: BTreeMap<VariableName, String>,
 }
@@ -42,13 +50,15 @@ impl TryFrom<String> for Inside {
         let plain = text.strip_prefix('/').is_some_and(|rest| {
             !rest.is_empty() && rest.split('/').all(|name| !matches!(name, "" | "." | ".."))
         });
-        // What the program can write would cover it, or be covered by it.
+        // In a writable directory the program could replace the packages.
         let writable =
             ["/work", "/tmp", "/dev", "/proc"].iter().any(|top| Path::new(&text).starts_with(top));
         if plain && !writable {
             Ok(Self(text.into()))
         } else {
-            Err("packages are shown at a plain absolute path outside /work, /tmp, /dev and /proc")
+            Err(
+                "packages must be mounted at a plain absolute path outside /work, /tmp, /dev and /proc",
+            )
         }
     }
 }
@@ -58,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_are_shown_where_nothing_is_written() {
+    fn packages_are_mounted_outside_writable_directories() {
         for path in ["/opt/packages", "/node_modules", "/workshop"] {
             assert!(Inside::try_from(path.to_owned()).is_ok(), "{path}");
         }

@@ -1,8 +1,8 @@
 use serde::Deserialize;
 
-use super::values::{ImageName, Least, Programs};
+use super::values::{ImageName, MinVersion, Programs};
 
-/// Where the interpreter or compiler is, and how it tells its version.
+/// Where to find the interpreter or compiler, and how to read its version.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Toolchain {
@@ -10,21 +10,21 @@ pub(crate) struct Toolchain {
     pub(crate) programs: Programs,
     pub(crate) version: VersionRule,
     /// Older versions are not used.
-    pub(crate) least: Option<Least>,
-    /// Arguments that make a program found on `PATH` print where it really is: its own path or its
-    /// root directory. Shims and proxies answer with what they stand for.
+    pub(crate) least: Option<MinVersion>,
+    /// Arguments that make a program found on `PATH` print its real path or root directory. Shims print the program that
+    /// they start.
     pub(crate) real: Option<Vec<String>>,
-    /// Further files of the host that must be visible inside, if they are there.
+    /// Further host files to mount, if they exist.
     #[serde(default)]
     pub(crate) shows: Vec<String>,
-    /// Further programs without which it does not work.
+    /// Further programs that it requires.
     #[serde(default)]
     pub(crate) needs: Vec<String>,
-    /// The image that it is in; the host's own is used if nothing is said.
+    /// The image that contains it; `None` for the host.
     pub(crate) image: Option<ImageName>,
-    /// What a person types to get it.
+    /// The command that installs it, for error messages.
     pub(crate) install: Option<String>,
-    /// What `runtimes --install` does to get it.
+    /// What `runtimes --install` installs.
     #[serde(default)]
     pub(crate) installer: Installer,
 }
@@ -34,11 +34,11 @@ pub(crate) struct Toolchain {
 #[serde(deny_unknown_fields)]
 pub(crate) struct VersionRule {
     pub(crate) args: Vec<String>,
-    /// Look only behind this text.
+    /// Search only after this text.
     pub(crate) after: Option<String>,
 }
 
-/// Packages that bring a toolchain, by package manager.
+/// Packages that provide a toolchain, by package manager.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Installer {

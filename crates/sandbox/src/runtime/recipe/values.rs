@@ -1,4 +1,4 @@
-//! The kinds of values a recipe is made of, each checked when it is read.
+//! Value types of a recipe, each checked when it is parsed.
 
 use sandbox_core::{Glob, LanguageChoice, RelativePath};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ impl TryFrom<String> for Name {
     }
 }
 
-/// Where a file is, below the work directory or beside the recipe.
+/// A path below the work directory or beside the recipe.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(try_from = "String")]
 pub(crate) struct FilePath(pub(crate) RelativePath);
@@ -127,12 +127,12 @@ impl TryFrom<Vec<String>> for Artefacts {
     }
 }
 
-/// A version to compare with.
+/// The minimum version of a toolchain.
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "String")]
-pub(crate) struct Least(pub(crate) String);
+pub(crate) struct MinVersion(pub(crate) String);
 
-impl TryFrom<String> for Least {
+impl TryFrom<String> for MinVersion {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, String> {

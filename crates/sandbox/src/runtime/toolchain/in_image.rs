@@ -1,7 +1,6 @@
-//! Looks for toolchains in an unpacked image.
+//! Finds toolchains in an unpacked image.
 //!
-//! The image is a stranger's: its links are followed as they would be inside, never out of it, and none of its programs
-//! is started but in a sandbox.
+//! The image is untrusted: its links are resolved within its root, never out of it, and its programs run only in a sandbox.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -10,32 +9,32 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2
 
 use sandbox_core::Glob;
 
-use super::{Absent, Found, Stamp, ask, memory, shown};
+use super::{FileStamp, Found, ProbeError, mounts, query, version_cache};
 use crate::runtime::recipe::Toolchain;
 use crate::runtime::version;
 
-/// An image that was unpacked.
+/// An unpacked image.
 #[derive(Clone, Copy)]
-pub(crate) struct Unpacked<'a> {
-    /// Where.
+pub(crate) struct UnpackedImage<'a> {
+    /// Its root directory on the host.
     pub(crate) root: &'a Path,
-    /// What tells it from every other.
+    /// Its digest.
     pub(crate) digest: &'a str,
-    /// Where its programs are looked for by name.
+    /// Its `PATH`.
     pub(crate) path: &'a str,
-    /// Where is kept what toolchains said of themselves.
-    pub(crate) memory: Option<&'a Path>,
+    /// File that caches the versions of toolchains.
+    pub(crate) version_cache: Option<&'a Path>,
 }
 
-/// Starts a program of the image in a sandbox, and gives what it printed.
-pub(crate) type Question<'a> = &'a dyn Fn(&Path, &[String]) -> Result<String, String>;
+/// Runs a program of the image in a sandbox, and returns what it printed.
+pub(crate) type RunProgram<'a> = &'a dyn Fn(&Path, &[String]) -> Result<String, String>;
 
-/// Where an image that is built here has toolchains that no package of the distribution brings, one directory for each
-/// language. `{toolchains}` of a recipe is this place.
+/// Directory in our own images for toolchains that no package of the distribution provides, with one directory for each
+/// language. `{toolchains}` in a recipe stands for it.
 pub const TOOLCHAINS_IN_IMAGES: &str = "/opt/sandbox-run/toolchains";
 
-/// Candidates of a recipe in the order in which an image is searched for them: what was put there for it, then by name
-/// along the image's own path, which says what its maker prefers, and only then the places where hosts have them.
+/// The candidates of a recipe in search order for an image: toolchains installed by our own images, then names along the
+/// image's `PATH`, which shows what its maker prefers, and then the paths that are usual on hosts.
 pub(crate) fn candidates(programs: &[String]) -> Vec<String> {
     let own = programs.iter().filter_map(|program| program.strip_prefix("{toolchains}"));
     let own = own.map(|rest| format!("{TOOLCHAINS_IN_IMAGES}{rest}"));
@@ -51,31 +50,31 @@ pub(crate) fn candidates(programs: &[String]) -> Vec<String> {
     candidates
 }
 
-/// What a candidate of a recipe stands for in an image.
+/// The toolchain that a candidate of a recipe matches in an image.
 pub(crate) fn probe(
-    image: Unpacked<'_>,
+    image: UnpackedImage<'_>,
     candidate: &str,
     toolchain: &Toolchain,
-    question: Question<'_>,
-) -> Result<Found, Absent> {
-    let (program, real) = image.find(candidate).ok_or(Absent::NotFound)?;
-    let unusable = |reason| Absent::Unusable(format!("{}: {reason}", program.display()));
-    let version = image.version_of(&program, &real, toolchain, question).map_err(unusable)?;
+    run_program: RunProgram<'_>,
+) -> Result<Found, ProbeError> {
+    let (program, real) = image.find(candidate).ok_or(ProbeError::NotFound)?;
+    let unusable = |reason| ProbeError::Unusable(format!("{}: {reason}", program.display()));
+    let version = image.version_of(&program, &real, toolchain, run_program).map_err(unusable)?;
     if let Some(least) = &toolchain.least
         && version::compare(&version, &least.0).is_lt()
     {
-        let reason = format!("it is version {version}, and at least {} is needed", least.0);
+        let reason = format!("it is version {version}, but at least {} is required", least.0);
         return Err(unusable(reason));
     }
-    let stamp = Stamp::of(&real).ok_or_else(|| unusable("cannot be looked at".to_owned()))?;
+    let stamp = FileStamp::of(&real).ok_or_else(|| unusable("cannot be read".to_owned()))?;
     let inside = real.strip_prefix(image.root).unwrap_or(&real);
-    let root = shown::root_of(&Path::new("/").join(inside));
+    let root = mounts::root_of(&Path::new("/").join(inside));
     let image = Some(image.digest.to_owned());
     Ok(Found { program, version, root, trees: Vec::new(), is_system: true, real, stamp, image })
 }
 
-impl Unpacked<'_> {
-    /// A program by name, path or pattern: its path inside, and the file of the host that it really is.
+impl UnpackedImage<'_> {
+    /// Finds a program by name, path or pattern: its path inside, and the resolved file on the host.
     pub(crate) fn find(&self, candidate: &str) -> Option<(PathBuf, PathBuf)> {
         let candidates = if candidate.starts_with('/') {
             self.matches(candidate)
@@ -90,7 +89,7 @@ impl Unpacked<'_> {
         })
     }
 
-    /// Every path that fits a pattern whose `*` stand for parts of one name each.
+    /// Every path that matches a pattern, in which `*` matches within one name.
     fn matches(&self, pattern: &str) -> Vec<PathBuf> {
         let mut found = vec![PathBuf::from("/")];
         for part in pattern.split('/').filter(|part| !part.is_empty()) {
@@ -100,7 +99,7 @@ impl Unpacked<'_> {
             };
             found = found.into_iter().flat_map(next).collect();
         }
-        // The newest version first, as far as names tell.
+        // The newest version first, as far as file names show it.
         found.sort_by(|left, right| {
             version::compare(&right.to_string_lossy(), &left.to_string_lossy())
         });
@@ -115,8 +114,7 @@ impl Unpacked<'_> {
         names.filter(|name| glob.matches(name)).map(|name| directory.join(name)).collect()
     }
 
-    /// What a path leads to inside. Every link is one of the image, and leads to what it would lead to with the image as
-    /// root.
+    /// Opens a path inside the image. Links are resolved with the image as root.
     fn open(&self, inside: &Path) -> Option<OwnedFd> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let root = open(self.root, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
@@ -124,7 +122,7 @@ impl Unpacked<'_> {
         openat2(root.as_fd(), inside, flags, Mode::empty(), scope).ok()
     }
 
-    /// The file that a path leads to inside, if a program could start it.
+    /// The file of a path inside the image, if a program inside can execute it.
     fn executable(&self, inside: &Path) -> Option<PathBuf> {
         let file = self.open(inside)?;
         let found = fstat(&file).ok()?;
@@ -140,16 +138,17 @@ impl Unpacked<'_> {
         program: &Path,
         real: &Path,
         toolchain: &Toolchain,
-        question: Question<'_>,
+        run_program: RunProgram<'_>,
     ) -> Result<String, String> {
         let rule = &toolchain.version;
-        let known = self.memory.and_then(|memory| memory::recall(memory, real, &rule.args));
+        let known =
+            self.version_cache.and_then(|cache| version_cache::get(cache, real, &rule.args));
         if let Some(version) = known {
             return Ok(version);
         }
-        let version = ask::version_in(&question(program, &rule.args)?, rule)?;
-        if let Some(memory) = self.memory {
-            memory::remember(memory, real, &rule.args, &version);
+        let version = query::version_in(&run_program(program, &rule.args)?, rule)?;
+        if let Some(cache) = self.version_cache {
+            version_cache::put(cache, real, &rule.args, &version);
         }
         Ok(version)
     }
@@ -176,12 +175,12 @@ mod tests {
         root
     }
 
-    fn unpacked(root: &Path) -> Unpacked<'_> {
-        Unpacked { root, digest: "sha256:00", path: "relative:/usr/bin", memory: None }
+    fn unpacked(root: &Path) -> UnpackedImage<'_> {
+        UnpackedImage { root, digest: "sha256:00", path: "relative:/usr/bin", version_cache: None }
     }
 
     #[test]
-    fn links_lead_to_what_they_lead_to_inside() {
+    fn links_are_resolved_inside_the_image() {
         let root = image();
         symlink("/etc/alternatives/toy", root.path().join("usr/bin/toy")).unwrap();
         symlink("../../../../../opt/toy/bin/toy-1", root.path().join("etc/alternatives/toy"))
@@ -196,11 +195,11 @@ mod tests {
         assert_eq!(found.program, Path::new("/usr/bin/toy"));
         assert!(found.identity().contains("sha256:00") && found.trees.is_empty());
         let old = probe(image, "toy", &toolchain("least = '2'"), &answer);
-        assert!(matches!(old, Err(Absent::Unusable(reason)) if reason.contains("at least 2")));
+        assert!(matches!(old, Err(ProbeError::Unusable(reason)) if reason.contains("at least 2")));
     }
 
     #[test]
-    fn an_images_own_path_counts_before_usual_places() {
+    fn the_path_of_an_image_is_searched_before_usual_paths() {
         let programs =
             ["/usr/bin/toy", "toy9", "~/.toys/*/bin/toy", "/opt/*/toy-*", "{toolchains}/toy/toy"];
         let programs = programs.map(str::to_owned);
@@ -209,9 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_outside_the_image_is_not_found() {
+    fn files_outside_the_image_are_not_found() {
         let root = image();
-        // On the host there is such a file, and in the image there is none.
+        // This file exists on the host and not in the image.
         assert!(Path::new("/bin/sh").exists());
         symlink("/bin/sh", root.path().join("usr/bin/shell")).unwrap();
         symlink("../../../../../../../../bin/sh", root.path().join("usr/bin/up")).unwrap();

@@ -1,11 +1,11 @@
-//! Looks for toolchains on this host: where they are, which version, what must be shown of them.
+//! Finds toolchains on this host: path, version, and the files that a sandbox must mount.
 
-pub(crate) mod ask;
+mod host_paths;
 pub(crate) mod in_image;
-mod memory;
-mod places;
+mod mounts;
+pub(crate) mod query;
 mod search;
-mod shown;
+mod version_cache;
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -14,145 +14,148 @@ use sandbox_core::Tree;
 
 use super::recipe::{Toolchain, VersionRule};
 use super::version;
-use memory::Stamp;
-pub(crate) use places::Places;
-pub use places::toolchains_directory;
+pub(crate) use host_paths::HostPaths;
+pub use host_paths::toolchains_directory;
 pub(crate) use search::directories;
+use version_cache::FileStamp;
 
-/// A program that answered.
+/// A toolchain that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Its path inside.
     pub(crate) program: PathBuf,
     pub(crate) version: String,
-    /// The directory it belongs to.
+    /// Its root directory.
     pub(crate) root: PathBuf,
-    /// What must be shown of the host beside what every sandbox shows.
+    /// Host files that it needs besides what every sandbox mounts.
     pub(crate) trees: Vec<Tree>,
-    /// Whether it is in what every sandbox shows.
+    /// Whether it is in a directory that every sandbox mounts.
     pub(crate) is_system: bool,
-    /// The file that it really is, and how that was when it answered.
+    /// The resolved file, and its state when it was probed.
     real: PathBuf,
-    stamp: Stamp,
-    /// The digest of the image that it is in, if it is not the host's.
+    stamp: FileStamp,
+    /// The digest of the image that contains it; `None` for the host.
     image: Option<String>,
 }
 
-/// Where package managers keep what is installed. Compilers use files of many packages: headers,
+/// Databases of package managers: they change with every installed package. Compilers use files of many packages: headers,
 /// libraries, assembler and linker.
 const PACKAGES: &[&str] =
     &["/var/lib/dpkg/status", "/var/lib/rpm", "/lib/apk/db/installed", "/var/lib/pacman/local"];
 
 impl Found {
-    /// Whether it is still the file that answered.
+    /// Whether the file is unchanged since it was probed.
     pub(crate) fn is_current(&self) -> bool {
-        Stamp::of(&self.real).as_ref() == Some(&self.stamp)
+        FileStamp::of(&self.real).as_ref() == Some(&self.stamp)
     }
 
-    /// Changes whenever the program does.
+    /// Identifies the program in cache keys: changes whenever the program does.
     pub(crate) fn identity(&self) -> String {
         let image = self.image.as_deref().unwrap_or("host");
         let (program, stamp) = (self.program.display(), self.stamp.describe());
         format!("{program} {} {stamp} {image}", self.version)
     }
 
-    /// Changes whenever something may have changed that a compiler uses: the program, the directories
-    /// of a private toolchain, or what is installed on the system.
+    /// Like `identity`, and also changes whenever something may have changed that a compiler uses: the directories of a
+    /// private toolchain, or the packages of the system.
     pub(crate) fn identity_with_libraries(&self) -> String {
         if self.image.is_some() {
-            // Nothing in an image ever changes.
+            // Images are immutable.
             return self.identity();
         }
         let own = ["", "bin", "lib", "libexec", "include"].map(|name| self.root.join(name));
         let own = own.into_iter().filter(|_| !self.is_system);
-        let places = own.chain(PACKAGES.iter().map(PathBuf::from));
-        let stamps = places.filter_map(|place| Stamp::of(&place)).map(|stamp| stamp.describe());
+        let files = own.chain(PACKAGES.iter().map(PathBuf::from));
+        let stamps = files.filter_map(|place| FileStamp::of(&place)).map(|stamp| stamp.describe());
         std::iter::once(self.identity()).chain(stamps).collect::<Vec<_>>().join("\n")
     }
 }
 
 /// Why a candidate cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Absent {
-    /// It is not there.
+pub(crate) enum ProbeError {
+    /// No such file.
     NotFound,
-    /// It is there, and something is in the way.
+    /// The file exists, but cannot be used for this reason.
     Unusable(String),
 }
 
-/// What a candidate of a recipe stands for on this host. The preferred one is first.
+/// The toolchains that a candidate of a recipe matches on this host, the preferred one first.
 pub(crate) fn probe(
     candidate: &str,
     toolchain: &Toolchain,
-    places: &Places,
-) -> Vec<Result<Found, Absent>> {
+    host_paths: &HostPaths,
+) -> Vec<Result<Found, ProbeError>> {
     let by_name = !candidate.contains('/');
-    let paths = search::find(candidate, places);
+    let paths = search::find(candidate, host_paths);
     if paths.is_empty() {
-        return vec![Err(Absent::NotFound)];
+        return vec![Err(ProbeError::NotFound)];
     }
     let probe = |path: PathBuf| {
-        let unusable = |reason| Absent::Unusable(format!("{}: {reason}", path.display()));
-        examine(&path, by_name, toolchain, places).map_err(unusable)
+        let unusable = |reason| ProbeError::Unusable(format!("{}: {reason}", path.display()));
+        examine(&path, by_name, toolchain, host_paths).map_err(unusable)
     };
     paths.into_iter().map(probe).collect()
 }
 
-/// Whether a further program, by name or path, is there.
-pub(crate) fn is_there(candidate: &str, places: &Places) -> bool {
-    !search::find(candidate, places).is_empty()
+/// Whether a program, by name or path, exists.
+pub(crate) fn exists(candidate: &str, host_paths: &HostPaths) -> bool {
+    !search::find(candidate, host_paths).is_empty()
 }
 
-/// Files and directories of the host that fit a path or pattern, by the settings of this process.
+/// Files and directories of the host that match a path or pattern.
 pub(crate) fn existing(pattern: &str) -> Vec<PathBuf> {
-    search::find(pattern, &Places::from_environment())
+    search::find(pattern, &HostPaths::from_environment())
 }
 
 fn examine(
     path: &Path,
     by_name: bool,
     toolchain: &Toolchain,
-    places: &Places,
+    host_paths: &HostPaths,
 ) -> Result<Found, String> {
     let mut path = path.to_owned();
     let mut real = real_path(&path)?;
-    if let Some(args) = toolchain.real.as_ref().filter(|_| by_name && !shown::is_system(&real)) {
-        path = stands_for(&path, args)?;
+    if let Some(args) = toolchain.real.as_ref().filter(|_| by_name && !mounts::is_system(&real)) {
+        path = resolve_shim(&path, args)?;
         real = real_path(&path)?;
     }
-    let metadata = real.metadata().map_err(|error| format!("cannot be looked at: {error}"))?;
+    let metadata = real.metadata().map_err(|error| format!("cannot be read: {error}"))?;
     if !metadata.is_file() || metadata.permissions().mode() & 0o111 == 0 {
         return Err("it is not an executable file".to_owned());
     }
-    let stamp = Stamp::of(&real).ok_or("cannot be looked at")?;
-    let version = version_of(&path, &real, &toolchain.version, places)?;
+    let stamp = FileStamp::of(&real).ok_or("cannot be read")?;
+    let version = version_of(&path, &real, &toolchain.version, host_paths)?;
     if let Some(least) = &toolchain.least
         && version::compare(&version, &least.0).is_lt()
     {
-        return Err(format!("it is version {version}, and at least {} is needed", least.0));
+        return Err(format!("it is version {version}, but at least {} is required", least.0));
     }
-    // A path within what is shown stays as it is written: some programs act by the name they are
-    // called by. Another one, such as a link by way of /etc/alternatives, leads nowhere inside.
-    let program = if shown::leads_there_inside(&path) { path } else { real.clone() };
-    let root = shown::root_of(&real);
-    let is_system = shown::is_system(&real);
-    let own = (!is_system).then(|| shown::tree(&real, &root, places));
+    // Keep a path that exists inside: some programs depend on the name they are called by. Resolve any other path, such as
+    // a link through /etc/alternatives, which does not exist inside.
+    let program = if mounts::is_reachable_inside(&path) { path } else { real.clone() };
+    let root = mounts::root_of(&real);
+    let is_system = mounts::is_system(&real);
+    let own = (!is_system).then(|| mounts::tree(&real, &root, host_paths));
     let patterns = toolchain.shows.iter();
-    let further = patterns.flat_map(|pattern| search::find(pattern, places));
-    let trees = own.into_iter().chain(further.filter_map(|path| shown::further(&path))).collect();
+    let further = patterns.flat_map(|pattern| search::find(pattern, host_paths));
+    let trees = own.into_iter().chain(further.filter_map(|path| mounts::further(&path))).collect();
     Ok(Found { program, version, root, trees, is_system, real, stamp, image: None })
 }
 
-/// A toolchain's links are the host's own: no sandboxed program can write them.
+/// Resolves links. They belong to the host: no sandboxed program can write them.
 fn real_path(path: &Path) -> Result<PathBuf, String> {
-    path.canonicalize().map_err(|error| format!("cannot be looked at: {error}"))
+    path.canonicalize().map_err(|error| format!("cannot be read: {error}"))
 }
 
-/// The program that a shim or proxy starts.
-fn stands_for(shim: &Path, args: &[String]) -> Result<PathBuf, String> {
-    let answer = PathBuf::from(ask::where_it_is(shim, args)?);
+/// The program that a shim starts.
+fn resolve_shim(shim: &Path, args: &[String]) -> Result<PathBuf, String> {
+    let answer = PathBuf::from(query::real_location(shim, args)?);
     if !answer.is_absolute() {
-        return Err(format!("asked where it really is, it said '{}'", answer.display()));
+        return Err(format!(
+            "its location query printed '{}', which is not an absolute path",
+            answer.display()
+        ));
     }
     match shim.file_name() {
         Some(name) if answer.is_dir() => Ok(answer.join("bin").join(name)),
@@ -164,23 +167,25 @@ fn version_of(
     path: &Path,
     real: &Path,
     rule: &VersionRule,
-    places: &Places,
+    host_paths: &HostPaths,
 ) -> Result<String, String> {
-    let known =
-        places.memory.as_deref().and_then(|memory| memory::recall(memory, real, &rule.args));
+    let known = host_paths
+        .version_cache
+        .as_deref()
+        .and_then(|cache| version_cache::get(cache, real, &rule.args));
     if let Some(version) = known {
         return Ok(version);
     }
-    let version = ask::version(path, rule, ask::PATIENCE)?;
-    if let Some(memory) = &places.memory {
-        memory::remember(memory, real, &rule.args, &version);
+    let version = query::version(path, rule, query::PROBE_TIMEOUT)?;
+    if let Some(cache) = &host_paths.version_cache {
+        version_cache::put(cache, real, &rule.args, &version);
     }
     Ok(version)
 }
 
 #[cfg(test)]
 impl Found {
-    /// A toolchain that nobody looked for.
+    /// A toolchain that was not probed.
     pub(crate) fn unprobed(program: &str) -> Self {
         Self {
             program: program.into(),
@@ -189,7 +194,7 @@ impl Found {
             trees: Vec::new(),
             is_system: true,
             real: program.into(),
-            stamp: Stamp::of(Path::new("/")).expect("there is a root"),
+            stamp: FileStamp::of(Path::new("/")).expect("there is a root"),
             image: None,
         }
     }
@@ -211,19 +216,19 @@ mod tests {
     }
 
     #[test]
-    fn a_shim_on_the_path_is_followed_to_what_it_stands_for() {
+    fn a_shim_on_the_path_is_resolved_to_its_program() {
         let home = tempfile::tempdir().unwrap();
         let home = home.path().canonicalize().unwrap();
         let root = home.join(".toys/versions/1.2");
         write_script(&root.join("bin/toy"), "echo toy 1.2.3");
         let shim = home.join(".toys/shims/toy");
         write_script(&shim, &format!("[ \"$1\" = --where ] && echo {}", root.display()));
-        let places = Places {
+        let host_paths = HostPaths {
             path: vec![shim.parent().unwrap().to_owned()],
             home: Some(home.clone()),
-            ..Places::default()
+            ..HostPaths::default()
         };
-        let found = probe("toy", &toolchain("real = ['--where']"), &places);
+        let found = probe("toy", &toolchain("real = ['--where']"), &host_paths);
         let found = found.into_iter().next().unwrap().unwrap();
         assert_eq!((found.program, found.root.clone()), (root.join("bin/toy"), root.clone()));
         assert_eq!(found.version, "1.2.3");
@@ -231,33 +236,33 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_or_no_program_is_told() {
+    fn an_old_version_and_a_missing_program_are_errors() {
         let folder = tempfile::tempdir().unwrap();
         let toy = folder.path().join("toy");
         write_script(&toy, "echo 1.9");
         let unusable = |candidate: &str, rule: &str| match probe(
             candidate,
             &toolchain(rule),
-            &Places::default(),
+            &HostPaths::default(),
         )
         .remove(0)
         {
-            Err(Absent::Unusable(reason)) => reason,
+            Err(ProbeError::Unusable(reason)) => reason,
             other => panic!("{other:?}"),
         };
         let reason = unusable(toy.to_str().unwrap(), "least = '1.10'");
-        assert!(reason.ends_with("it is version 1.9, and at least 1.10 is needed"), "{reason}");
+        assert!(reason.ends_with("it is version 1.9, but at least 1.10 is required"), "{reason}");
         assert!(unusable("/usr", "").contains("not an executable file"));
-        let absent = probe("/usr/bin/no-such-toy", &toolchain(""), &Places::default());
-        assert_eq!(absent, [Err(Absent::NotFound)]);
+        let absent = probe("/usr/bin/no-such-toy", &toolchain(""), &HostPaths::default());
+        assert_eq!(absent, [Err(ProbeError::NotFound)]);
     }
 
     #[test]
-    fn a_link_through_another_tree_is_replaced_by_what_it_leads_to() {
+    fn a_link_through_another_directory_is_resolved() {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("env");
         std::os::unix::fs::symlink("/usr/bin/env", &link).unwrap();
-        let found = probe(link.to_str().unwrap(), &toolchain(""), &Places::default()).remove(0);
+        let found = probe(link.to_str().unwrap(), &toolchain(""), &HostPaths::default()).remove(0);
         let found = found.unwrap();
         assert_eq!((found.program.as_path(), found.trees.len()), (Path::new("/usr/bin/env"), 0));
     }

@@ -1,20 +1,20 @@
-//! From a candidate of a recipe to files of this host.
+//! Finds the files of this host that match a candidate of a recipe.
 
 use std::path::{Path, PathBuf};
 
 use sandbox_core::Glob;
 
-use super::places::Places;
+use super::host_paths::HostPaths;
 use crate::runtime::version;
 
-/// The files that a candidate stands for, the preferred one first: a bare name for the first of that
-/// name on `PATH`, a pattern for every match, the newest version first.
-pub(crate) fn find(candidate: &str, places: &Places) -> Vec<PathBuf> {
+/// The files that match a candidate, the preferred one first: for a bare name the first one on `PATH`, for a pattern every
+/// match, the newest version first.
+pub(crate) fn find(candidate: &str, host_paths: &HostPaths) -> Vec<PathBuf> {
     if !candidate.contains('/') {
-        let found = places.path.iter().map(|directory| directory.join(candidate));
+        let found = host_paths.path.iter().map(|directory| directory.join(candidate));
         return found.filter(|path| path.exists()).take(1).collect();
     }
-    let Some(path) = from_known_place(candidate, places) else {
+    let Some(path) = expand(candidate, host_paths) else {
         return Vec::new();
     };
     if !candidate.contains('*') {
@@ -28,7 +28,7 @@ pub(crate) fn find(candidate: &str, places: &Places) -> Vec<PathBuf> {
     found
 }
 
-/// The directories of the host that these patterns stand for, `{root}` being the toolchain's own.
+/// The directories of the host that match these patterns; `{root}` is the toolchain's root.
 pub(crate) fn directories(patterns: &[String], root: &Path) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     for pattern in patterns {
@@ -38,7 +38,7 @@ pub(crate) fn directories(patterns: &[String], root: &Path) -> Vec<PathBuf> {
         };
         let mut matching = matches(&path);
         matching.sort();
-        // What is a link leads to a directory that another pattern names, or to none of a package's.
+        // A link leads to a directory that another pattern matches, or to none with packages.
         matching.retain(|path| path.symlink_metadata().is_ok_and(|found| found.is_dir()));
         for path in matching {
             if !found.contains(&path) {
@@ -49,18 +49,18 @@ pub(crate) fn directories(patterns: &[String], root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The path with `~` and `{toolchains}` replaced; none where there is no such place.
-fn from_known_place(candidate: &str, places: &Places) -> Option<PathBuf> {
+/// Replaces `~` and `{toolchains}`; `None` if that directory is not known.
+fn expand(candidate: &str, host_paths: &HostPaths) -> Option<PathBuf> {
     if let Some(rest) = candidate.strip_prefix("~/") {
-        return Some(places.home.as_ref()?.join(rest));
+        return Some(host_paths.home.as_ref()?.join(rest));
     }
     if let Some(rest) = candidate.strip_prefix("{toolchains}/") {
-        return Some(places.toolchains.as_ref()?.join(rest));
+        return Some(host_paths.toolchains.as_ref()?.join(rest));
     }
     Some(PathBuf::from(candidate))
 }
 
-/// Every path that fits a pattern whose `*` stand for parts of one name each.
+/// Every path that matches a pattern, in which `*` matches within one name.
 fn matches(pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern {
@@ -98,8 +98,8 @@ mod tests {
                 std::fs::write(bin.join("toy"), "").unwrap();
             }
         }
-        let places = Places { home: Some(home.path().to_owned()), ..Places::default() };
-        let found = find("~/versions/*/bin/toy", &places);
+        let host_paths = HostPaths { home: Some(home.path().to_owned()), ..HostPaths::default() };
+        let found = find("~/versions/*/bin/toy", &host_paths);
         let versions: Vec<_> = found
             .iter()
             .map(|path| path.strip_prefix(home.path()).unwrap().to_str().unwrap())
@@ -108,26 +108,29 @@ mod tests {
             versions,
             ["versions/3.11.7/bin/toy", "versions/3.10.2/bin/toy", "versions/3.9.1/bin/toy"]
         );
-        assert!(find("~/versions/*/bin/toy", &Places::default()).is_empty(), "there is no home");
+        assert!(
+            find("~/versions/*/bin/toy", &HostPaths::default()).is_empty(),
+            "no home directory"
+        );
     }
 
     #[test]
-    fn a_name_is_the_first_of_that_name_on_the_path() {
+    fn a_bare_name_is_the_first_match_on_the_path() {
         let path = tempfile::tempdir().unwrap();
         std::fs::write(path.path().join("toy"), "").unwrap();
-        let places = Places {
+        let host_paths = HostPaths {
             path: vec!["/nonexistent".into(), path.path().to_owned(), "/usr/bin".into()],
-            ..Places::default()
+            ..HostPaths::default()
         };
-        assert_eq!(find("toy", &places), [path.path().join("toy")]);
-        assert_eq!(find("env", &places), [PathBuf::from("/usr/bin/env")]);
-        assert!(find("no-such-toy", &places).is_empty());
-        assert_eq!(find("/usr/bin/env", &places), [PathBuf::from("/usr/bin/env")]);
-        assert!(find("/usr/bin/no-such-toy", &places).is_empty());
+        assert_eq!(find("toy", &host_paths), [path.path().join("toy")]);
+        assert_eq!(find("env", &host_paths), [PathBuf::from("/usr/bin/env")]);
+        assert!(find("no-such-toy", &host_paths).is_empty());
+        assert_eq!(find("/usr/bin/env", &host_paths), [PathBuf::from("/usr/bin/env")]);
+        assert!(find("/usr/bin/no-such-toy", &host_paths).is_empty());
     }
 
     #[test]
-    fn directories_of_packages_are_those_that_are_there() {
+    fn only_existing_package_directories_are_found() {
         let root = tempfile::tempdir().unwrap();
         let at = |path: &str| root.path().join(path);
         for path in ["lib/toy3.9/site", "lib/toy3.10/site", "lib/other/site"] {

@@ -1,4 +1,4 @@
-//! How much the compile cache holds, and what goes when that is too much.
+//! The size of the compile cache, and eviction.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -15,11 +15,10 @@ use super::super::locks::Lock;
 use super::super::{StoreError, Usage};
 use super::OWNER_PREFIX;
 
-/// The bytes of all entries together, remembered in the file that is locked to change them, so that
-/// adding an entry need not look at all others.
+/// The total size of all entries, stored in the lock file of the cache, so that adding an entry need not list all others.
 ///
-/// It is raised before an entry appears, and entries that are found damaged do not lower it: an error
-/// is on the side of too much, and counting again puts it right.
+/// It is raised before an entry appears, and not lowered when a damaged entry is removed: errors make it too high, and the
+/// next count corrects it.
 pub(super) struct Total<'a> {
     directory: &'a StoreDirectory,
     path: PathBuf,
@@ -42,10 +41,10 @@ impl Evictable for Entry {
     }
 }
 
-/// A number of fixed length, so that it is overwritten whole.
+/// Fixed length, so that the number is overwritten completely.
 const DIGITS: usize = 20;
 
-/// One entry, as far as its end is concerned.
+/// An entry, as a candidate for eviction.
 struct Entry {
     used: SystemTime,
     bytes: u64,
@@ -53,31 +52,31 @@ struct Entry {
 }
 
 impl<'a> Total<'a> {
-    /// Waits until nobody else adds or removes entries.
+    /// Waits for the lock of the cache.
     pub(super) fn lock(directory: &'a StoreDirectory) -> Result<Self, StoreError> {
         let path = directory.lock_of_compiled();
         let lock = Lock::wait(&path)?;
         Ok(Self { directory, path, lock })
     }
 
-    /// Counts an entry that is about to appear. Says whether that is too much, or may be.
-    pub(super) fn raise(&self, bytes: u64, most: ByteSize) -> Result<bool, StoreError> {
+    /// Adds the size of a new entry. Returns whether the total exceeds the maximum or is unknown.
+    pub(super) fn raise(&self, bytes: u64, max_size: ByteSize) -> Result<bool, StoreError> {
         let Some(before) = self.recorded() else {
             return Ok(true);
         };
         let total = before.saturating_add(bytes);
         self.record(total)?;
-        Ok(total > most.as_u64())
+        Ok(total > max_size.as_u64())
     }
 
-    /// Counts anew, and if that is too much removes entries until a tenth of the room is free: the next one
-    /// does not have to do it again. The owner that has most loses first, and of its entries those that
-    /// were not used for the longest time: nobody can drive out what is another's.
-    pub(super) fn shrink(&self, most: ByteSize) -> Result<(), StoreError> {
+    /// Counts all entries and, if they exceed the maximum, evicts until a tenth is free, so that the next entry need not
+    /// evict again. Evicts the least recently used entries of the owner with the most bytes first: no owner can evict the
+    /// entries of another.
+    pub(super) fn shrink(&self, max_size: ByteSize) -> Result<(), StoreError> {
         let entries = entries(self.directory)?;
         let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
-        if total > most.as_u64() {
-            let enough = most.as_u64() - most.as_u64() / 10;
+        if total > max_size.as_u64() {
+            let enough = max_size.as_u64() - max_size.as_u64() / 10;
             let mut entries = ByOwner::new(entries);
             while total > enough
                 && let Some(entry) = entries.pop()
@@ -113,7 +112,7 @@ impl<'a> Total<'a> {
     }
 }
 
-/// Counts the entries. This takes no lock: others may add and remove meanwhile.
+/// Counts the entries without a lock: others can add and remove entries meanwhile.
 pub(super) fn usage(directory: &StoreDirectory) -> Result<Usage, StoreError> {
     let mut usage = Usage::default();
     for entry in entries(directory)? {
@@ -132,7 +131,7 @@ fn entries(directory: &StoreDirectory) -> Result<Vec<Entry>, StoreError> {
         }
         for file in fs::read_dir(&shard).map_err(StoreError::io("list", &shard))? {
             let file = file.map_err(StoreError::io("list", &shard))?;
-            // One that has gone meanwhile was damaged, and no longer counts.
+            // A file that disappeared meanwhile was a damaged entry.
             let Ok(found) = file.metadata() else { continue };
             if found.is_file() {
                 let used = found.modified().unwrap_or(SystemTime::UNIX_EPOCH);

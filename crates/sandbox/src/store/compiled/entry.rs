@@ -11,8 +11,7 @@
 //! contents        of the files in their order, then of stdout, stderr and output
 //! ```
 //!
-//! The lengths stand together before the contents, so that a reader knows them early and reads each
-//! content once, straight to where it stays.
+//! All lengths come before the contents, so that a reader can read each content once, directly into its final buffer.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -27,10 +26,10 @@ use super::Compiled;
 const MAGIC: &[u8; 8] = b"\x89sbxcmp\n";
 const VERSION: u32 = 1;
 
-/// What stands before the bytes that the hash covers.
+/// Length of the part before the hashed bytes.
 const HEADER: usize = MAGIC.len() + size_of::<u32>() + 32 + 32;
 
-/// How much is read before it is hashed: little enough to still be near the processor.
+/// Bytes to read before hashing them: few enough to stay in the CPU cache.
 const CHUNK: usize = 128 * 1024;
 
 /// An entry ready to be written. The contents are not copied.
@@ -39,12 +38,12 @@ pub(super) struct Encoded<'a> {
     contents: Vec<&'a [u8]>,
 }
 
-/// Why there is no entry in a file.
+/// Why a file has no usable entry.
 #[derive(Debug)]
 pub(super) enum Unreadable {
-    /// It is not what was written for this key by this version.
+    /// The file is not an intact entry of this key and version.
     Damaged,
-    /// It could not be read.
+    /// An I/O error.
     Io,
 }
 
@@ -84,7 +83,7 @@ impl<'a> Encoded<'a> {
         Self { head, contents }
     }
 
-    /// How long the file becomes.
+    /// Length of the file.
     pub(super) fn length(&self) -> u64 {
         let contents = self.contents.iter().map(|content| content.len()).sum::<usize>();
         (self.head.len() + contents) as u64
@@ -161,7 +160,7 @@ struct Covered<R> {
 }
 
 impl<R: Read> Covered<R> {
-    /// The next bytes. A length that the file does not have is noticed before memory is taken for it.
+    /// The next bytes. Checks the length against the file before allocating memory.
     fn bytes(&mut self, length: u64) -> Result<Vec<u8>, Unreadable> {
         self.unread = self.unread.checked_sub(length).ok_or(Unreadable::Damaged)?;
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| Unreadable::Damaged)?];
@@ -173,7 +172,7 @@ impl<R: Read> Covered<R> {
     }
 }
 
-/// Bytes taken apart from the front.
+/// Reads fields from the front of a byte slice.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {

@@ -1,4 +1,4 @@
-//! The compile cache. An entry is what came of a compile stage that succeeded.
+//! The compile cache. An entry is the result of a successful compile stage.
 
 mod bound;
 mod entry;
@@ -23,57 +23,57 @@ use bound::Total;
 use entry::{Encoded, Unreadable};
 use recent::{Recent, Stamp};
 
-/// What came of a compile stage: its artefacts, and what the compiler said.
+/// The result of a compile stage: its artefacts and the compiler's output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Compiled {
     /// The artefacts, by the key of the entry.
     pub(crate) artefacts: Arc<Artefacts>,
-    /// What it printed to standard output.
+    /// Standard output of the compiler.
     pub(crate) stdout: Vec<u8>,
-    /// What it printed to standard error.
+    /// Standard error of the compiler.
     pub(crate) stderr: Vec<u8>,
-    /// Both, in the order in which they were written.
+    /// Both, interleaved as written.
     pub(crate) output: Vec<u8>,
 }
 
 impl Compiled {
-    /// How many bytes it has.
+    /// Its size in bytes.
     fn size(&self) -> usize {
         let files = self.artefacts.files.iter().map(|file| file.contents.len()).sum::<usize>();
         files + self.stdout.len() + self.stderr.len() + self.output.len()
     }
 }
 
-/// How the directory of an owner's entries begins.
+/// Prefix of the directory of an owner's entries.
 const OWNER_PREFIX: &str = "owner-";
 
-/// Compiled programs by the key of their sources, compiler and options. When there is no room, the owner
-/// with the most bytes loses what was not used for the longest time.
+/// Compiled programs, keyed by sources, compiler and options. Evicts the least recently used entry of the owner with the
+/// most bytes.
 #[derive(Debug)]
 pub struct CompiledCache {
     directory: StoreDirectory,
-    most: ByteSize,
+    max_size: ByteSize,
     recent: Recent,
 }
 
-/// A use is noted no more often.
-const NOTED_FOR: Duration = Duration::from_mins(1);
+/// The time of use of an entry is updated at most this often.
+const USE_UPDATE_INTERVAL: Duration = Duration::from_mins(1);
 
-/// One entry may take this part of the room: a few large programs must not drive out all others.
-const LARGEST_PART: u64 = 4;
+/// An entry may use at most one part in this many of the cache: a few large programs must not evict all others.
+const MAX_ENTRY_SHARE: u64 = 4;
 
 impl CompiledCache {
-    /// The cache in a store; `most` bounds all entries together, and 0 turns it off.
-    pub(super) fn open(directory: StoreDirectory, most: ByteSize) -> Self {
-        Self { directory, most, recent: Recent::default() }
+    /// The cache of a store. `max_size` bounds all entries together; 0 turns the cache off.
+    pub(super) fn open(directory: StoreDirectory, max_size: ByteSize) -> Self {
+        Self { directory, max_size, recent: Recent::default() }
     }
 
-    /// How many bytes are kept at most; 0 if the cache is off.
-    pub fn most(&self) -> ByteSize {
-        self.most
+    /// Maximum size of all entries; 0 if the cache is off.
+    pub fn max_size(&self) -> ByteSize {
+        self.max_size
     }
 
-    /// An entry, if it is there and as it was written. One that is damaged is removed.
+    /// Returns an entry, if it exists and is intact. Removes a damaged one.
     pub(crate) fn get(&self, owner: Option<&str>, key: &Key) -> Option<Arc<Compiled>> {
         if self.is_off() {
             return None;
@@ -96,13 +96,12 @@ impl CompiledCache {
                 let _ = fs::remove_file(&path);
                 None
             }
-            // It may be in order, and another time will tell.
+            // The entry may be intact: keep it for a later attempt.
             Err(Unreadable::Io) => None,
         }
     }
 
-    /// Keeps an entry, in place of an older one if there is one. An entry that is too large is not
-    /// kept, which is no error.
+    /// Stores an entry, replacing an existing one. An entry that is too large is skipped without an error.
     pub(crate) fn put(
         &self,
         owner: Option<&str>,
@@ -111,7 +110,7 @@ impl CompiledCache {
     ) -> Result<(), StoreError> {
         let encoded = Encoded::new(key, compiled);
         let length = encoded.length();
-        if self.is_off() || length > self.most.as_u64() / LARGEST_PART {
+        if self.is_off() || length > self.max_size.as_u64() / MAX_ENTRY_SHARE {
             return Ok(());
         }
         temporary::sweep(&self.directory);
@@ -121,30 +120,30 @@ impl CompiledCache {
         let mut file = tempfile::Builder::new()
             .prefix("compiled-")
             .tempfile_in(&temporary)
-            .map_err(StoreError::io("make a file in", &temporary))?;
+            .map_err(StoreError::io("create a file in", &temporary))?;
         encoded
             .write_to(file.as_file_mut())
             .and_then(|()| file.as_file().sync_all())
             .map_err(StoreError::io("write", file.path()))?;
-        // The slow part is over: others wait for this lock no longer than a rename takes.
+        // Lock only after the slow writes: others wait no longer than a rename takes.
         let total = Total::lock(&self.directory)?;
-        let over = total.raise(length, self.most)?;
+        let over = total.raise(length, self.max_size)?;
         file.persist(&path)
             .map_err(|error| StoreError::io("rename a file to", &path)(error.error))?;
         if over {
-            total.shrink(self.most)?;
+            total.shrink(self.max_size)?;
         }
         drop(total);
         let synced = File::open(shard).and_then(|shard| shard.sync_all());
         synced.map_err(StoreError::io("write", shard))
     }
 
-    /// How much is kept now.
+    /// Current number and size of the entries.
     pub fn usage(&self) -> Result<Usage, StoreError> {
         bound::usage(&self.directory)
     }
 
-    /// Removes all entries, and says how much that was.
+    /// Removes all entries, and returns their number and size.
     pub fn clear(&self) -> Result<Usage, StoreError> {
         temporary::sweep(&self.directory);
         self.recent.clear();
@@ -152,11 +151,11 @@ impl CompiledCache {
     }
 
     fn is_off(&self) -> bool {
-        self.most == ByteSize::bytes(0)
+        self.max_size == ByteSize::bytes(0)
     }
 
-    /// Entries of an owner are in one directory, by which they are counted. Shared ones are spread over
-    /// directories by two digits of the key, so that none of them becomes very long.
+    /// Entries of an owner are in one directory, by which they are counted. Shared entries are spread over directories by
+    /// two digits of the key, so that no directory becomes very large.
     fn path_of(&self, owner: Option<&str>, key: &Key) -> PathBuf {
         let name = key.to_string();
         let directory = match owner {
@@ -170,22 +169,23 @@ impl CompiledCache {
     }
 }
 
-/// What counts as use. Without it the entry only goes earlier than it should. Not every time: to others who
-/// have read the file it is another one afterwards.
+/// Updates the time of use. Errors are ignored: the entry is only evicted too early. Not done at every use, because the
+/// change invalidates the copies that other processes hold in memory.
 fn note_use(file: &File) {
     let now = SystemTime::now();
     let modified = file.metadata().and_then(|metadata| metadata.modified());
-    let is_recent = |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < NOTED_FOR);
+    let is_recent =
+        |at: SystemTime| now.duration_since(at).is_ok_and(|age| age < USE_UPDATE_INTERVAL);
     if !modified.is_ok_and(is_recent) {
         let _ = file.set_modified(now);
     }
 }
 
 fn make_parent(path: &Path) -> Result<&Path, StoreError> {
-    let parent = path.parent().expect("an entry lies in a directory");
+    let parent = path.parent().expect("an entry has a parent directory");
     match DirBuilder::new().mode(0o700).create(parent) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(StoreError::io("make the directory", parent)(error))
+            Err(StoreError::io("create the directory", parent)(error))
         }
         _ => Ok(parent),
     }

@@ -1,5 +1,5 @@
-//! Entries that were read a moment ago: a judge runs one program many times in a row, and reading and checking
-//! megabytes takes longer than most of them run.
+//! Recently read entries, kept in memory: a judge runs one program many times in a row, and reading and verifying megabytes
+//! takes longer than most programs run.
 
 use std::collections::VecDeque;
 use std::fs::Metadata;
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use super::Compiled;
 use crate::store::Key;
 
-/// All of them together.
-const MOST_BYTES: usize = 64 << 20;
-/// After so long an entry is read again, which also counts as use on the disk.
-const READ_AGAIN: Duration = Duration::from_mins(1);
+/// Maximum total size in memory.
+const MAX_BYTES: usize = 64 << 20;
+/// An entry is read again after this time, which also updates its time of use on disk.
+const REREAD_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The newest first.
+/// Most recently used first.
 #[derive(Debug, Default)]
 pub(super) struct Recent(Mutex<VecDeque<Entry>>);
 
@@ -47,13 +47,13 @@ impl Stamp {
 }
 
 impl Recent {
-    /// An entry whose file is still the one that was read.
+    /// Returns an entry whose file is unchanged.
     pub(super) fn get(&self, key: &Key, path: &Path) -> Option<Arc<Compiled>> {
         let mut entries = self.lock();
         let place = entries.iter().position(|entry| entry.key == *key)?;
         let entry = entries.remove(place)?;
         let stamp = Stamp::of(&std::fs::metadata(path).ok()?);
-        if entry.stamp != stamp || entry.read.elapsed() >= READ_AGAIN {
+        if entry.stamp != stamp || entry.read.elapsed() >= REREAD_INTERVAL {
             return None;
         }
         let compiled = Arc::clone(&entry.compiled);
@@ -61,7 +61,7 @@ impl Recent {
         Some(compiled)
     }
 
-    /// Adds an entry that is not there, in the place of those that were not used for the longest time.
+    /// Adds an entry, and drops the least recently used ones.
     pub(super) fn add(&self, key: &Key, stamp: Stamp, compiled: &Arc<Compiled>) {
         let mut entries = self.lock();
         entries.retain(|entry| entry.key != *key);
@@ -70,7 +70,7 @@ impl Recent {
         let mut bytes = 0;
         entries.retain(|entry| {
             bytes += entry.compiled.size();
-            bytes <= MOST_BYTES
+            bytes <= MAX_BYTES
         });
     }
 
@@ -103,10 +103,10 @@ mod tests {
         };
         let is_there = |name| recent.get(&key(name), file.path()).is_some();
         for name in ["a", "b", "c"] {
-            add(name, MOST_BYTES / 4);
+            add(name, MAX_BYTES / 4);
         }
         assert!(is_there("a"));
-        add("d", MOST_BYTES / 2);
+        add("d", MAX_BYTES / 2);
         assert_eq!(["a", "b", "c", "d"].map(is_there), [true, false, true, true]);
         recent.clear();
         assert!(!is_there("a"));

@@ -13,16 +13,16 @@ use super::super::locks::Lock;
 use super::super::{Key, StoreError, Usage};
 use super::LayerStore;
 
-/// Packages that were not used for so long are removed.
+/// Packages that were not used for this long are removed.
 const MAX_UNUSED: Duration = Duration::from_hours(30 * 24);
 
-/// Keeps a layer of packages from being removed to make room, until it is dropped or the process ends.
+/// Protects a layer of packages from eviction, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct LayerUse {
     _lock: Lock,
 }
 
-/// A layer that may be removed.
+/// A layer that can be evicted.
 struct Candidate {
     key: Key,
     owner: String,
@@ -45,18 +45,18 @@ impl Evictable for Candidate {
 }
 
 impl LayerStore {
-    /// Begins a use of a layer of packages by an owner, whether or not the layer is there yet.
+    /// Marks a layer of packages as used by an owner, whether or not the layer exists yet.
     pub(crate) fn hold(&self, key: &Key, owner: Option<&str>) -> Result<LayerUse, StoreError> {
         let path = self.directory.lock_of_layer_use(key);
         let lock = Lock::share(&path)?;
-        // An owner is part of the key: whoever holds it too writes the same.
+        // The owner is part of the key, so concurrent users write the same text.
         let noted = lock.file().write_all_at(owner.unwrap_or_default().as_bytes(), 0);
         let noted = noted.and_then(|()| lock.file().set_modified(SystemTime::now()));
         noted.map_err(StoreError::io("write", &path))?;
         Ok(LayerUse { _lock: lock })
     }
 
-    /// How many layers hold packages, and how large they are together.
+    /// Number and total size of the layers with packages.
     pub fn packages(&self) -> Result<Usage, StoreError> {
         let mut usage = Usage::default();
         for candidate in self.candidates()? {
@@ -65,8 +65,7 @@ impl LayerStore {
         Ok(usage)
     }
 
-    /// Removes packages that were not used for a long time, and then more until the rest fits. None goes that
-    /// is in use.
+    /// Evicts packages that were not used for a long time, and then more until the rest fits. Skips packages in use.
     pub(crate) fn evict_packages(&self) -> Result<Usage, StoreError> {
         let (now, mut freed) = (SystemTime::now(), Usage::default());
         let is_old = |candidate: &Candidate| {
@@ -76,16 +75,16 @@ impl LayerStore {
         let mut kept = ByOwner::new(rest);
         let mut total = kept.bytes();
         for candidate in old {
-            if self.remove_unless_used(&candidate.key)? {
+            if self.remove_if_unused(&candidate.key)? {
                 freed.add(candidate.bytes);
             } else {
                 total += candidate.bytes;
             }
         }
-        while total > self.most_packages.as_u64()
+        while total > self.max_packages.as_u64()
             && let Some(candidate) = kept.pop()
         {
-            if self.remove_unless_used(&candidate.key)? {
+            if self.remove_if_unused(&candidate.key)? {
                 freed.add(candidate.bytes);
                 total -= candidate.bytes;
             }
@@ -93,10 +92,10 @@ impl LayerStore {
         Ok(freed)
     }
 
-    fn remove_unless_used(&self, key: &Key) -> Result<bool, StoreError> {
-        // Whoever wants to use it meanwhile waits, and then makes it anew.
+    fn remove_if_unused(&self, key: &Key) -> Result<bool, StoreError> {
+        // A new user waits for the lock, and then builds the layer again.
         let path = self.directory.lock_of_layer_use(key);
-        let Some(_lock) = Lock::take_if_free(&path)? else { return Ok(false) };
+        let Some(_lock) = Lock::try_lock(&path)? else { return Ok(false) };
         self.remove(key)?;
         Ok(true)
     }
@@ -105,7 +104,7 @@ impl LayerStore {
     fn candidates(&self) -> Result<Vec<Candidate>, StoreError> {
         let mut candidates = Vec::new();
         for layer in self.list()? {
-            // Without the file it is a toolchain's.
+            // A layer without this file belongs to a toolchain.
             let Ok(mut file) = fs::File::open(self.directory.lock_of_layer_use(&layer.key)) else {
                 continue;
             };
@@ -130,7 +129,7 @@ mod tests {
     fn store(most: u64) -> (TempDir, Store) {
         let root = tempfile::tempdir().unwrap();
         let mut store = Store::open_in(root.path(), ByteSize::mib(1)).unwrap();
-        store.layers.most_packages = ByteSize::bytes(most);
+        store.layers.max_packages = ByteSize::bytes(most);
         (root, store)
     }
 
@@ -145,7 +144,7 @@ mod tests {
         build.unwrap();
     }
 
-    /// A layer of packages that was used last so many seconds ago.
+    /// A layer of packages that was last used this many seconds ago.
     fn packages(store: &Store, owner: Option<&str>, name: &str, ago: u64) {
         let _in_use = store.layers().hold(&key(name), owner).unwrap();
         build(store, name);
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_owner_with_the_most_loses_what_it_used_longest_ago() {
+    fn the_least_recently_used_layer_of_the_largest_owner_is_evicted() {
         let (_root, store) = store(4 * LAYER);
         build(&store, "toolchain");
         packages(&store, Some("quiet"), "quiet", 900);
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn packages_in_use_stay_and_those_that_nobody_uses_go_with_time() {
+    fn unused_packages_expire_and_packages_in_use_stay() {
         let (_root, store) = store(10 * LAYER);
         let month = 31 * 24 * 3600;
         packages(&store, None, "old", month);

@@ -10,23 +10,23 @@ use sha2::{Digest, Sha256};
 
 use super::super::{KeyBuilder, StoreError};
 
-/// What is known about a layer.
+/// Metadata of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LayerManifest {
-    /// What it is, for people.
+    /// Description.
     pub about: String,
-    /// When it was made.
+    /// Creation time.
     pub created: DateTime<Utc>,
-    /// How many files it has.
+    /// Number of files.
     pub files: u64,
-    /// How large they are together.
+    /// Total size of the files.
     pub bytes: u64,
     /// A hash of the paths, modes and contents of all files.
     hash: String,
 }
 
-/// What is known about one file.
+/// Metadata of one file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Contents {
     mode: u32,
@@ -39,7 +39,7 @@ impl Contents {
         Self { mode, bytes: contents.len() as u64, hash: Sha256::digest(contents).into() }
     }
 
-    /// The permissions of a file that everybody may read and nobody but its owner could change.
+    /// Permissions: readable by all, writable by the owner.
     pub(super) fn mode(executable: bool) -> u32 {
         if executable { 0o755 } else { 0o644 }
     }
@@ -66,19 +66,19 @@ impl LayerManifest {
         toml::from_str(&text).map_err(|error| StoreError::damaged(path, error.message()))
     }
 
-    /// Reads a tree, and says whether it is the one that was written.
+    /// Compares a directory tree with this manifest.
     pub(super) fn compare(&self, tree: &Path) -> Result<(), StoreError> {
         let mut files = BTreeMap::new();
-        look_below(tree, "", &mut files)?;
+        read_tree(tree, "", &mut files)?;
         if hash(&files) == self.hash {
             Ok(())
         } else {
-            Err(StoreError::damaged(tree, "its files are not those that were written"))
+            Err(StoreError::damaged(tree, "its files differ from the manifest"))
         }
     }
 }
 
-/// The map is sorted, so that the order in which files were written or found does not count.
+/// The map is sorted, so the order in which files were written or found has no effect.
 fn hash(files: &BTreeMap<String, Contents>) -> String {
     let key = files.iter().fold(KeyBuilder::new("tree"), |key, (path, contents)| {
         key.part("path", path)
@@ -88,7 +88,7 @@ fn hash(files: &BTreeMap<String, Contents>) -> String {
     key.finish().to_string()
 }
 
-fn look_below(
+fn read_tree(
     directory: &Path,
     prefix: &str,
     files: &mut BTreeMap<String, Contents>,
@@ -99,10 +99,10 @@ fn look_below(
         let Ok(name) = entry.file_name().into_string() else {
             return Err(StoreError::damaged(&path, "its name is not text"));
         };
-        // These are the entry's own, also if it is a link.
-        let found = entry.metadata().map_err(StoreError::io("look at", &path))?;
+        // This metadata does not follow links.
+        let found = entry.metadata().map_err(StoreError::io("read the metadata of", &path))?;
         if found.is_dir() {
-            look_below(&path, &format!("{prefix}{name}/"), files)?;
+            read_tree(&path, &format!("{prefix}{name}/"), files)?;
         } else if found.is_file() {
             let bytes = fs::read(&path).map_err(StoreError::io("read", &path))?;
             let contents = Contents::new(found.permissions().mode() & 0o7777, &bytes);

@@ -1,4 +1,4 @@
-//! Layers: directories that are made once and never change. The caller mounts them read-only.
+//! Layers: immutable directories. The caller mounts them read-only.
 
 mod evict;
 mod manifest;
@@ -22,7 +22,7 @@ pub(crate) use evict::LayerUse;
 pub use manifest::LayerManifest;
 pub(crate) use writer::LayerWriter;
 
-/// The files of a layer, and what is known about them, lie beside each other.
+/// Names of the files and the manifest in the directory of a layer.
 const TREE: &str = "tree";
 const MANIFEST: &str = "manifest.toml";
 
@@ -30,38 +30,38 @@ const MANIFEST: &str = "manifest.toml";
 #[derive(Debug)]
 pub struct LayerStore {
     directory: StoreDirectory,
-    pub(super) most_packages: ByteSize,
+    pub(super) max_packages: ByteSize,
 }
 
 /// One layer of a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layer {
-    /// What it is found by.
+    /// Its key.
     pub key: Key,
-    /// What is known about it; nothing if that cannot be read.
+    /// Its manifest; `None` if unreadable.
     pub manifest: Option<LayerManifest>,
 }
 
 impl LayerStore {
     pub(super) fn open(directory: StoreDirectory) -> Self {
-        Self { directory, most_packages: settings::DEFAULT_PACKAGES_SIZE }
+        Self { directory, max_packages: settings::DEFAULT_PACKAGES_SIZE }
     }
 
-    /// How many bytes of packages are kept at most.
-    pub fn most_packages(&self) -> ByteSize {
-        self.most_packages
+    /// Maximum size of all installed packages.
+    pub fn max_packages(&self) -> ByteSize {
+        self.max_packages
     }
 
-    /// Where the files of a layer lie, if it is there. Layers appear whole or not at all.
+    /// The directory with the files of a layer, if the layer exists. Layers appear atomically.
     pub(crate) fn path(&self, key: &Key) -> Option<PathBuf> {
         let tree = self.place_of(key).join(TREE);
         tree.is_dir().then_some(tree)
     }
 
-    /// Where the files of a layer lie, after `make` has written them if it is not there yet.
+    /// The directory with the files of a layer. If the layer is missing, `make` writes it first.
     ///
-    /// Of several callers with one key, in whatever process, one makes the layer and the others wait
-    /// for it. If `make` fails nothing is left, and the next caller tries again.
+    /// Of several callers with one key, in any process, one builds the layer and the others wait. If `make` fails, nothing
+    /// is left, and the next caller tries again.
     pub(crate) fn build<E: From<StoreError>>(
         &self,
         key: &Key,
@@ -76,7 +76,7 @@ impl LayerStore {
             return Ok(tree);
         }
         temporary::sweep(&self.directory);
-        let site = Site::clear(temporary::place_of_layer(&self.directory, key))?;
+        let site = BuildDirectory::clear(temporary::layer_path(&self.directory, key))?;
         let writer = LayerWriter::begin(site.path.join(TREE))?;
         make(&writer)?;
         let manifest = writer.finish(about)?;
@@ -100,7 +100,7 @@ impl LayerStore {
         Ok(layers)
     }
 
-    /// How many layers there are, and how large they are together.
+    /// Number and total size of the layers.
     pub fn usage(&self) -> Result<Usage, StoreError> {
         let mut usage = Usage::default();
         for layer in self.list()? {
@@ -115,11 +115,11 @@ impl LayerStore {
         LayerManifest::read(&place.join(MANIFEST))?.compare(&place.join(TREE))
     }
 
-    /// Removes a layer, whether or not it is there. A sandbox that has it mounted loses its files.
+    /// Removes a layer, if it exists. A sandbox that has it mounted loses its files.
     pub fn remove(&self, key: &Key) -> Result<(), StoreError> {
         let _lock = Lock::wait(&self.directory.lock_of_layer(key))?;
-        // It disappears at once and as a whole, and is then taken apart where nobody looks for it.
-        let site = Site::clear(temporary::place_of_layer(&self.directory, key))?;
+        // Rename first, so that the layer disappears atomically; then remove the files.
+        let site = BuildDirectory::clear(temporary::layer_path(&self.directory, key))?;
         let place = self.place_of(key);
         match fs::rename(&place, site.path.join(TREE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -128,7 +128,7 @@ impl LayerStore {
         }
     }
 
-    /// Removes all layers, and says how much that was.
+    /// Removes all layers, and returns their number and size.
     pub fn clear(&self) -> Result<Usage, StoreError> {
         temporary::sweep(&self.directory);
         let mut freed = Usage::default();
@@ -145,19 +145,19 @@ impl LayerStore {
 }
 
 impl Layer {
-    /// How large its files are together, as far as that is known.
+    /// Total size of its files, if known; otherwise 0.
     pub fn bytes(&self) -> u64 {
         self.manifest.as_ref().map_or(0, |manifest| manifest.bytes)
     }
 }
 
-/// Where a layer is made, which nobody but the holder of its lock touches.
-struct Site {
+/// The directory in which a layer is being built. Only the holder of its lock uses it.
+struct BuildDirectory {
     path: PathBuf,
 }
 
-impl Site {
-    /// Makes the place anew: somebody who died may have left it half done.
+impl BuildDirectory {
+    /// Creates the directory anew: a dead process can have left a partial one.
     fn clear(path: PathBuf) -> Result<Self, StoreError> {
         temporary::remove(&path)?;
         let made = DirBuilder::new().mode(0o700).create(&path);
@@ -165,11 +165,11 @@ impl Site {
         Ok(Self { path })
     }
 
-    /// Makes the layer visible, once all of it is on the disk.
+    /// Moves the layer to its final path after all of it is on disk.
     fn move_to(self, place: &Path) -> Result<(), StoreError> {
         let failed = StoreError::io("write", &self.path);
-        // One call for the whole file system: a layer has thousands of files, and to sync each of
-        // them would take longer than to write them.
+        // Sync the whole file system: a layer has thousands of files, and syncing each of them would take longer than
+        // writing them.
         File::open(&self.path).and_then(|site| Ok(rustix::fs::syncfs(site)?)).map_err(failed)?;
         fs::rename(&self.path, place).map_err(StoreError::io("rename a layer to", place))?;
         let layers = place.parent().expect("a layer lies in a directory");
@@ -182,10 +182,9 @@ impl Site {
     }
 }
 
-impl Drop for Site {
+impl Drop for BuildDirectory {
     fn drop(&mut self) {
-        // Nothing is there any more if all went well. Else, if this fails too, the next one to hold
-        // the lock tries again.
+        // After success nothing is left to remove. If this fails, the next holder of the lock tries again.
         let _ = temporary::remove(&self.path);
     }
 }

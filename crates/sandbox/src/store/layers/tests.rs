@@ -88,9 +88,9 @@ fn a_layer_that_cannot_be_made_leaves_nothing() {
     let layers = store.layers();
     let failed = layers.build(&key("a"), "in vain", |writer| {
         make(writer)?;
-        Err(StoreError::NoPlace)
+        Err(StoreError::NoDirectory)
     });
-    assert!(matches!(failed, Err(StoreError::NoPlace)), "{failed:?}");
+    assert!(matches!(failed, Err(StoreError::NoDirectory)), "{failed:?}");
     assert_eq!(left(&store), NOTHING);
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         layers.build(&key("a"), "in vain", |writer| -> Result<(), StoreError> {

@@ -13,16 +13,15 @@ use super::manifest::{Contents, LayerManifest};
 
 /// The start of the year 2000, 10957 days after the epoch, as the time of all files: the same files make the same layer whenever they are
 /// written, and archives can hold this time, unlike the epoch's.
-const WRITTEN: Duration = Duration::from_hours(10_957 * 24);
+const FILE_TIME: Duration = Duration::from_hours(10_957 * 24);
 
-/// Everybody may enter and read: inside, the program is another user than the one who made it. What
-/// keeps others on the host away is the mode of the store.
+/// Readable by all: inside, the program has another user id than the writer. On the host, the mode of the store keeps
+/// other users out.
 const DIRECTORY: u32 = 0o755;
 
 /// Writes the files of a layer below a new directory.
 ///
-/// Nobody else knows the directory, and nothing but files and directories is ever made in it, so that
-/// no path leads through a link.
+/// No other process uses the directory, and it contains only files and directories, so no path leads through a link.
 #[derive(Debug)]
 pub(crate) struct LayerWriter {
     tree: PathBuf,
@@ -42,7 +41,7 @@ impl LayerWriter {
         Ok(Self { tree, written: Written { directories, ..Written::default() }.into() })
     }
 
-    /// Writes one file, and the directories on the way to it. Each path is written once.
+    /// Writes a file and its parent directories. Each path must be written once only.
     pub(crate) fn file(
         &self,
         path: &RelativePath,
@@ -66,12 +65,12 @@ impl LayerWriter {
         Ok(())
     }
 
-    /// Says what was written.
+    /// Sets the times of the directories and returns the manifest.
     pub(super) fn finish(self, about: &str) -> Result<LayerManifest, StoreError> {
         let written = self.written.into_inner();
         for directory in &written.directories {
-            let set =
-                File::open(directory).and_then(|opened| opened.set_modified(UNIX_EPOCH + WRITTEN));
+            let set = File::open(directory)
+                .and_then(|opened| opened.set_modified(UNIX_EPOCH + FILE_TIME));
             set.map_err(StoreError::io("set the time of", directory))?;
         }
         Ok(LayerManifest::of(about, &written.files))
@@ -79,8 +78,8 @@ impl LayerWriter {
 }
 
 fn make_directory(path: &Path) -> Result<(), StoreError> {
-    let failed = StoreError::io("make the directory", path);
-    // The mode is set after it is made, when the umask has no say.
+    let failed = StoreError::io("create the directory", path);
+    // Set the mode after creation, so that the umask has no effect.
     fs::create_dir(path)
         .and_then(|()| fs::set_permissions(path, Permissions::from_mode(DIRECTORY)))
         .map_err(failed)
@@ -94,7 +93,7 @@ fn write_file(path: &Path, contents: &[u8], mode: u32) -> Result<(), StoreError>
         .and_then(|mut file| {
             file.write_all(contents)?;
             file.set_permissions(Permissions::from_mode(mode))?;
-            file.set_modified(UNIX_EPOCH + WRITTEN)
+            file.set_modified(UNIX_EPOCH + FILE_TIME)
         })
         .map_err(failed)
 }

@@ -185,7 +185,7 @@ fn one_writes_and_the_others_read_what_was_kept_last() {
 #[test]
 fn owners_have_names_of_their_own_and_a_number_of_workspaces() {
     let root = tempfile::tempdir().unwrap();
-    let all = Workspaces::in_directory(&root.path().join("w")).with_most(1);
+    let all = Workspaces::in_directory(&root.path().join("w")).with_max_count(1);
     let bytes = || Cursor::new(archive(&[]));
     for owner in ["ada", "../ada", ""] {
         let own = all.of_owner(owner);

@@ -1,4 +1,4 @@
-//! How this host reaches a package index: its proxies, and the variables that package managers read.
+//! Environment variables of this process that package managers read, and the proxies that they name.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use sandbox_core::{HostPort, HostProxies, HostProxy};
 pub(crate) struct HostVariables(BTreeMap<String, String>);
 
 impl HostVariables {
-    /// As this process was started with them. One that is not text means nothing to a package manager.
+    /// The variables of this process. Values that are not UTF-8 are ignored: package managers cannot use them.
     pub(crate) fn from_environment() -> Self {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
@@ -27,9 +27,9 @@ impl HostVariables {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// The proxies, by the names that most programs agree on.
+    /// The proxies in the usual variables.
     pub(crate) fn proxies(&self) -> HostProxies {
-        // The small letters are the older ones and win, as they do in curl.
+        // Lower case takes precedence, as in curl.
         let either = |name: &str| self.get(&name.to_lowercase()).or_else(|| self.get(name));
         let proxy = |name: &str| either(name).or_else(|| either("ALL_PROXY")).and_then(proxy);
         HostProxies {
@@ -44,7 +44,7 @@ fn list(text: &str) -> Vec<String> {
     text.split([',', ' ']).filter(|entry| !entry.is_empty()).map(ToOwned::to_owned).collect()
 }
 
-/// A proxy that is spoken to in plain HTTP, which is what they all are; one that is not cannot be used.
+/// Parses the address of an HTTP proxy. Other kinds of proxies are not supported.
 pub(crate) fn proxy(text: &str) -> Option<HostProxy> {
     let rest = match text.split_once("://") {
         Some(("http", rest)) => rest,
@@ -60,8 +60,8 @@ pub(crate) fn proxy(text: &str) -> Option<HostProxy> {
     Some(HostProxy { place, login })
 }
 
-/// The host and port a URL leads to.
-pub(crate) fn place_of(url: &str) -> Option<HostPort> {
+/// The host and port of a URL.
+pub(crate) fn host_port_of(url: &str) -> Option<HostPort> {
     let (scheme, rest) = url.split_once("://")?;
     let port = match scheme {
         "https" => 443,
@@ -73,7 +73,7 @@ pub(crate) fn place_of(url: &str) -> Option<HostPort> {
     host.parse().or_else(|_| format!("{host}:{port}").parse()).ok()
 }
 
-/// Takes `%40` and the like back.
+/// Decodes percent-encoding.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -101,7 +101,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_url_leads_to_a_place() {
+    fn the_host_and_port_of_a_url_are_found() {
         for (url, place) in [
             ("https://pypi.org/simple", Some("pypi.org:443")),
             ("http://index:3141/root", Some("index:3141")),
@@ -112,13 +112,13 @@ pub(super) mod tests {
             ("/srv/wheels", None),
             ("https://", None),
         ] {
-            let found = place_of(url).map(|place| place.to_string());
+            let found = host_port_of(url).map(|place| place.to_string());
             assert_eq!(found.as_deref(), place, "{url}");
         }
     }
 
     #[test]
-    fn proxies_are_those_that_most_programs_use() {
+    fn proxies_come_from_the_usual_variables() {
         let proxies = variables(&[
             ("HTTPS_PROXY", "http://unused:1"),
             ("https_proxy", "http://ada:se%63ret@proxy:3128/"),

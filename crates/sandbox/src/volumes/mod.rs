@@ -1,7 +1,7 @@
-//! What the volumes of a request really are, and whether they may be shared.
+//! Resolves the volumes of a request, and checks whether they are allowed.
 //!
-//! A path is resolved here, once, and looked at as what it leads to. It is mounted by the path that came of it, on which
-//! no link is followed any more: whoever puts one there after the check has the mount refused.
+//! A host path is resolved here, once, and the resolved path is checked and mounted. The mount follows no links: if a link
+//! appears on the path after the check, the mount is refused.
 
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use sandbox_core::{InvalidVolume, Volume};
 
 mod kernel;
 
-/// Where volumes may lie on the host; anywhere, unless somebody said where.
+/// Host directories that volumes may be in; any by default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct VolumePlaces {
     only: Option<Vec<PathBuf>>,
 }
 
 impl VolumePlaces {
-    /// At or below these and nowhere else. They are resolved now: a link that is put in the place of one later, by a
-    /// program that can write there, allows nothing more.
+    /// Allows only these directories and paths below them. They are resolved now: a link that later replaces one of them
+    /// allows nothing more.
     pub(crate) fn only(places: impl IntoIterator<Item = PathBuf>) -> Self {
         let resolve = |place: PathBuf| place.canonicalize().unwrap_or(place);
         Self { only: Some(places.into_iter().map(resolve).collect()) }
     }
 
-    /// The volumes as they are to be mounted, each by the path that its links lead to.
+    /// The volumes to mount, with resolved host paths.
     pub(crate) fn resolve(&self, volumes: &[Volume]) -> Result<Vec<Volume>, InvalidVolume> {
         volumes.iter().map(|volume| self.resolve_one(volume)).collect()
     }
@@ -32,9 +32,11 @@ impl VolumePlaces {
     fn resolve_one(&self, volume: &Volume) -> Result<Volume, InvalidVolume> {
         let host = match volume.host().canonicalize() {
             Ok(host) => host,
-            // Whether there is something is not for those who may not have it.
+            // Do not reveal whether a path exists where volumes are not allowed.
             Err(_) if !self.allow(volume.host()) => return Err(self.not_allowed(volume)),
-            Err(error) => return Err(volume.refused(format!("it cannot be looked at: {error}"))),
+            Err(error) => {
+                return Err(volume.refused(format!("cannot access the host path: {error}")));
+            }
         };
         if !self.allow(&host) {
             return Err(self.not_allowed(volume));
@@ -55,17 +57,17 @@ impl VolumePlaces {
     fn not_allowed(&self, volume: &Volume) -> InvalidVolume {
         let reason = match self.only.as_deref() {
             None | Some([]) => "no volumes are allowed here",
-            Some(_) => "it does not lie where volumes are allowed to",
+            Some(_) => "it is not in a directory that is allowed for volumes",
         };
         volume.refused(reason)
     }
 }
 
-/// What is neither a directory nor a plain file is a door, not some files.
+/// Refuses everything but directories and regular files: sockets, pipes and devices reach other processes or the kernel.
 fn kind_to_refuse(host: &Path) -> Option<String> {
     let kind = match host.symlink_metadata() {
         Ok(metadata) => metadata.file_type(),
-        Err(error) => return Some(format!("it cannot be looked at: {error}")),
+        Err(error) => return Some(format!("cannot access the host path: {error}")),
     };
     let is = if kind.is_dir() || kind.is_file() {
         return None;
@@ -78,7 +80,7 @@ fn kind_to_refuse(host: &Path) -> Option<String> {
     } else {
         "a device"
     };
-    Some(format!("it is {is}; only directories and plain files are shared"))
+    Some(format!("it is {is}; only directories and regular files can be volumes"))
 }
 
 #[cfg(test)]

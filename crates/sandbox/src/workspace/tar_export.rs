@@ -7,13 +7,13 @@ use std::path::Path;
 use sandbox_backends::snapshot::{Entry, Kind, SnapshotReader};
 use tar::{Builder, EntryType, Header};
 
-/// Writes what is kept of a workspace as a tar archive, with long names as GNU writes them.
+/// Writes the content of a workspace as a tar archive, with GNU long names.
 pub(super) fn write(content: File, into: impl Write) -> io::Result<()> {
     let mut reader = SnapshotReader::new(content)?;
     let mut archive = Builder::new(into);
     while let Some(mut entry) = reader.next_entry()? {
         if entry.kind == Kind::Directory {
-            // As tar itself writes it.
+            // Like GNU tar.
             entry.path.push(b'/');
         }
         let path = Path::new(OsStr::from_bytes(&entry.path));
@@ -30,7 +30,7 @@ pub(super) fn write(content: File, into: impl Write) -> io::Result<()> {
     archive.into_inner()?.flush()
 }
 
-/// Everything in it is nobody's in particular: whoever unpacks it, owns it.
+/// No owner is recorded: files belong to the user who unpacks the archive.
 fn header(entry: &Entry) -> Header {
     let mut header = Header::new_gnu();
     header.set_entry_type(match entry.kind {

@@ -1,27 +1,27 @@
-//! What of the host a sandbox must show for a toolchain to work.
+//! The files of the host that a sandbox must mount for a toolchain.
 
 use std::path::{Component, Path, PathBuf};
 
 use sandbox_core::Tree;
 
-use super::places::Places;
+use super::host_paths::HostPaths;
 
-/// The one tree of the host that every sandbox shows.
-const SHOWN_INSIDE: &str = "/usr";
-/// Names under which it is shown.
-const SHOWN_PATHS: &[&str] = &[SHOWN_INSIDE, "/bin", "/sbin"];
+/// The directory of the host that every sandbox mounts.
+const SYSTEM_ROOT: &str = "/usr";
+/// Paths under which it is visible inside.
+const SYSTEM_PATHS: &[&str] = &[SYSTEM_ROOT, "/bin", "/sbin"];
 
-/// Whether a program, given by its real path, is in what every sandbox shows.
+/// Whether a program, by its resolved path, is in the directory that every sandbox mounts.
 pub(crate) fn is_system(real: &Path) -> bool {
-    real.starts_with(SHOWN_INSIDE)
+    real.starts_with(SYSTEM_ROOT)
 }
 
-/// Whether a path, and every link on the way from it to its file, is there inside as well.
-pub(crate) fn leads_there_inside(path: &Path) -> bool {
+/// Whether a path, with every link that it leads through, exists inside as well.
+pub(crate) fn is_reachable_inside(path: &Path) -> bool {
     let mut path = path.to_owned();
-    // As many links as the kernel itself would follow.
+    // The kernel follows at most 40 links too.
     for _ in 0..40 {
-        if !SHOWN_PATHS.iter().any(|shown| path.starts_with(shown)) {
+        if !SYSTEM_PATHS.iter().any(|shown| path.starts_with(shown)) {
             return false;
         }
         let Ok(target) = path.read_link() else {
@@ -35,7 +35,7 @@ pub(crate) fn leads_there_inside(path: &Path) -> bool {
     false
 }
 
-/// The directory a program belongs to: what holds its `bin`, or else the directory it is in.
+/// The root directory of a program: the parent of its `bin`, or else the directory that contains it.
 pub(crate) fn root_of(program: &Path) -> PathBuf {
     let directory = program.parent().unwrap_or(Path::new("/"));
     match directory.file_name().and_then(|name| name.to_str()) {
@@ -44,34 +44,34 @@ pub(crate) fn root_of(program: &Path) -> PathBuf {
     }
 }
 
-/// What to show of a toolchain that is not in the system's own tree: all of its root directory, or
-/// only the program where that directory holds more than a toolchain.
-pub(crate) fn tree(program: &Path, root: &Path, places: &Places) -> Tree {
-    let shown = match installed_in(program, places) {
+/// The mount for a toolchain outside the system directory: its whole root directory, or only the program if that directory
+/// contains more than a toolchain.
+pub(crate) fn tree(program: &Path, root: &Path, host_paths: &HostPaths) -> Tree {
+    let shown = match installed_in(program, host_paths) {
         Some(directory) => directory,
-        None if is_private_to_toolchain(root, places.home.as_deref()) => root.to_owned(),
+        None if is_private_to_toolchain(root, host_paths.home.as_deref()) => root.to_owned(),
         None => program.to_owned(),
     };
     Tree { host: shown.clone(), inside: shown, copy_on_write: false }
 }
 
-/// A further file or directory that a recipe names, unless it is shown in any case.
+/// The mount for a further file or directory of a recipe, unless every sandbox mounts it.
 pub(crate) fn further(path: &Path) -> Option<Tree> {
     let host = path.canonicalize().ok()?;
-    let shown = SHOWN_PATHS.iter().any(|shown| path.starts_with(shown));
+    let shown = SYSTEM_PATHS.iter().any(|shown| path.starts_with(shown));
     (!shown).then(|| Tree { host, inside: path.to_owned(), copy_on_write: false })
 }
 
-/// The directory of a language among the toolchains that we installed: all that is there belongs to
-/// the toolchain, packages beside the program's own included.
-fn installed_in(program: &Path, places: &Places) -> Option<PathBuf> {
-    let toolchains = places.toolchains.as_ref()?.canonicalize().ok()?;
+/// The directory of a language among the toolchains that `runtimes --install` installed. All of it belongs to the
+/// toolchain, including packages outside the program's root.
+fn installed_in(program: &Path, host_paths: &HostPaths) -> Option<PathBuf> {
+    let toolchains = host_paths.toolchains.as_ref()?.canonicalize().ok()?;
     let language = program.strip_prefix(&toolchains).ok()?.iter().next()?;
     Some(toolchains.join(language))
 }
 
-/// A home, what is above it, and a hidden directory at its top (`~/.local`, `~/.cargo`, `~/.config`)
-/// hold what is nobody else's business. So does what lies directly below the root of the host.
+/// Whether a directory contains only a toolchain. A home, its parents, a hidden directory at its top (`~/.local`,
+/// `~/.cargo`, `~/.config`) and a directory directly below `/` can contain private data.
 fn is_private_to_toolchain(root: &Path, home: Option<&Path>) -> bool {
     let names = root.components().filter(|part| matches!(part, Component::Normal(_))).count();
     if names < 2 {
@@ -96,11 +96,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_toolchain_is_shown_whole_and_a_home_never() {
+    fn a_toolchain_is_mounted_completely_and_a_home_never() {
         let shown = |program: &str| {
             let program = Path::new(program);
-            let places = Places { home: Some("/home/ada".into()), ..Places::default() };
-            tree(program, &root_of(program), &places).host
+            let host_paths = HostPaths { home: Some("/home/ada".into()), ..HostPaths::default() };
+            tree(program, &root_of(program), &host_paths).host
         };
         for (program, host) in [
             ("/home/ada/.pyenv/versions/3.11.7/bin/python3.11", "/home/ada/.pyenv/versions/3.11.7"),
@@ -119,20 +119,20 @@ mod tests {
     }
 
     #[test]
-    fn an_installed_toolchain_is_shown_with_the_packages_beside_it() {
+    fn an_installed_toolchain_is_mounted_with_its_packages() {
         let directory = tempfile::tempdir().unwrap();
         let toolchains = directory.path().canonicalize().unwrap();
         let program = toolchains.join("toy/modules/compiler/bin/toy");
-        let places = Places { toolchains: Some(toolchains.clone()), ..Places::default() };
-        assert_eq!(tree(&program, &root_of(&program), &places).host, toolchains.join("toy"));
+        let host_paths = HostPaths { toolchains: Some(toolchains.clone()), ..HostPaths::default() };
+        assert_eq!(tree(&program, &root_of(&program), &host_paths).host, toolchains.join("toy"));
     }
 
     #[test]
-    fn a_link_through_another_tree_does_not_lead_there_inside() {
+    fn a_link_through_another_directory_is_not_reachable_inside() {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("env");
         std::os::unix::fs::symlink("/usr/bin/env", &link).unwrap();
-        assert!(!leads_there_inside(&link));
-        assert!(leads_there_inside(Path::new("/usr/bin/env")));
+        assert!(!is_reachable_inside(&link));
+        assert!(is_reachable_inside(Path::new("/usr/bin/env")));
     }
 }

@@ -1,19 +1,19 @@
-//! A process beside this one that holds what safe Rust cannot: shared memory of the System V kind.
+//! A helper process that holds System V shared memory, which safe Rust cannot create.
 
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-const PROGRAM: &str = include_str!("keeper.py");
+const PROGRAM: &str = include_str!("shm_holder.py");
 
-/// The process. It removes what it holds when this is dropped, or when this process is gone.
-pub(super) struct Keeper {
+/// The helper process. It removes the shared memory when this is dropped or this process dies.
+pub(super) struct ShmHolder {
     process: Child,
     shm_key: u32,
 }
 
-impl Keeper {
-    /// Starts it and waits until everything is there. `directory` goes with it.
+impl ShmHolder {
+    /// Starts the helper and waits until it is ready. It also removes `directory` at its end.
     pub(super) fn start(
         python: Option<&Path>,
         secret: &str,
@@ -21,7 +21,7 @@ impl Keeper {
     ) -> Result<Self, String> {
         let python = python.ok_or("Python is needed on the host to set this attack up")?;
         Self::spawn(python, secret, directory)
-            .map_err(|error| format!("the keeper of shared memory cannot be started: {error}"))
+            .map_err(|error| format!("the helper for shared memory cannot be started: {error}"))
     }
 
     fn spawn(python: &Path, secret: &str, directory: &Path) -> io::Result<Self> {
@@ -36,10 +36,10 @@ impl Keeper {
         if let Some(stdout) = process.stdout.take() {
             BufReader::new(stdout).read_line(&mut line)?;
         }
-        let mut keeper = Self { process, shm_key: 0 };
-        // Dropping it on the way out waits for its end.
-        keeper.shm_key = line.trim().parse().map_err(io::Error::other)?;
-        Ok(keeper)
+        let mut shm_holder = Self { process, shm_key: 0 };
+        // An early return drops it, which waits for its end.
+        shm_holder.shm_key = line.trim().parse().map_err(io::Error::other)?;
+        Ok(shm_holder)
     }
 
     pub(super) fn shm_key(&self) -> String {
@@ -51,9 +51,9 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ShmHolder {
     fn drop(&mut self) {
-        // The end of its input is what it waits for; `wait` would close it too, but says so less.
+        // The helper exits at the end of its input.
         drop(self.process.stdin.take());
         let _ = self.process.wait();
     }

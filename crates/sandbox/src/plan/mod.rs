@@ -1,4 +1,4 @@
-//! From a runtime and a request to the stages that carry it out. Nothing here touches the host.
+//! Turns a runtime and a request into stage plans. Pure: nothing here touches the host.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,54 +10,70 @@ use sandbox_core::{
     RelativePath, Request, Stage, StagePlan, Stdin, Tree, WarmPlan,
 };
 
-use crate::ExecuteError;
 use crate::runtime::{Compile, Layer, Recipe, Runtime, Values, Variables, Warm};
 
-/// Where the work directory is inside.
+/// The work directory inside the sandbox.
 const WORK_DIRECTORY: &str = "/work";
-/// Where programs are looked for inside.
+/// `PATH` inside the sandbox.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-/// The environment every program starts from. Home is not the work directory, so that what tools
-/// leave there does not appear among collected files.
+/// Base environment of every program. `HOME` is not the work directory, so that files which tools write there are not
+/// collected.
 const BASE_ENVIRONMENT: &[(&str, &str)] =
     &[("HOME", "/tmp"), ("LANG", "C.UTF-8"), ("PATH", SYSTEM_PATH)];
-/// More files than a person or a report wants to see.
-const MOST_COLLECTED: usize = 1000;
-/// A compiler may leave a file for each class of a large project.
-const MOST_ARTEFACTS: usize = 10_000;
+/// Maximum number of output files in a report.
+const MAX_OUTPUT_FILES: usize = 1000;
+/// Maximum number of artefacts. A compiler can write one file for each class of a large project.
+const MAX_ARTEFACTS: usize = 10_000;
 
-/// Below the work directory, where a layer is put together.
+/// Directory below the work directory in which a layer is built.
 pub(crate) const LAYER_DIRECTORY: &str = "layer";
-/// The largest layer; it passes through our memory on its way into the store.
-const LARGEST_LAYER: ByteSize = ByteSize::mib(2048);
-const MOST_LAYER_FILES: usize = 100_000;
+/// Maximum size of a layer, which is held in memory on its way into the store.
+const MAX_LAYER_SIZE: ByteSize = ByteSize::mib(2048);
+const MAX_LAYER_FILES: usize = 100_000;
 
-/// What a stage sees beside its files and the system's programs.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
-    /// Toolchain, layers, packages.
-    pub(crate) trees: Vec<Tree>,
-    /// Variables that go with them.
-    pub(crate) variables: BTreeMap<String, String>,
-    /// Whether what carries out the stage may be started before its program is known.
-    pub(crate) is_started_ahead: bool,
+/// Why a request cannot be planned.
+#[derive(Debug)]
+pub(crate) enum PlanError {
+    /// Parts of the request contradict each other.
+    Request(InvalidRequest),
+    /// No file has an extension of the language's sources.
+    NoSources { language: String, extensions: Vec<String> },
+    /// The recipe names no directories of host packages to hide.
+    HostPackages { language: String },
 }
 
-/// Refuses what could never be carried out, before anything is built for it.
-pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteError> {
+/// What a stage sees besides its files and the system's programs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StageContext {
+    /// Toolchain, layers, packages.
+    pub(crate) trees: Vec<Tree>,
+    /// Environment variables for them.
+    pub(crate) variables: BTreeMap<String, String>,
+    /// Whether a warm runtime may run the stage.
+    pub(crate) is_warm: bool,
+}
+
+impl From<InvalidRequest> for PlanError {
+    fn from(error: InvalidRequest) -> Self {
+        Self::Request(error)
+    }
+}
+
+/// Refuses a request that could never run, before anything is built for it.
+pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), PlanError> {
     let recipe = runtime.recipe();
     if request.code().is_some() {
         refuse_second_entry(recipe.entry(), request)?;
     }
     if !request.host_packages() && runtime.image().is_none() && recipe.host_packages.is_empty() {
-        return Err(ExecuteError::HostPackages { language: runtime.name().to_owned() });
+        return Err(PlanError::HostPackages { language: runtime.name().to_owned() });
     }
     let files = input_files(recipe, request);
     refuse_too_large("run", &files, &run_limits(recipe, request))?;
     if let Some(compile) = &recipe.compile {
         refuse_too_large("compile", &files, &compile_limits(recipe, request))?;
         if compile.takes_sources() && sources(recipe, &files).is_empty() {
-            return Err(ExecuteError::NoSources {
+            return Err(PlanError::NoSources {
                 language: runtime.name().to_owned(),
                 extensions: recipe.extensions.clone(),
             });
@@ -66,14 +82,14 @@ pub(crate) fn check(runtime: &Runtime, request: &Request) -> Result<(), ExecuteE
     Ok(())
 }
 
-/// The most memory that any stage of the request may use; they run one after the other.
+/// The largest memory limit of the stages, which run one after the other.
 pub(crate) fn memory(runtime: &Runtime, request: &Request) -> ByteSize {
     let recipe = runtime.recipe();
     let run = run_limits(recipe, request).memory();
     if runtime.compiles() { run.max(compile_limits(recipe, request).memory()) } else { run }
 }
 
-/// How long the run stage may take.
+/// Wall-clock limit of the run stage.
 pub(crate) fn wall_time(runtime: &Runtime, request: &Request) -> Duration {
     run_limits(runtime.recipe(), request).wall_time()
 }
@@ -82,7 +98,7 @@ pub(crate) fn wall_time(runtime: &Runtime, request: &Request) -> Duration {
 pub(crate) fn compile(
     runtime: &Runtime,
     request: &Request,
-    surroundings: Surroundings,
+    context: StageContext,
 ) -> Option<StagePlan> {
     let recipe = runtime.recipe();
     let compile = recipe.compile.as_ref()?;
@@ -97,8 +113,8 @@ pub(crate) fn compile(
         memory_mb: megabytes(limits.memory()),
     };
     let mut env = environment(runtime, &compile.environment, &values);
-    env.extend(surroundings.variables);
-    let warm = compile.warm.as_ref().filter(|_| surroundings.is_started_ahead);
+    env.extend(context.variables);
+    let warm = compile.warm.as_ref().filter(|_| context.is_warm);
     let name = format!("{} compiler", runtime.name());
     let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
     Some(StagePlan {
@@ -117,19 +133,19 @@ pub(crate) fn compile(
         volumes: Vec::new(),
         workspace: None,
         warm,
-        trees: surroundings.trees,
+        trees: context.trees,
         allow_missing: request.allow_missing().clone(),
         usage_interval: None,
     })
 }
 
-/// The run stage, with what the compile stage left. The request's standard input goes into it, and a
-/// reader can go only once: this is called once for a request.
+/// The run stage, with the artefacts of the compile stage. Takes the request's standard input, so it is called once for
+/// each request: a reader can be used only once.
 pub(crate) fn run(
     runtime: &Runtime,
     request: &Request,
     artefacts: Arc<Artefacts>,
-    surroundings: Surroundings,
+    context: StageContext,
 ) -> StagePlan {
     let recipe = runtime.recipe();
     let limits = run_limits(recipe, request);
@@ -150,9 +166,9 @@ pub(crate) fn run(
     }
     command.extend_from_slice(request.args());
     let mut env = environment(runtime, &recipe.run.environment, &values);
-    env.extend(surroundings.variables);
-    // One that waits has its walls already.
-    let may_wait = surroundings.is_started_ahead && request.network() != NetworkPolicy::Allowlist;
+    env.extend(context.variables);
+    // A warm runtime has its network already.
+    let may_wait = context.is_warm && request.network() != NetworkPolicy::Allowlist;
     let warm = recipe.run.warm.as_ref().filter(|_| may_wait);
     let name = runtime.name().to_owned();
     let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
@@ -161,18 +177,18 @@ pub(crate) fn run(
         stage: Stage::Run,
         command,
         env,
-        files: beside(files, &artefacts),
+        files: without_replaced(files, &artefacts),
         artefacts,
         directory: request.workdir().map_or_else(String::new, ToString::to_string),
         stdin: take_stdin(request),
         network: request.network(),
         allow: request.allow().cloned(),
         gate: None,
-        // The engine has these, and puts them in.
+        // Set by the engine.
         volumes: Vec::new(),
         workspace: None,
         warm,
-        trees: surroundings.trees,
+        trees: context.trees,
         collect: collected(request, &limits),
         limits,
         allow_missing: request.allow_missing().clone(),
@@ -180,7 +196,7 @@ pub(crate) fn run(
     }
 }
 
-/// How a runtime is started that is to wait for a program. Nothing of the request is in it but limits.
+/// How to start a warm runtime. Of the request it contains only the limits.
 fn warm(
     name: String,
     warm: &Warm,
@@ -207,7 +223,7 @@ fn warm(
     Arc::new(WarmPlan { name, command, env, files: files.collect(), forks: warm.forks })
 }
 
-/// What makes a layer of a toolchain.
+/// The stage that builds a layer of a toolchain.
 pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
     let limits = layer.limits.fill(&Limits::compile());
     let values = Values {
@@ -221,13 +237,17 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
     let env = environment(runtime, &Variables::new(), &values);
     StagePlan {
         trees: runtime.trees().to_vec(),
-        collect: CollectRule { globs: vec![globs], total: LARGEST_LAYER, count: MOST_LAYER_FILES },
-        ..of_ours(layer.command.expand(&values), env, limits)
+        collect: CollectRule { globs: vec![globs], total: MAX_LAYER_SIZE, count: MAX_LAYER_FILES },
+        ..internal_stage(layer.command.expand(&values), env, limits)
     }
 }
 
-/// A stage that we need ourselves. Nothing of any request is in it.
-fn of_ours(command: Vec<String>, env: BTreeMap<String, String>, limits: Limits) -> StagePlan {
+/// A stage of our own, such as building a layer. It contains nothing of any request.
+fn internal_stage(
+    command: Vec<String>,
+    env: BTreeMap<String, String>,
+    limits: Limits,
+) -> StagePlan {
     StagePlan {
         stage: Stage::Compile,
         command,
@@ -250,8 +270,8 @@ fn of_ours(command: Vec<String>, env: BTreeMap<String, String>, limits: Limits) 
     }
 }
 
-/// What asks a program of an image a question.
-pub(crate) fn question(
+/// The stage that runs a program of an image with these arguments, such as `--version`.
+pub(crate) fn query(
     program: &Path,
     args: &[String],
     variables: &BTreeMap<String, String>,
@@ -260,7 +280,7 @@ pub(crate) fn question(
     let variables = variables.iter().map(|(name, value)| (name.clone(), value.clone()));
     let program = program.to_string_lossy().into_owned();
     let command = std::iter::once(program).chain(args.iter().cloned()).collect();
-    of_ours(command, base.chain(variables).collect(), Limits::compile())
+    internal_stage(command, base.chain(variables).collect(), Limits::compile())
 }
 
 /// A step of fetching and installing packages.
@@ -270,11 +290,11 @@ pub(crate) struct PackageStep<'a> {
     pub(crate) trees: Vec<Tree>,
     pub(crate) variables: BTreeMap<String, String>,
     pub(crate) gate: Option<Gate>,
-    /// Patterns of what to bring back.
+    /// Patterns of the files to collect.
     pub(crate) collect: &'a [&'a str],
 }
 
-/// What carries out such a step.
+/// The stage for a step.
 pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
     let limits = package_limits();
     let values = Values {
@@ -286,7 +306,7 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
     };
     let globs = step.collect.iter().map(|glob| glob.parse().expect("these are well formed"));
     let collect =
-        CollectRule { globs: globs.collect(), total: LARGEST_LAYER, count: MOST_LAYER_FILES };
+        CollectRule { globs: globs.collect(), total: MAX_LAYER_SIZE, count: MAX_LAYER_FILES };
     let mut trees = runtime.trees().to_vec();
     trees.extend(step.trees);
     let mut env = environment(runtime, &Variables::new(), &values);
@@ -296,11 +316,11 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
         gate: step.gate,
         trees,
         collect,
-        ..of_ours(step.command, env, limits)
+        ..internal_stage(step.command, env, limits)
     }
 }
 
-/// Room for the largest packages that people use, which lie in memory while they are built.
+/// Limits that fit the largest packages in common use, which are held in memory while they are built.
 pub(crate) fn package_limits() -> Limits {
     let limits = Limits::compile()
         .with_wall_time(Duration::from_mins(10))
@@ -331,7 +351,7 @@ fn input_files(recipe: &Recipe, request: &Request) -> Vec<InputFile> {
     code.into_iter().chain(request.files().iter().cloned()).collect()
 }
 
-/// The code text gets a name from the recipe, which no file may have, nor be in, nor hold.
+/// The code text gets its file name from the recipe. No other file may have that path, lie below it or contain it.
 fn refuse_second_entry(entry: &RelativePath, request: &Request) -> Result<(), InvalidRequest> {
     let lies_in = |inner: &RelativePath, outer: &RelativePath| {
         inner
@@ -374,7 +394,7 @@ fn total_size(files: &[InputFile]) -> u64 {
     files.iter().map(|file| file.contents.len() as u64).sum()
 }
 
-/// The files a compiler is told of, named as the user wrote them, so that its messages are too.
+/// Source files for the compiler, named as the user wrote them, so that compiler messages use these names.
 fn sources(recipe: &Recipe, files: &[InputFile]) -> Vec<String> {
     let is_source = |path: &RelativePath| {
         path.extension()
@@ -387,14 +407,14 @@ fn sources(recipe: &Recipe, files: &[InputFile]) -> Vec<String> {
         .collect()
 }
 
-/// A path as an argument, seen from a directory below the work directory. A name that begins like an
-/// option or like a file of arguments is made to begin like a path.
+/// A path as a command argument, relative to a directory below the work directory. A name that starts like an option
+/// (`-`) or a response file (`@`) gets the prefix `./`.
 fn as_argument(path: &RelativePath, directory: Option<&RelativePath>) -> String {
     let mut names: Vec<&str> = path.components().collect();
     if let Some(directory) = directory {
         let directory: Vec<&str> = directory.components().collect();
         let shared = names.iter().zip(&directory).take_while(|(left, right)| left == right).count();
-        // The file cannot be the directory itself, but its name may run along with it.
+        // The file is never the directory itself, but its path can be a prefix of the directory's.
         let shared = shared.min(names.len() - 1);
         let upwards = std::iter::repeat_n("..", directory.len() - shared);
         names = upwards.chain(names[shared..].iter().copied()).collect();
@@ -416,7 +436,7 @@ fn environment(
         variables.extend(image.variables.clone());
     }
     if !runtime.is_system() {
-        // Its other programs are found by name, as those of the system are.
+        // The toolchain's other programs must be found by name, like those of the system.
         let path = format!("{}/bin:{SYSTEM_PATH}", runtime.root().display());
         variables.insert("PATH".to_owned(), path);
     }
@@ -426,7 +446,7 @@ fn environment(
     variables
 }
 
-/// Artefacts must fit into the run stage's disk beside the files that are there already.
+/// Artefacts must fit into the run stage's disk limit together with the request's files.
 fn artefacts(
     compile: &Compile,
     files: &[InputFile],
@@ -437,7 +457,7 @@ fn artefacts(
     CollectRule {
         globs: compile.artefacts().to_vec(),
         total: ByteSize::bytes(room).min(compile_limits.disk()),
-        count: MOST_ARTEFACTS,
+        count: MAX_ARTEFACTS,
     }
 }
 
@@ -445,11 +465,15 @@ fn collected(request: &Request, limits: &Limits) -> CollectRule {
     if request.collect().is_empty() {
         return CollectRule::nothing();
     }
-    CollectRule { globs: request.collect().to_vec(), total: limits.output(), count: MOST_COLLECTED }
+    CollectRule {
+        globs: request.collect().to_vec(),
+        total: limits.output(),
+        count: MAX_OUTPUT_FILES,
+    }
 }
 
-/// An artefact takes the place of a file of the same name, as it did in the compile stage.
-fn beside(files: Vec<InputFile>, artefacts: &Artefacts) -> Vec<InputFile> {
+/// Drops files that an artefact of the same path replaces, as it did in the compile stage.
+fn without_replaced(files: Vec<InputFile>, artefacts: &Artefacts) -> Vec<InputFile> {
     let artefacts = &artefacts.files;
     let replaced = |file: &InputFile| artefacts.iter().any(|other| other.path == file.path);
     files.into_iter().filter(|file| !replaced(file)).collect()

@@ -1,23 +1,23 @@
 use std::path::{Path, PathBuf};
 
-/// Where this user's programs and toolchains are.
+/// Directories of this user and host in which programs and toolchains are searched.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct HostPaths {
     /// The user's home.
     pub(crate) home: Option<PathBuf>,
-    /// Where programs are looked for by name: absolute directories only.
+    /// Directories of `PATH`: absolute ones only.
     pub(crate) path: Vec<PathBuf>,
-    /// Where `runtimes --install` puts toolchains.
+    /// Directory in which `runtimes --install` installs toolchains.
     pub(crate) toolchains: Option<PathBuf>,
-    /// Where is kept what toolchains said of themselves.
-    pub(crate) memory: Option<PathBuf>,
+    /// File that caches the versions of toolchains.
+    pub(crate) version_cache: Option<PathBuf>,
 }
 
-/// Looked at when `PATH` has nothing: what the `PATH` inside will be.
+/// Searched after `PATH`: the `PATH` inside a sandbox.
 pub(crate) const SYSTEM_PATH: &[&str] = &["/usr/local/bin", "/usr/bin", "/bin"];
 
-impl Places {
-    /// As this process was told them.
+impl HostPaths {
+    /// From the variables of this process.
     #[expect(clippy::disallowed_methods, reason = "this is the configuration code that asks")]
     pub(crate) fn from_environment() -> Self {
         let variable = |name: &str| std::env::var_os(name);
@@ -38,13 +38,13 @@ impl Places {
         Self {
             path,
             toolchains: data.map(|data| data.join("sandbox-run/toolchains")),
-            memory: cache.map(|cache| cache.join("sandbox-run/versions.json")),
+            version_cache: cache.map(|cache| cache.join("sandbox-run/versions.json")),
             home,
         }
     }
 }
 
-/// Where `runtimes --install` puts toolchains that the system's package manager does not have.
+/// Directory in which `runtimes --install` installs toolchains that the system's package manager does not have.
 pub fn toolchains_directory() -> Option<PathBuf> {
-    Places::from_environment().toolchains
+    HostPaths::from_environment().toolchains
 }

@@ -1,11 +1,11 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::header::Written;
+use super::header::LazyRecipe;
 use super::recipe::{Recipe, RecipeError};
 
-/// The recipes in a directory that has one directory for each language.
-pub(crate) fn directory(directory: &Path) -> Result<Vec<Written>, RecipeError> {
+/// Loads the recipes of a directory that has one directory for each language.
+pub(crate) fn directory(directory: &Path) -> Result<Vec<LazyRecipe>, RecipeError> {
     let failed = |file: &Path, error: io::Error| RecipeError {
         file: file.to_owned(),
         line: None,
@@ -25,9 +25,9 @@ pub(crate) fn directory(directory: &Path) -> Result<Vec<Written>, RecipeError> {
             std::fs::read_to_string(&beside)
                 .map_err(|error| format!("{} cannot be read: {error}", beside.display()))
         })?;
-        recipes.push(Written::read(file, recipe));
+        recipes.push(LazyRecipe::parsed(file, recipe));
     }
-    // A directory has no order of its own, and two recipes of one name must not depend on luck.
+    // The order of a directory is arbitrary; sort, so that of two recipes with one name always the same one wins.
     recipes.sort_by(|left, right| left.file.cmp(&right.file));
     Ok(recipes)
 }

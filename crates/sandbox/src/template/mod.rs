@@ -1,11 +1,11 @@
-//! Code templates: a frame around the code, with placeholders that are filled before anything runs.
+//! Code templates: text around the user's code, with placeholders that are filled before anything runs.
 //!
-//! What comes out says where the code is in it, so that errors can be told in lines of the code:
-//! hand [`Rendered::snippet`] to the request.
+//! The result contains the position of the code, so that errors can be reported in lines of the code: pass
+//! [`Rendered::snippet`] to the request.
 //!
-//! Templates are Jinja templates. The code itself is `{{ code }}`; every other value is a text given
-//! by name. A template cannot read files, and its steps and its result are bounded. The texts it makes
-//! on the way are not: whoever takes templates from strangers has to bound the memory it may use.
+//! Templates are Jinja templates. `{{ code }}` is the code; every other value is a text given by name. A template cannot
+//! read files, and its steps and its result are bounded. Intermediate texts are not: to accept untrusted templates, bound the
+//! memory of the process.
 
 mod locate;
 
@@ -16,13 +16,13 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior, Value};
 use sandbox_core::Snippet;
 
-/// Steps a template may take: far above any honest one, and over in well under a second.
+/// Maximum number of steps: far more than any useful template takes, and well under a second.
 const FUEL: u64 = 1_000_000;
-/// The largest result. A program of this size is generated data, which belongs into a file.
-const LONGEST_RESULT: usize = 16 * 1024 * 1024;
+/// Maximum size of the result. Larger data belongs into a file.
+const MAX_RESULT_BYTES: usize = 16 * 1024 * 1024;
 const NAME: &str = "template";
 
-/// Why a template gave no code.
+/// Why a template could not be rendered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TemplateError {
@@ -31,32 +31,32 @@ pub enum TemplateError {
     Missing {
         /// The placeholder.
         name: String,
-        /// Where it stands.
+        /// Its line.
         line: usize,
     },
     /// `code` was given both as the code and as a value.
     #[error("'code' was given twice: as the code itself, and as a value of that name")]
     CodeTwice,
-    /// The template does not stop, or its result does not.
+    /// The template exceeds its steps or its result the maximum size.
     #[error("the template takes too long or becomes too large")]
     TooMuch,
-    /// The template has a mistake.
+    /// The template is invalid.
     #[error("line {line} of the template: {reason}")]
     Mistake {
-        /// Where.
+        /// The line.
         line: usize,
-        /// What.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What came of a template.
+/// The result of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rendered {
     /// The program.
     pub text: String,
-    /// Where the code is in it; not told if there is none, or if the template took it apart.
+    /// The position of the code in it; `None` if there is no code or the template changed it.
     pub snippet: Option<Snippet>,
 }
 
@@ -109,14 +109,13 @@ fn environment() -> Environment<'static> {
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_syntax(syntax);
     environment.set_fuel(Some(FUEL));
-    // These two make a text of any width from a short number, before any bound of ours can bite.
+    // Both filters can create a text of any width from a short number, before our bounds take effect.
     environment.remove_filter("format");
     environment.add_filter("indent", indent);
     environment
 }
 
-/// Moves lines to the right, which is what code inside a block needs: as the filter of that name does
-/// elsewhere, all lines but the first and the empty ones, unless told to take these too.
+/// The Jinja filter `indent`: indents all lines but the first and the empty ones; options include these too.
 fn indent(text: &str, width: u8, first: Option<bool>, blank: Option<bool>) -> String {
     let space = " ".repeat(usize::from(width));
     let mut result = String::with_capacity(text.len());
@@ -150,8 +149,7 @@ fn explain(
     }
 }
 
-/// The engine says on which line a value was missing, and not which one it was: of the names without
-/// a value, it is the one on that line.
+/// The engine reports the line of a missing value but not its name: find the first undefined name on that line.
 fn missing_name(
     compiled: &Template<'_, '_>,
     template: &str,
@@ -187,7 +185,7 @@ struct Bounded(Vec<u8>);
 
 impl Write for Bounded {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.0.len() + bytes.len() > LONGEST_RESULT {
+        if self.0.len() + bytes.len() > MAX_RESULT_BYTES {
             return Err(io::Error::other("the result is too large"));
         }
         self.0.extend_from_slice(bytes);

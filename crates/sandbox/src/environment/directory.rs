@@ -1,4 +1,4 @@
-//! Environments by name: a small file for each, in the user's data directory or in another one.
+//! Named environments: one small file for each, in the user's data directory or in another one.
 
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::DirBuilderExt;
@@ -8,21 +8,21 @@ use sandbox_core::EnvironmentName;
 
 use super::{Environment, PackageError};
 
-/// A directory of environments, which is made when the first one is built.
+/// A directory of environments. It is created when the first one is built.
 #[derive(Clone, Debug)]
 pub struct EnvironmentDirectory {
     directory: PathBuf,
-    /// Whose packages are used and made; without one they are shared.
+    /// Owner of the installed packages; `None` if they are shared.
     package_cache_owner: Option<String>,
 }
 
 impl EnvironmentDirectory {
-    /// This directory, which is for environments alone.
+    /// Uses this directory, which must contain nothing else.
     pub fn at(directory: PathBuf) -> Self {
         Self { directory, package_cache_owner: None }
     }
 
-    /// Keeps the packages of these environments apart from those of other owners.
+    /// Separates the packages of these environments from those of other owners.
     #[must_use]
     pub fn with_package_cache_owner(mut self, owner: Option<String>) -> Self {
         self.package_cache_owner = owner;
@@ -33,7 +33,7 @@ impl EnvironmentDirectory {
         self.package_cache_owner.as_deref()
     }
 
-    /// The user's own, if there is a place for it.
+    /// The directory of the user.
     #[expect(clippy::disallowed_methods, reason = "this is the configuration code that asks")]
     pub fn of_user() -> Result<Self, PackageError> {
         let absolute = |name: &str| {
@@ -46,12 +46,12 @@ impl EnvironmentDirectory {
         Ok(Self::at(data.join("sandbox-run/environments")))
     }
 
-    /// Writes one, in place of one that may be there: whole, or not at all.
+    /// Writes an environment atomically, replacing an existing one.
     pub(super) fn write(&self, environment: &Environment) -> Result<(), PackageError> {
         let directory = &self.directory;
         let mut builder = std::fs::DirBuilder::new();
         builder.recursive(true).mode(0o700);
-        builder.create(directory).map_err(PackageError::file("make", directory))?;
+        builder.create(directory).map_err(PackageError::file("create", directory))?;
         let path = self.path(&environment.name);
         let text = serde_json::to_vec_pretty(environment).expect("an environment is plain data");
         let written = tempfile::NamedTempFile::new_in(directory).and_then(|mut file| {
@@ -63,12 +63,12 @@ impl EnvironmentDirectory {
         written.map_err(PackageError::file("write", path))
     }
 
-    /// All of them, by name.
+    /// All environments, sorted by name.
     pub fn list(&self) -> Result<Vec<Environment>, PackageError> {
         self.names()?.iter().map(|name| self.find(name)).collect()
     }
 
-    /// One of them.
+    /// An environment by name.
     pub fn find(&self, name: &EnvironmentName) -> Result<Environment, PackageError> {
         let path = self.path(name);
         match std::fs::read(&path) {
@@ -77,7 +77,7 @@ impl EnvironmentDirectory {
             }
             Err(error) => Err(PackageError::file("read", path)(error)),
             Ok(text) => serde_json::from_slice(&text)
-                .map_err(|error| PackageError::file("understand", path)(error.into())),
+                .map_err(|error| PackageError::file("parse", path)(error.into())),
         }
     }
 
@@ -95,7 +95,7 @@ impl EnvironmentDirectory {
         Ok(names)
     }
 
-    /// Forgets one. Its packages stay in the store, where others may share them, until that is cleared.
+    /// Removes an environment. Its packages stay in the store: other environments may share them.
     pub fn remove(&self, name: &EnvironmentName) -> Result<(), PackageError> {
         let path = self.path(name);
         match std::fs::remove_file(&path) {
@@ -114,13 +114,14 @@ impl EnvironmentDirectory {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::environment::{Lock, Manager};
+    use crate::environment::Lock;
+    use crate::runtime::PackageManager;
 
     fn environment(name: &str, version: &str) -> Environment {
         let lock = Lock {
             language: "python".to_owned(),
             version: version.to_owned(),
-            manager: Manager::Pip,
+            manager: PackageManager::Pip,
             requested: Vec::new(),
             packages: Vec::new(),
             from_source: Vec::new(),
@@ -151,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_file_is_told_with_its_path() {
+    fn a_damaged_file_is_an_error_with_its_path() {
         let root = tempfile::tempdir().unwrap();
         let named = EnvironmentDirectory::at(root.path().to_owned());
         std::fs::write(root.path().join("x.json"), "{").unwrap();

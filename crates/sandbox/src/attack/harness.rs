@@ -1,4 +1,4 @@
-//! Where attacks are tried: the canaries on the host, and a sandbox around the attacker.
+//! Runs attacks in a sandbox, against canaries on the host.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -13,40 +13,40 @@ use super::result::{AttackResult, Outcome};
 
 use crate::{ExecuteError, Sandbox, SandboxBuilder, StartError};
 
-/// Why attacks could not be tried at all.
+/// Why no attack could be run.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AttackError {
-    /// The header of an attack has a mistake.
+    /// The header of an attack is invalid.
     #[error("an attack cannot be read")]
     Header(#[from] HeaderError),
-    /// What they aim at cannot be set up.
+    /// The canaries cannot be set up.
     #[error(transparent)]
     Canary(#[from] CanaryError),
-    /// There is no sandbox.
+    /// The sandbox cannot be started.
     #[error("no sandbox can be started")]
     Start(#[from] StartError),
 }
 
-/// A place to try attacks in. What is on the host for them to aim at goes when this is dropped.
-pub struct Arena {
-    walled: Sandbox,
+/// Runs attacks. Dropping it removes the canaries from the host.
+pub struct AttackHarness {
+    protected: Sandbox,
     canaries: Canaries,
 }
 
-/// Why a run gave no report to judge.
+/// Why a run has no report to judge.
 enum NoReport {
     Skipped(String),
     Failed(String),
 }
 
-impl Arena {
-    /// Sets up the canaries, and a sandbox with every wall.
+impl AttackHarness {
+    /// Sets up the canaries and a sandbox with every protection.
     pub fn new() -> Result<Self, AttackError> {
         Self::with(Sandbox::builder())
     }
 
-    /// The same, with a sandbox that is to be set up so.
+    /// Sets up the canaries and a sandbox with these settings.
     pub fn with(builder: SandboxBuilder) -> Result<Self, AttackError> {
         let runtimes = crate::Runtimes::load(None).map_err(StartError::from)?;
         let python: Option<PathBuf> = "python"
@@ -55,49 +55,48 @@ impl Arena {
             .and_then(|python| runtimes.resolve(&python).ok())
             .map(|runtime| runtime.program().to_owned());
         let canaries = Canaries::set_up(python.as_deref())?;
-        // A compiler that is attacked must run, also if the attack was compiled before.
-        let walled = builder.without_compile_cache().build()?;
-        Ok(Self { walled, canaries })
+        // An attacked compiler must run even if the attack was compiled before.
+        let protected = builder.without_compile_cache().build()?;
+        Ok(Self { protected, canaries })
     }
 
-    /// Tries an attack with every wall up: it has to be contained. It is skipped where a wall that it is about is
-    /// missing.
-    pub fn try_walled(&self, attack: &Attack) -> AttackResult {
-        match lacking(&self.walled, attack) {
+    /// Runs an attack with every protection enabled: it must be contained. Skips an attack whose own protections are missing
+    /// on this host.
+    pub fn try_protected(&self, attack: &Attack) -> AttackResult {
+        match lacking(&self.protected, attack) {
             Some(reason) => result(attack, (Outcome::Skipped, reason)),
-            None => self.try_with_what_stands(attack),
+            None => self.try_best_effort(attack),
         }
     }
 
-    /// The same where walls that it is about may be missing: others may contain it.
-    pub fn try_with_what_stands(&self, attack: &Attack) -> AttackResult {
-        let verdict = match self.run(&self.walled, attack) {
-            Ok(reports) => judge::walled(&attack.header, &reports, self.canaries.secrets()),
+    /// Runs an attack even if its own protections are missing on this host: others can contain it.
+    pub fn try_best_effort(&self, attack: &Attack) -> AttackResult {
+        let verdict = match self.run(&self.protected, attack) {
+            Ok(reports) => judge::protected(&attack.header, &reports, self.canaries.secrets()),
             Err(none) => none.verdict(),
         };
         result(attack, verdict)
     }
 
-    /// What the sandbox with every wall has ready, so that one can tell which way an attack was started.
+    /// State of the pool of the sandbox with every protection, which shows how an attack was started.
     pub fn pool(&self) -> Option<PoolFigures> {
-        self.walled.pool()
+        self.protected.pool()
     }
 
-    /// Tries it with just its own walls taken away: it has to be a breach. An attack that has none to
-    /// take away is skipped.
-    pub fn try_without(&self, attack: &Attack) -> Result<AttackResult, StartError> {
+    /// Runs an attack with its own protections disabled: it must be a breach. Skips an attack that names none.
+    pub fn try_unprotected(&self, attack: &Attack) -> Result<AttackResult, StartError> {
         let header = &attack.header;
-        if attack.walls().is_empty() {
-            let reason = "no single wall could be taken away";
+        if attack.protections().is_empty() {
+            let reason = "no single protection can be disabled for it";
             return Ok(result(attack, (Outcome::Skipped, reason.into())));
         }
         if header.root_only && !is_root() {
-            let reason = "only root can take this wall away";
+            let reason = "only root can disable this protection";
             return Ok(result(attack, (Outcome::Skipped, reason.into())));
         }
         let mut builder = Sandbox::builder().spare_slots(0);
-        for wall in attack.walls() {
-            builder = builder.without(*wall);
+        for protection in attack.protections() {
+            builder = builder.without(*protection);
         }
         let sandbox = builder.build()?;
         if let Some(reason) = lacking(&sandbox, attack) {
@@ -111,7 +110,7 @@ impl Arena {
             },
             Err(none) => none.verdict(),
         };
-        // The host may lack what the attack would use; then there is nothing to show.
+        // The host can lack what the attack needs; then the run proves nothing.
         let verdict = match (&verdict, &header.optional) {
             ((Outcome::Contained, words), Some(why)) => {
                 (Outcome::Skipped, format!("{words}: {why}"))
@@ -129,7 +128,7 @@ impl Arena {
             }
         }
         let missing = sandbox.capabilities().missing.iter();
-        let can_miss: Vec<_> = missing.map(|wall| wall.protection).collect();
+        let can_miss: Vec<_> = missing.map(|missing| missing.protection).collect();
         let mut reports = Vec::new();
         for program in std::iter::once(&attack.program).chain(&attack.then) {
             let request = self.request(sandbox, attack, program, &can_miss)?;
@@ -175,22 +174,22 @@ impl Arena {
     }
 }
 
-/// Why a wall that an attack is about cannot stand, if so.
+/// Why one of the attack's own protections is missing on this host, if so.
 fn lacking(sandbox: &Sandbox, attack: &Attack) -> Option<String> {
-    let mut missing = sandbox.capabilities().missing.iter();
-    let wall = missing.find(|wall| attack.walls().contains(&wall.protection))?;
-    Some(wall.reason.clone())
+    let mut all = sandbox.capabilities().missing.iter();
+    let missing = all.find(|missing| attack.protections().contains(&missing.protection))?;
+    Some(missing.reason.clone())
 }
 
-/// A limit may be beyond a host that has the wall otherwise, such as a part of a CPU. The report says
-/// so in the words of [`BackendError::CannotEnforce`], which is all that is left of it by then.
+/// A host can support a protection but not this limit, such as a fraction of a CPU. The report then has the text of [`BackendError::CannotEnforce`].
 ///
 /// [`BackendError::CannotEnforce`]: sandbox_core::BackendError::CannotEnforce
 fn cannot_enforce(attack: &Attack, report: &Report) -> Option<String> {
     let error = report.error.as_ref().filter(|_| report.status == Status::Error)?;
-    let refused =
-        |wall: &Protection| error.starts_with(&format!("this host cannot enforce '{wall}'"));
-    attack.walls().iter().any(refused).then(|| error.clone())
+    let refused = |protection: &Protection| {
+        error.starts_with(&format!("this host cannot enforce '{protection}'"))
+    };
+    attack.protections().iter().any(refused).then(|| error.clone())
 }
 
 impl NoReport {
@@ -212,12 +211,12 @@ impl From<ExecuteError> for NoReport {
 }
 
 fn result(attack: &Attack, (outcome, detail): Verdict) -> AttackResult {
-    let walls: Vec<_> = attack.walls().iter().map(|wall| wall.name()).collect();
+    let names: Vec<_> = attack.protections().iter().map(|protection| protection.name()).collect();
     AttackResult {
         name: attack.name().to_owned(),
         class: attack.class().to_owned(),
         title: attack.title().to_owned(),
-        wall: if walls.is_empty() { "—".to_owned() } else { walls.join(", ") },
+        protections: if names.is_empty() { "—".to_owned() } else { names.join(", ") },
         outcome,
         detail,
     }
@@ -227,8 +226,8 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
 }
 
-impl std::fmt::Debug for Arena {
+impl std::fmt::Debug for AttackHarness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Arena").finish_non_exhaustive()
+        f.debug_struct("AttackHarness").finish_non_exhaustive()
     }
 }

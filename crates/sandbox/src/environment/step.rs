@@ -1,14 +1,15 @@
-//! Watching over a step of a build: what it says while it runs, and what its end means.
+//! One step of a build: its progress while it runs, and what its outcome means.
 
 use sandbox_core::{
     Ending, Observer, StageOutcome, StagePlan, StreamKind, UsageSample, format_duration,
 };
 
-use super::{Manager, PackageError};
+use super::PackageError;
+use crate::runtime::PackageManager;
 
-/// Turns an ending other than a good one into an error.
-pub(super) fn judge(
-    manager: Manager,
+/// Turns any ending but success into an error.
+pub(super) fn check(
+    manager: PackageManager,
     plan: &StagePlan,
     outcome: &StageOutcome,
 ) -> Result<(), PackageError> {
@@ -17,15 +18,15 @@ pub(super) fn judge(
         Ending::Exited(0) => return Ok(()),
         Ending::Exited(_) => {
             let stderr = String::from_utf8_lossy(&outcome.stderr);
-            let complaint = manager.complaint(&stderr);
-            // A manager that was turned away often says only that it found nothing.
+            let message = manager.error_line(&stderr);
+            // A manager whose connection was refused often says only that it found nothing.
             PackageError::Refused(match outcome.turned_away.first() {
-                Some(reason) => format!("{complaint} ({reason})"),
-                None => complaint,
+                Some(reason) => format!("{message} ({reason})"),
+                None => message,
             })
         }
         Ending::Signaled(signal) => {
-            PackageError::Refused(format!("{} was ended by signal {signal}", manager.name()))
+            PackageError::Refused(format!("{} was killed by signal {signal}", manager.name()))
         }
         Ending::TimedOut(_) => {
             PackageError::Limit(format!("{} of time", format_duration(limits.wall_time())))
@@ -39,34 +40,34 @@ pub(super) fn judge(
     })
 }
 
-/// Makes progress of what the manager prints.
-pub(super) struct Listener<'a> {
-    manager: Manager,
+/// Turns the output of the manager into progress messages.
+pub(super) struct ProgressObserver<'a> {
+    manager: PackageManager,
     line: Vec<u8>,
     progress: &'a mut dyn FnMut(&str),
 }
 
-/// A longer line is no news about a package.
-const LONGEST_LINE: usize = 1000;
+/// A longer line names no package.
+const MAX_LINE_BYTES: usize = 1000;
 
-impl<'a> Listener<'a> {
-    pub(super) fn new(manager: Manager, progress: &'a mut dyn FnMut(&str)) -> Self {
+impl<'a> ProgressObserver<'a> {
+    pub(super) fn new(manager: PackageManager, progress: &'a mut dyn FnMut(&str)) -> Self {
         Self { manager, line: Vec::new(), progress }
     }
 }
 
-impl Observer for Listener<'_> {
+impl Observer for ProgressObserver<'_> {
     fn output(&mut self, _: StreamKind, bytes: &[u8]) {
         for byte in bytes {
             match byte {
                 b'\n' => {
                     let line = String::from_utf8_lossy(&self.line);
-                    if let Some(news) = self.manager.news(&line) {
-                        (self.progress)(&news);
+                    if let Some(message) = self.manager.fetched_package(&line) {
+                        (self.progress)(&message);
                     }
                     self.line.clear();
                 }
-                byte if self.line.len() < LONGEST_LINE => self.line.push(*byte),
+                byte if self.line.len() < MAX_LINE_BYTES => self.line.push(*byte),
                 _ => {}
             }
         }
@@ -80,10 +81,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn news_is_told_line_by_line_however_it_arrives() {
+    fn progress_is_reported_by_line_whatever_the_chunks() {
         let mut heard = Vec::new();
         let mut progress = |text: &str| heard.push(text.to_owned());
-        let mut listener = Listener::new(Manager::Pip, &mut progress);
+        let mut listener = ProgressObserver::new(PackageManager::Pip, &mut progress);
         listener.output(StreamKind::Stdout, b"Looking in links: /x\nCollec");
         listener.output(StreamKind::Stdout, b"ting six\nCollecting \x1b[2J\n");
         listener.output(StreamKind::Stdout, &vec![b'x'; 5000]);

@@ -10,11 +10,11 @@ use sandbox_core::{
     with_causes,
 };
 
-use crate::environment::{self, Installed};
+use crate::environment::{self, BuildContext, Environments, Installed};
 use crate::events::Events;
 use crate::image::{ImageRoot, Images};
 use crate::layers::{LayerError, Layers};
-use crate::plan::Surroundings;
+use crate::plan::StageContext;
 use crate::report::{self, Header, Interruption, StageResult};
 use crate::runtime::Layer;
 use crate::snippet::{self, Lines};
@@ -26,41 +26,41 @@ use crate::{
     compile_cache, plan,
 };
 
-/// What every execution shares.
+/// State shared by all executions.
 pub(crate) struct Engine {
     pub(crate) backend: Box<dyn Backend>,
     pub(crate) runtimes: Arc<Runtimes>,
     pub(crate) hooks: Vec<Box<dyn Hooks>>,
-    /// What is kept between executions, or why nothing can be.
+    /// The store, or why it could not be opened.
     pub(crate) store: Result<Store, String>,
-    /// What outlives executions by name; the user's own unless set up otherwise.
+    /// The workspaces; `None` for those of the user.
     pub(crate) workspaces: Option<Workspaces>,
-    /// Where on the host volumes may lie.
+    /// Host directories that volumes may be in.
     pub(crate) volume_places: VolumePlaces,
-    /// Images that requests name.
+    /// Images and their backends.
     pub(crate) images: Images,
-    /// Whether compile stages are looked up there.
-    pub(crate) remembers_compiled: bool,
+    /// Whether compile stages use the compile cache of the store.
+    pub(crate) uses_compile_cache: bool,
 }
 
-/// A request that was taken: what is left to do needs no more of its author.
+/// An accepted request, with everything resolved that can be resolved before it runs.
 pub(crate) struct Job {
     request: Request,
     runtime: Runtime,
-    /// The image that it is carried out in, with its walls.
+    /// The image that it runs in, with its backend.
     image: Option<Arc<ImageRoot>>,
-    /// Its volumes, by the paths that they lead to.
+    /// Its volumes, with resolved host paths.
     volumes: Vec<Volume>,
     acceptance: Acceptance,
-    /// Why these walls and no others, if somebody chose for its author.
+    /// Why this backend was chosen, if an order of preference chose it.
     pub(crate) isolation_reason: Option<String>,
 }
 
-/// Why the stages were left early.
+/// Why the stages ended early.
 enum Stop {
-    /// The execution is over, and there is a report.
+    /// The execution has ended, and there is a report.
     Interrupted(Stage, Interruption),
-    /// The request is not to be executed.
+    /// The request is refused.
     Refused(ExecuteError),
 }
 
@@ -71,7 +71,7 @@ impl Job {
 }
 
 impl Engine {
-    /// Takes a request or says why not. Nothing is built for it yet.
+    /// Accepts or refuses a request. Builds nothing yet.
     pub(crate) fn accept(&self, request: Request) -> Result<Job, ExecuteError> {
         for hook in &self.hooks {
             hook.on_request(&request)?;
@@ -84,7 +84,7 @@ impl Engine {
         Ok(Job { request, runtime, image, volumes, acceptance, isolation_reason: None })
     }
 
-    /// What carries out a request, and the image it is in.
+    /// The runtime for a request, and its image if it runs in one.
     pub(crate) fn runtime_for(
         &self,
         request: &Request,
@@ -95,13 +95,13 @@ impl Engine {
         }
     }
 
-    /// What builds the walls for a request.
+    /// The backend for a request.
     fn backend_for<'a>(&'a self, job: &'a Job) -> &'a dyn Backend {
         job.image.as_ref().map_or(&*self.backend, |image| image.backend())
     }
 
-    /// Carries out what was accepted.
-    pub(crate) fn carry_out(
+    /// Executes an accepted request.
+    pub(crate) fn execute(
         &self,
         job: &Job,
         events: &mut Events<'_>,
@@ -110,7 +110,7 @@ impl Engine {
         events.queued();
         let mut results = Vec::new();
         let mut to_keep = None;
-        // Before anything is made for it: one that somebody else writes to is a reason to refuse.
+        // Claim first, before anything is built: a workspace in use refuses the request.
         let claim = self.claim_workspace(&job.request)?;
         let stages =
             self.run_stages(job, claim.as_ref(), &mut results, &mut to_keep, events, cancel);
@@ -139,21 +139,31 @@ impl Engine {
             hook.on_report(&report);
         }
         let report = events.report(report);
-        // Writing to the disk is slow, and nobody waits for it now.
+        // Write to the disk after the report: it is slow, and the client does not need it.
         if let (Some((key, compiled)), Ok(store)) = (to_keep, &self.store) {
-            // The program was compiled and has run; that the next one compiles again is no failure.
+            // A failed write only means that the program is compiled again next time.
             let owner = job.request.compile_cache_owner();
             let _ = store.compiled().put(owner, &key, &compiled);
         }
         Ok(report)
     }
 
-    /// All workspaces there are here.
+    /// The named environments, and the means to build them.
+    pub(crate) fn environments(&self) -> Environments<'_> {
+        Environments::new(&self.runtimes, self.build_context())
+    }
+
+    fn build_context(&self) -> BuildContext<'_> {
+        let store = self.store.as_ref().map_err(String::as_str);
+        BuildContext { backend: self.backend.as_ref(), store }
+    }
+
+    /// The workspaces that requests can name.
     pub(crate) fn workspaces(&self) -> Result<Workspaces, WorkspaceError> {
         self.workspaces.clone().map_or_else(Workspaces::of_user, Ok)
     }
 
-    /// The workspace that the request names, for this execution.
+    /// Claims the workspace that the request names.
     fn claim_workspace(&self, request: &Request) -> Result<Option<Claim>, WorkspaceError> {
         let Some(choice) = request.workspace() else {
             return Ok(None);
@@ -179,8 +189,8 @@ impl Engine {
         let installed = self.install_packages(job, events, cancel)?;
         let installed = installed.as_ref();
         if job.runtime.compiles() {
-            let surroundings = self.surroundings(job, Stage::Compile, installed, events, cancel)?;
-            let plan = plan::compile(&job.runtime, &job.request, surroundings)
+            let context = self.stage_context(job, Stage::Compile, installed, events, cancel)?;
+            let plan = plan::compile(&job.runtime, &job.request, context)
                 .expect("a runtime that compiles has a compile stage");
             let (mut compiled, left) = self.compile(job, plan, to_keep, events, cancel)?;
             let succeeded = compiled.succeeded();
@@ -192,8 +202,8 @@ impl Engine {
             }
             refuse_empty(&artefacts.files, &skipped)?;
         }
-        let surroundings = self.surroundings(job, Stage::Run, installed, events, cancel)?;
-        let mut plan = plan::run(&job.runtime, &job.request, artefacts, surroundings);
+        let context = self.stage_context(job, Stage::Run, installed, events, cancel)?;
+        let mut plan = plan::run(&job.runtime, &job.request, artefacts, context);
         plan.volumes.clone_from(&job.volumes);
         let workspace = claim.map(Claim::plan).transpose();
         plan.workspace = workspace.map_err(|error| {
@@ -203,7 +213,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The packages that the request asks for, built now if they never were.
+    /// Installs the packages that the request names, unless they are installed already.
     fn install_packages(
         &self,
         job: &Job,
@@ -211,7 +221,8 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<Option<Installed>, Stop> {
         let mut progress = |message: &str| events.progress(message);
-        environment::install(&job.request, &job.runtime, self, &mut progress, cancel).map_err(
+        let context = self.build_context();
+        environment::install(&job.request, &job.runtime, context, &mut progress, cancel).map_err(
             |error| match error {
                 PackageError::Cancelled => {
                     Stop::Interrupted(Stage::Compile, Interruption::Cancelled)
@@ -221,44 +232,44 @@ impl Engine {
         )
     }
 
-    /// What a stage sees beside its own files, made if it is not there yet.
-    fn surroundings(
+    /// What a stage sees besides its own files. Builds missing layers.
+    fn stage_context(
         &self,
         job: &Job,
         stage: Stage,
         installed: Option<&Installed>,
         events: &mut Events<'_>,
         cancel: &CancelToken,
-    ) -> Result<Surroundings, Stop> {
-        let mut surroundings = Surroundings::default();
-        surroundings.trees.extend_from_slice(job.runtime.trees_in(stage));
+    ) -> Result<StageContext, Stop> {
+        let mut context = StageContext::default();
+        context.trees.extend_from_slice(job.runtime.trees_in(stage));
         let hides = !job.request.host_packages() && job.runtime.image().is_none();
         if hides {
-            surroundings.trees.extend(self.covers(&job.runtime, stage)?);
+            context.trees.extend(self.covers_of_host_packages(&job.runtime, stage)?);
         }
         if let Some(installed) = installed {
-            surroundings.trees.push(installed.tree.clone());
-            surroundings.variables.clone_from(&installed.variables);
+            context.trees.push(installed.tree.clone());
+            context.variables.clone_from(&installed.variables);
         }
         if job.runtime.has_layers(stage) {
             let shown = |layer: &Layer| layer.is_shown_to(stage);
-            surroundings.trees.extend(self.layers(job, stage, shown, events, cancel)?);
+            context.trees.extend(self.layers(job, stage, shown, events, cancel)?);
         }
-        // Code of packages can run when an interpreter starts: no clock runs while one waits.
+        // Package code can run when an interpreter starts, and a warm runtime starts without a time limit.
         let brings_code = installed.is_some();
         let backend = self.backend_for(job);
         let can_wait = backend.starts_runtimes_ahead() && job.runtime.is_started_ahead(stage);
         if can_wait && !brings_code && !hides {
-            // Shown to what starts cold too: nobody is to see a difference.
+            // Mounted for cold starts too, so that cold and warm executions see the same files.
             let layers = self.layers(job, stage, Layer::is_shown_to_warm, events, cancel)?;
-            surroundings.trees.extend(layers);
-            surroundings.is_started_ahead = true;
+            context.trees.extend(layers);
+            context.is_warm = true;
         }
-        Ok(surroundings)
+        Ok(context)
     }
 
-    /// An empty directory over each directory of packages that the host has installed for its own use.
-    fn covers(&self, runtime: &Runtime, stage: Stage) -> Result<Vec<Tree>, Stop> {
+    /// Mounts an empty directory over each directory of host packages.
+    fn covers_of_host_packages(&self, runtime: &Runtime, stage: Stage) -> Result<Vec<Tree>, Stop> {
         let failed = |reason: String| Stop::Interrupted(stage, Interruption::Failed(reason));
         let store = self.store.as_ref().map_err(|reason| failed(reason.clone()))?;
         let empty = store.empty_directory().map_err(|error| failed(with_causes(&error)))?;
@@ -266,7 +277,7 @@ impl Engine {
         Ok(runtime.host_packages().into_iter().map(cover).collect())
     }
 
-    /// Layers of the runtime, made if they are not there.
+    /// The wanted layers of the runtime. Builds those that are missing.
     fn layers(
         &self,
         job: &Job,
@@ -288,8 +299,7 @@ impl Engine {
         })
     }
 
-    /// Carries out a compile stage, unless what comes of it is known. What is worth knowing the next
-    /// time goes into `to_keep`.
+    /// Runs a compile stage, or replays it from the cache. A result to cache goes into `to_keep`.
     fn compile(
         &self,
         job: &Job,
@@ -299,7 +309,7 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<(StageResult, Arc<Artefacts>), Stop> {
         let cache = match &self.store {
-            Ok(store) if self.remembers_compiled => store.compiled(),
+            Ok(store) if self.uses_compile_cache => store.compiled(),
             _ => {
                 let mut result = self.run_stage(job, plan, events, cancel)?;
                 let files = std::mem::take(&mut result.outcome.files);
@@ -311,18 +321,17 @@ impl Engine {
         if let Some(known) =
             cache.get(owner, &key).filter(|known| compile_cache::fits(known, &plan))
         {
-            let result = self.around_stage(job, plan, events, cancel, true, |_, observer| {
+            let result = self.with_hooks(job, plan, events, cancel, true, |_, observer| {
                 Ok(compile_cache::replay(&known, observer))
             })?;
             return Ok((result, Arc::clone(&known.artefacts)));
         }
-        let mut result =
-            self.around_stage(job, plan, events, cancel, false, |plan, observer| {
-                let mut outcome = self.backend_for(job).run(plan, observer, cancel)?;
-                // As the compiler said it, which is not how it is told where a template was used.
-                *to_keep = compile_cache::keep(&key, &mut outcome).map(|compiled| (key, compiled));
-                Ok(outcome)
-            })?;
+        let mut result = self.with_hooks(job, plan, events, cancel, false, |plan, observer| {
+            let mut outcome = self.backend_for(job).run(plan, observer, cancel)?;
+            // Cache the compiler's own output, before line numbers are mapped for a template.
+            *to_keep = compile_cache::keep(&key, &mut outcome).map(|compiled| (key, compiled));
+            Ok(outcome)
+        })?;
         let files = std::mem::take(&mut result.outcome.files);
         let artefacts = match to_keep {
             Some((_, compiled)) => Arc::clone(&compiled.artefacts),
@@ -338,20 +347,20 @@ impl Engine {
         events: &mut Events<'_>,
         cancel: &CancelToken,
     ) -> Result<StageResult, Stop> {
-        self.around_stage(job, plan, events, cancel, false, |plan, observer| {
+        self.with_hooks(job, plan, events, cancel, false, |plan, observer| {
             self.backend_for(job).run(plan, observer, cancel)
         })
     }
 
-    /// What is done before and after every stage, whatever gives its outcome.
-    fn around_stage(
+    /// Calls hooks and sends events around a stage.
+    fn with_hooks(
         &self,
         job: &Job,
         plan: StagePlan,
         events: &mut Events<'_>,
         cancel: &CancelToken,
         cached: bool,
-        carry_out: impl FnOnce(&StagePlan, &mut dyn Observer) -> Result<StageOutcome, BackendError>,
+        run: impl FnOnce(&StagePlan, &mut dyn Observer) -> Result<StageOutcome, BackendError>,
     ) -> Result<StageResult, Stop> {
         let stage = plan.stage;
         for hook in &self.hooks {
@@ -363,7 +372,7 @@ impl Engine {
         events.stage_begins(stage);
         let lines = Lines::of(&job.request, job.runtime.recipe().entry());
         let outcome =
-            snippet::tell(lines.as_ref(), stage, events, |observer| carry_out(&plan, observer));
+            snippet::rewrite_output(lines.as_ref(), stage, events, |observer| run(&plan, observer));
         events.stage_ended();
         let result = StageResult {
             stage,
@@ -382,7 +391,7 @@ impl Engine {
     }
 }
 
-/// Keeps what the run stage left in its workspace, and tells what became of it.
+/// Saves the workspace after the run stage, and reports whether it was saved.
 fn settle(
     claim: Option<Claim>,
     results: &[StageResult],
@@ -392,15 +401,15 @@ fn settle(
     claim.map(|claim| claim.settle(outcome)).transpose()
 }
 
-/// A backend refuses what its requester can change; everything else is a failure of ours.
+/// A refusal of the backend refuses the request; every other backend error is an internal error.
 fn stop_for(stage: Stage, error: BackendError) -> Stop {
     match error {
-        BackendError::Refused(reason) => Stop::Refused(ExecuteError::Unworkable(reason)),
+        BackendError::Refused(reason) => Stop::Refused(ExecuteError::Unsupported(reason)),
         error => Stop::Interrupted(stage, Interruption::Failed(with_causes(&error))),
     }
 }
 
-/// A compiler that ends well leaves something, unless what it left cannot be brought back.
+/// Fails if a successful compiler left no artefact, or none that could be collected.
 fn refuse_empty(artefacts: &[InputFile], skipped: &[SkippedFile]) -> Result<(), Stop> {
     if !artefacts.is_empty() {
         return Ok(());

@@ -13,71 +13,75 @@ use tempfile::NamedTempFile;
 use super::directory::Directory;
 use super::lock::{self, Lock};
 use super::settings::Settings;
-use super::{Claim, WorkspaceError, tar_in, tar_out};
+use super::{Claim, WorkspaceError, tar_export, tar_import};
 
-/// One workspace, as it is kept now.
+/// The state of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workspace {
-    /// What it is called.
+    /// Its name.
     pub name: WorkspaceName,
-    /// How much it holds.
+    /// Its size.
     #[serde(flatten)]
     pub size: WorkspaceSize,
-    /// When it was written last.
+    /// Time of the last save.
     pub saved_at: DateTime<Utc>,
-    /// When an execution used it last.
+    /// Time of the last use.
     pub used_at: DateTime<Utc>,
-    /// Whether an execution has it that may replace it.
+    /// Whether an execution holds it for writing.
     pub in_use: bool,
 }
 
-/// The workspaces of a user, or of one owner where a process serves several.
+/// The workspaces of a user, or of one of several owners.
 #[derive(Clone, Debug)]
 pub struct Workspaces {
     directory: Directory,
     quota: WorkspaceQuota,
-    most: Option<u64>,
+    max_count: Option<u64>,
 }
 
 impl Workspaces {
-    /// Those of the user. They lie in `$SANDBOX_RUN_WORKSPACES`, or else in `sandbox-run/workspaces` below
-    /// the user's data directory; `$SANDBOX_RUN_WORKSPACE_SIZE` bounds each. Nothing is made yet.
+    /// The workspaces of the user, in `$SANDBOX_RUN_WORKSPACES` or else in `sandbox-run/workspaces` below the user's data
+    /// directory. `$SANDBOX_RUN_WORKSPACE_SIZE` is the quota of each. Creates nothing yet.
     pub fn of_user() -> Result<Self, WorkspaceError> {
         let settings = Settings::from_environment()?;
         Ok(Self::in_directory(&settings.directory).with_quota(settings.quota))
     }
 
-    /// Those in a certain directory, which belongs to this user alone. Nothing is made yet.
+    /// The workspaces in a directory that only this user can access. Creates nothing yet.
     pub fn in_directory(directory: &Path) -> Self {
-        Self { directory: Directory::at(directory), quota: WorkspaceQuota::default(), most: None }
+        Self {
+            directory: Directory::at(directory),
+            quota: WorkspaceQuota::default(),
+            max_count: None,
+        }
     }
 
-    /// How much each may hold. One that holds more can be read and emptied.
+    /// Sets the quota of each workspace. A workspace over its quota can still be read and emptied.
     #[must_use]
     pub fn with_quota(mut self, quota: WorkspaceQuota) -> Self {
         self.quota = quota;
         self
     }
 
-    /// How many there may be, of each owner.
+    /// Sets the maximum number of workspaces of each owner.
     #[must_use]
-    pub fn with_most(mut self, most: u64) -> Self {
-        self.most = Some(most);
+    pub fn with_max_count(mut self, max_count: u64) -> Self {
+        self.max_count = Some(max_count);
         self
     }
 
-    /// Those of one owner. Nobody has a name in common with anybody else.
+    /// The workspaces of one owner. Each owner has a namespace of its own.
     #[must_use]
     pub fn of_owner(&self, owner: &str) -> Self {
         Self { directory: self.directory.of_owner(owner), ..self.clone() }
     }
 
-    /// How much each may hold.
+    /// The quota of each workspace.
     pub fn quota(&self) -> WorkspaceQuota {
         self.quota
     }
 
-    /// All of them, by name.
+    /// All workspaces, sorted by name.
     pub fn list(&self) -> Result<Vec<Workspace>, WorkspaceError> {
         let mut found = Vec::new();
         for name in self.directory.names()? {
@@ -90,7 +94,7 @@ impl Workspaces {
         Ok(found)
     }
 
-    /// One of them.
+    /// A workspace by name.
     pub fn find(&self, name: &WorkspaceName) -> Result<Workspace, WorkspaceError> {
         let path = self.directory.content(name);
         let mut file = self.open(name)?;
@@ -105,13 +109,13 @@ impl Workspaces {
             size,
             saved_at: saved_at.into(),
             used_at: used_at.max(saved_at).into(),
-            in_use: lock::is_taken(&lock),
+            in_use: lock::is_locked(&lock),
         })
     }
 
-    /// Removes one that nobody writes to. Executions that read it go on with what they have.
+    /// Removes a workspace that no execution writes to. Executions that read it keep their content.
     pub fn remove(&self, name: &WorkspaceName) -> Result<(), WorkspaceError> {
-        // Not to make a lock for what is not there.
+        // Check first, so that no lock file is created for a missing workspace.
         self.open(name)?;
         let lock = self.lock(name)?;
         let path = self.directory.content(name);
@@ -122,14 +126,14 @@ impl Workspaces {
         lock.remove()
     }
 
-    /// Writes one as a tar archive.
+    /// Exports a workspace as a tar archive.
     pub fn export(&self, name: &WorkspaceName, into: impl Write) -> Result<(), WorkspaceError> {
         let path = self.directory.content(name);
         let content = self.open(name)?;
-        tar_out::write(content, into).map_err(WorkspaceError::io("export", &path))
+        tar_export::write(content, into).map_err(WorkspaceError::io("export", &path))
     }
 
-    /// Makes one of a tar archive, in place of one that may be there, if all of it can be taken.
+    /// Imports a tar archive as a workspace, replacing an existing one. All or nothing.
     pub fn import(
         &self,
         name: &WorkspaceName,
@@ -139,8 +143,8 @@ impl Workspaces {
         self.refuse_too_many(name)?;
         let lock = self.lock(name)?;
         let file = self.directory.temporary(name)?;
-        let taken =
-            tar_in::read(archive, file.as_file(), self.quota).and_then(|()| self.put(name, file));
+        let taken = tar_import::read(archive, file.as_file(), self.quota)
+            .and_then(|()| self.put(name, file));
         if taken.is_err() && !self.directory.content(name).exists() {
             lock.remove()?;
             return taken.and_then(|()| self.find(name));
@@ -149,13 +153,13 @@ impl Workspaces {
         taken.and_then(|()| self.find(name))
     }
 
-    /// Why one could not be used now, without using it.
+    /// Checks whether a workspace could be claimed now.
     pub fn check(&self, choice: &WorkspaceChoice) -> Result<(), WorkspaceError> {
         match choice.access {
             WorkspaceAccess::ReadOnly => self.open(&choice.name).map(drop),
             WorkspaceAccess::ReadWrite => {
                 self.refuse_too_many(&choice.name)?;
-                if lock::is_taken(&self.directory.lock(&choice.name)) {
+                if lock::is_locked(&self.directory.lock(&choice.name)) {
                     return Err(WorkspaceError::InUse(choice.name.clone()));
                 }
                 Ok(())
@@ -163,7 +167,7 @@ impl Workspaces {
         }
     }
 
-    /// Takes one for an execution.
+    /// Claims a workspace for an execution.
     pub(crate) fn claim(&self, choice: &WorkspaceChoice) -> Result<Claim, WorkspaceError> {
         Claim::new(self, choice)
     }
@@ -172,9 +176,9 @@ impl Workspaces {
         &self.directory
     }
 
-    /// Refuses to make one more than there may be.
+    /// Refuses a new workspace beyond the maximum number.
     pub(super) fn refuse_too_many(&self, name: &WorkspaceName) -> Result<(), WorkspaceError> {
-        match self.most {
+        match self.max_count {
             Some(most) if !self.directory.content(name).exists() => {
                 if self.directory.names()?.len() as u64 >= most {
                     return Err(WorkspaceError::TooMany(most));
@@ -191,14 +195,14 @@ impl Workspaces {
         name: &WorkspaceName,
         file: NamedTempFile,
     ) -> Result<(), WorkspaceError> {
-        // Two that are new could both find room for one.
+        // Serialize: otherwise two new workspaces could both take the last free one.
         let _number = Lock::wait(&self.directory.lock_of_number())?;
         self.refuse_too_many(name)?;
         self.directory.put(name, file)
     }
 
     fn lock(&self, name: &WorkspaceName) -> Result<Lock, WorkspaceError> {
-        let lock = Lock::take_if_free(&self.directory.lock(name))?;
+        let lock = Lock::try_lock(&self.directory.lock(name))?;
         lock.ok_or_else(|| WorkspaceError::InUse(name.clone()))
     }
 

@@ -1,4 +1,4 @@
-//! A tar archive from anywhere as a workspace. Nothing of it is unpacked on the host.
+//! Imports an untrusted tar archive as a workspace. Nothing is unpacked on the host.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,48 +10,49 @@ use tar::{Archive, EntryType, PaxExtensions};
 
 use super::{TarError, WorkspaceError};
 
-/// Names and attributes that stand before an entry are held in memory.
-const LONGEST_EXTENSION: u64 = 1 << 16;
-/// By the kernel.
-const LONGEST_NAME: usize = 255;
-const LONGEST_TARGET: usize = 4095;
-/// Headers, padding and long names of one entry, at most.
+/// Maximum size of a name or extended header, which is held in memory.
+const MAX_EXTENSION_BYTES: u64 = 1 << 16;
+/// Limits of the kernel.
+const MAX_NAME_BYTES: usize = 255;
+const MAX_TARGET_BYTES: usize = 4095;
+/// Maximum size of headers, padding and long names of one entry.
 const OVERHEAD: u64 = 1 << 18;
 
-/// Writes what is in an archive into a file, as a workspace is kept.
+/// Converts an archive to the format of workspaces.
 pub(super) fn read(
     archive: impl Read,
     into: &File,
     quota: WorkspaceQuota,
 ) -> Result<(), WorkspaceError> {
-    // However much is sent, and however it is written, reading ends.
+    // Bound the bytes that are read, whatever the archive contains.
     let most = quota.bytes.as_u64().saturating_add(quota.files.saturating_mul(OVERHEAD));
     let mut archive = Archive::new(archive.take(most));
-    let writer = SnapshotWriter::new(into).map_err(Stop::Write);
+    let writer = SnapshotWriter::new(into).map_err(ImportError::Write);
     let read = writer.and_then(|writer| {
-        let mut import = Import { writer, quota, seen: BTreeMap::new(), next: Said::default() };
+        let mut import =
+            Import { writer, quota, seen: BTreeMap::new(), next: NextEntry::default() };
         let entries = archive.entries().map_err(TarError::Unreadable)?;
         for entry in entries.raw(true) {
             import.entry(entry.map_err(TarError::Unreadable)?)?;
         }
-        import.writer.finish().map_err(Stop::Write)
+        import.writer.finish().map_err(ImportError::Write)
     });
     match read {
         Ok(_) => Ok(()),
-        Err(Stop::Tar(error)) => Err(error.into()),
-        Err(Stop::Write(error)) => {
+        Err(ImportError::Tar(error)) => Err(error.into()),
+        Err(ImportError::Write(error)) => {
             Err(WorkspaceError::io("write", std::path::Path::new("the workspace"))(error))
         }
     }
 }
 
-/// Why reading ended early.
-enum Stop {
+/// Why the import failed.
+enum ImportError {
     Tar(TarError),
     Write(io::Error),
 }
 
-impl From<TarError> for Stop {
+impl From<TarError> for ImportError {
     fn from(error: TarError) -> Self {
         Self::Tar(error)
     }
@@ -61,18 +62,18 @@ struct Import<'a> {
     writer: SnapshotWriter<&'a File>,
     quota: WorkspaceQuota,
     seen: BTreeMap<Vec<u8>, Kind>,
-    next: Said,
+    next: NextEntry,
 }
 
-/// What entries of their own say about the next one.
+/// Attributes of the next entry, from extension entries before it.
 #[derive(Default)]
-struct Said {
+struct NextEntry {
     path: Option<Vec<u8>>,
     target: Option<Vec<u8>>,
 }
 
 impl Import<'_> {
-    fn entry<R: Read>(&mut self, mut entry: tar::Entry<'_, R>) -> Result<(), Stop> {
+    fn entry<R: Read>(&mut self, mut entry: tar::Entry<'_, R>) -> Result<(), ImportError> {
         let header = entry.header();
         let kind = match header.entry_type() {
             EntryType::GNULongName => {
@@ -94,8 +95,8 @@ impl Import<'_> {
             }
             _ => Err("is of a kind that is not taken"),
         };
-        let said = std::mem::take(&mut self.next);
-        let path = said.path.unwrap_or_else(|| header.path_bytes().into_owned());
+        let next = std::mem::take(&mut self.next);
+        let path = next.path.unwrap_or_else(|| header.path_bytes().into_owned());
         let kind = kind.map_err(|reason| refuse(&path, reason))?;
         let Some(path) = plain(&path)? else {
             return Ok(());
@@ -111,9 +112,9 @@ impl Import<'_> {
                 self.add(&entry_of, &mut entry)
             }
             Kind::Link => {
-                let target = said.target.or_else(|| Some(header.link_name_bytes()?.into_owned()));
+                let target = next.target.or_else(|| Some(header.link_name_bytes()?.into_owned()));
                 let target = target.unwrap_or_default();
-                if target.is_empty() || target.len() > LONGEST_TARGET || target.contains(&0) {
+                if target.is_empty() || target.len() > MAX_TARGET_BYTES || target.contains(&0) {
                     return Err(refuse(&path, "is a link that leads nowhere").into());
                 }
                 let size = target.len() as u64;
@@ -122,15 +123,14 @@ impl Import<'_> {
         }
     }
 
-    fn extension(&mut self, entry: &mut impl Read) -> Result<(), Stop> {
+    fn extension(&mut self, entry: &mut impl Read) -> Result<(), ImportError> {
         let bytes = bounded(entry)?;
         for extension in PaxExtensions::new(&bytes) {
             let extension = extension.map_err(TarError::Unreadable)?;
             match extension.key_bytes() {
                 b"path" => self.next.path = Some(extension.value_bytes().to_vec()),
                 b"linkpath" => self.next.target = Some(extension.value_bytes().to_vec()),
-                // Only what does not fit the header is written here, which no workspace has room for; the
-                // other is how sparse files are written.
+                // `size` is only used for files larger than any workspace, `GNU.sparse.major` for sparse files.
                 b"size" | b"GNU.sparse.major" => {
                     return Err(refuse(b"an entry", "is of a kind that is not taken").into());
                 }
@@ -140,7 +140,12 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn directory(&mut self, path: Vec<u8>, mode: u32, modified: (i64, u32)) -> Result<(), Stop> {
+    fn directory(
+        &mut self,
+        path: Vec<u8>,
+        mode: u32,
+        modified: (i64, u32),
+    ) -> Result<(), ImportError> {
         match self.seen.get(&path) {
             Some(Kind::Directory) => Ok(()),
             Some(_) => Err(refuse(&path, "is there twice").into()),
@@ -151,9 +156,9 @@ impl Import<'_> {
         }
     }
 
-    fn add(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), Stop> {
+    fn add(&mut self, entry: &Entry, content: &mut dyn Read) -> Result<(), ImportError> {
         if let Some(slash) = entry.path.iter().rposition(|byte| *byte == b'/') {
-            // Archives need not name the directories that their files are in.
+            // Archives need not contain the parent directories of their files.
             self.directory(entry.path[..slash].to_vec(), 0o755, entry.modified)?;
         }
         if self.seen.insert(entry.path.clone(), entry.kind).is_some() {
@@ -163,25 +168,25 @@ impl Import<'_> {
         if size.room > self.quota.bytes.as_u64() || size.told.files > self.quota.files {
             return Err(TarError::TooLarge(self.quota).into());
         }
-        let mut content = Noting { content, failed: false };
+        let mut content = TrackErrors { content, failed: false };
         self.writer.add(entry, &mut content).map_err(|error| {
-            // Whose fault it is depends on which of the two ends failed.
+            // A read error is an invalid archive; a write error is internal.
             if content.failed || error.kind() == io::ErrorKind::UnexpectedEof {
                 TarError::Unreadable(error).into()
             } else {
-                Stop::Write(error)
+                ImportError::Write(error)
             }
         })
     }
 }
 
-/// Remembers whether reading failed.
-struct Noting<'a> {
+/// Records whether reading failed.
+struct TrackErrors<'a> {
     content: &'a mut dyn Read,
     failed: bool,
 }
 
-impl Read for Noting<'_> {
+impl Read for TrackErrors<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.content.read(buffer).inspect_err(|error| {
             self.failed = error.kind() != io::ErrorKind::Interrupted;
@@ -189,7 +194,7 @@ impl Read for Noting<'_> {
     }
 }
 
-/// The path as a workspace has it; none for the top itself.
+/// The normalized path; `None` for the top directory.
 fn plain(path: &[u8]) -> Result<Option<Vec<u8>>, TarError> {
     if path.starts_with(b"/") {
         return Err(refuse(path, "is not below the workspace: its path begins at the root"));
@@ -199,7 +204,7 @@ fn plain(path: &[u8]) -> Result<Option<Vec<u8>>, TarError> {
     if parts.contains(&&b".."[..]) {
         return Err(refuse(path, "is not below the workspace: its path has '..' in it"));
     }
-    if parts.iter().any(|part| part.len() > LONGEST_NAME || part.contains(&0)) {
+    if parts.iter().any(|part| part.len() > MAX_NAME_BYTES || part.contains(&0)) {
         return Err(refuse(path, "has a name that no file can have"));
     }
     let joined = parts.join(&b'/');
@@ -209,8 +214,8 @@ fn plain(path: &[u8]) -> Result<Option<Vec<u8>>, TarError> {
     Ok((!parts.is_empty()).then_some(joined))
 }
 
-/// A name that stands before its entry, without the zero byte that may end it.
-fn text(entry: &mut impl Read) -> Result<Vec<u8>, Stop> {
+/// The name in an extension entry, without a trailing zero byte.
+fn text(entry: &mut impl Read) -> Result<Vec<u8>, ImportError> {
     let mut bytes = bounded(entry)?;
     if bytes.last() == Some(&0) {
         bytes.pop();
@@ -218,11 +223,11 @@ fn text(entry: &mut impl Read) -> Result<Vec<u8>, Stop> {
     Ok(bytes)
 }
 
-fn bounded(entry: &mut impl Read) -> Result<Vec<u8>, Stop> {
+fn bounded(entry: &mut impl Read) -> Result<Vec<u8>, ImportError> {
     let mut bytes = Vec::new();
-    let read = entry.take(LONGEST_EXTENSION + 1).read_to_end(&mut bytes);
+    let read = entry.take(MAX_EXTENSION_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(TarError::Unreadable)?;
-    if bytes.len() as u64 > LONGEST_EXTENSION {
+    if bytes.len() as u64 > MAX_EXTENSION_BYTES {
         return Err(refuse(b"an entry", "has a name that no file can have").into());
     }
     Ok(bytes)

@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 QUICK := not test(/containers|docker|runc|crun|gvisor|images|warm|kernel_memory/)
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve check quick one test lint coverage real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady install clean
+.PHONY: help run serve check quick one test lint coverage fuzz real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -49,6 +49,10 @@ lint: ## formatting, clippy, documentation, licences and bans, the second archit
 coverage: ## line coverage of the tests; fails under 80 %
 	scripts/setup coverage
 	scripts/coverage
+
+fuzz: ## each decoder of messages for FUZZ_SECONDS (600)
+	scripts/setup fuzz
+	scripts/fuzz $(or $(FUZZ_SECONDS),600)
 
 real: ## CPython's own regression tests, bare and inside, and the differences
 	scripts/setup real

@@ -11,8 +11,8 @@ use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, move_mount};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use sandbox_protocol::launcher::{SymlinkPolicy, VolumeOwner};
 
-use crate::order::{Links, VolumeOwner};
 use crate::step::{AtStep as _, StepError};
 use crate::syscall::{self, OWN_DIRECTORY};
 use crate::thread::on_a_thread;
@@ -33,7 +33,7 @@ pub fn detached(host: &Path, writable: bool, program: u32) -> Result<Detached, S
     let path = host.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?;
     let found = std::fs::symlink_metadata(host).at(&format!("look at the volume {path}"))?;
     let owner = VolumeOwner { user: found.uid(), group: found.gid(), program };
-    volume::open(path, Links::Refused, writable, Some(owner)).map(Detached)
+    volume::open(path, SymlinkPolicy::Refuse, writable, Some(owner)).map(Detached)
 }
 
 /// Puts mounts onto places that are there, in the container of this process.

@@ -9,11 +9,15 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use sandbox_protocol::Message as _;
+use sandbox_protocol::exec::{ExecRequest, InitMessage};
+use sandbox_protocol::launcher::{LauncherRequest, SlotKind, SymlinkPolicy, VolumeOwner};
+use sandbox_protocol::notice::Notice;
 
 use crate::cgroup::{Cgroup, CgroupError, Entry, wait_until_ready};
+use crate::config::Config;
+use crate::exec_message;
 use crate::ids;
-use crate::order::{Config, Errand, Links, Notice, Order, SlotKind, VolumeOwner};
-use crate::order_message;
 use crate::original::Original;
 use crate::reexec;
 use crate::socket::{self, Message};
@@ -47,7 +51,7 @@ pub enum LaunchError {
 /// A running launcher. Dropping it ends it and everything it started.
 #[derive(Debug)]
 pub struct Launcher {
-    /// Held while an errand that is answered on this socket is under way.
+    /// Held while a request is sent.
     socket: Mutex<OwnedFd>,
     process: Mutex<Reaped>,
     /// The size that file systems are made with.
@@ -173,7 +177,7 @@ impl UnconfiguredLauncher {
             socket::send(socket.as_fd(), &config.encode(), &parents)
                 .at("configure the launcher")?;
             expect(socket.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
-            // From now on it only takes errands here: each is answered on a socket of its own, so that an answer
+            // From now on it only receives requests here: each is answered on a socket of its own, so that an answer
             // that comes too late is never taken for the answer to something else.
             socket::set_timeout(socket.as_fd(), SLOT_TIMEOUT)
                 .at("limit the wait for the launcher")?;
@@ -226,17 +230,17 @@ impl Launcher {
     ) -> Result<(Told, OwnedFd), LaunchError> {
         let (ours, theirs) = connect("connect a slot")?;
         let (orders, hears_orders) = connect("connect a slot")?;
-        let (entries, clone_into) = match cgroup.entry()? {
+        let (entries, clone_into_cgroup) = match cgroup.entry()? {
             Entry::Write(entries) => (entries, false),
             Entry::CloneInto(directory) => (vec![directory], true),
             Entry::Nothing => (Vec::new(), false),
         };
-        let errand = Errand::Slot { clone_into, kind };
+        let request = LauncherRequest::PrepareSlot { clone_into_cgroup, kind };
         let SlotStreams { stdin, stdout, stderr, job } = streams;
         let mut descriptors =
             vec![theirs.as_fd(), stdin, stdout, stderr, job, hears_orders.as_fd()];
         descriptors.extend(entries.iter().map(AsFd::as_fd));
-        self.send(&errand, &descriptors)?;
+        self.send(&request, &descriptors)?;
         drop((theirs, hears_orders));
         Ok((Told::hear(ours, kind)?, orders))
     }
@@ -244,15 +248,15 @@ impl Launcher {
     /// Starts a runtime that is copied for sandboxes, and waits until it can be.
     pub fn start_original(
         &self,
-        order: &Order<'_>,
+        order: &ExecRequest<'_>,
         patience: Duration,
     ) -> Result<Original, LaunchError> {
         let (ours, theirs) = connect("connect a runtime")?;
         let (complaints, stderr) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).at("connect a runtime")?;
-        let mut encoded = Vec::new();
-        order.encode_into(&mut encoded);
-        self.send(&Errand::Original { order: encoded }, &[theirs.as_fd(), stderr.as_fd()])?;
+        let exec = order.encode();
+        let request = LauncherRequest::StartZygote { exec: &exec };
+        self.send(&request, &[theirs.as_fd(), stderr.as_fd()])?;
         drop((theirs, stderr));
         let (config, has_own_ids) = (&self.config, ids::are_available());
         Ok(Original::introduce(ours, &complaints, config, has_own_ids, patience)?)
@@ -262,21 +266,26 @@ impl Launcher {
     pub fn open_volume(
         &self,
         path: &Path,
-        links: Links,
+        symlinks: SymlinkPolicy,
         writable: bool,
         owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
-        let path = path.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?.to_owned();
+        let path = path.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?;
         let (ours, theirs) = connect("connect a volume")?;
-        self.send(&Errand::Volume { path, links, writable, owner }, &[theirs.as_fd()])?;
+        let request = LauncherRequest::OpenVolume { path, symlinks, writable, owner };
+        self.send(&request, &[theirs.as_fd()])?;
         drop(theirs);
         let (_, descriptors) =
             expect(ours.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
         required(descriptors.into_iter().next())
     }
 
-    fn send(&self, errand: &Errand, descriptors: &[BorrowedFd<'_>]) -> Result<(), LaunchError> {
-        match socket::send(self.socket().as_fd(), &errand.encode(), descriptors) {
+    fn send(
+        &self,
+        request: &LauncherRequest<'_>,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> Result<(), LaunchError> {
+        match socket::send(self.socket().as_fd(), &request.encode(), descriptors) {
             Ok(()) => Ok(()),
             Err(Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN) => Err(LaunchError::Gone),
             Err(error) => Err(timed_out(error)).at("send a request to the launcher")?,
@@ -292,7 +301,7 @@ impl Drop for Launcher {
     fn drop(&mut self) {
         // Everything of ours is cleaned up by now. The end of the socket is the sign to go; this takes no new
         // descriptor, as there may be none left.
-        let _ = self.send(&Errand::Farewell, &[]);
+        let _ = self.send(&LauncherRequest::Shutdown, &[]);
         let _ = rustix::net::shutdown(self.socket().as_fd(), rustix::net::Shutdown::Both);
         let Reaped(process) = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Dropping it ends what does not end by itself.
@@ -333,31 +342,32 @@ impl Slot {
     /// it starts.
     pub fn send(
         &self,
-        order: &Order<'_>,
+        order: &ExecRequest<'_>,
         workspace: Option<BorrowedFd<'_>>,
         volumes: &[OwnedFd],
     ) -> Result<bool, StepError> {
         let mut descriptors: Vec<BorrowedFd<'_>> = workspace.into_iter().collect();
         descriptors.extend(volumes.iter().map(AsFd::as_fd));
         if order.needs_init(self.disk) {
-            order_message::send(self.socket.as_fd(), order, &descriptors)?;
+            exec_message::send(self.socket.as_fd(), order, &descriptors)?;
             return Ok(false);
         }
-        order_message::send(self.orders.as_fd(), order, &[])?;
+        exec_message::send(self.orders.as_fd(), order, &[])?;
         // Init does not stand between the order and the program's start.
-        socket::send(self.socket.as_fd(), order_message::BEGUN, &[]).at("tell init of an order")?;
+        let sent = InitMessage::ExecSentToStub.encode();
+        socket::send(self.socket.as_fd(), &sent, &[]).at("tell init of a request")?;
         Ok(true)
     }
 
     /// Has files placed before there is a program, and waits until they are.
-    pub fn place(&self, order: &Order<'_>) -> Result<(), LaunchError> {
-        order_message::send(self.orders.as_fd(), order, &[])?;
-        expect(self.socket.as_fd(), |notice| matches!(notice, Notice::Placed)).map(drop)
+    pub fn place(&self, order: &ExecRequest<'_>) -> Result<(), LaunchError> {
+        exec_message::send(self.orders.as_fd(), order, &[])?;
+        expect(self.socket.as_fd(), |notice| matches!(notice, Notice::FilesWritten)).map(drop)
     }
 
     /// Sends the program that a runtime in this slot waits for.
-    pub fn send_job(&self, order: &Order<'_>) -> Result<(), StepError> {
-        order_message::send(self.socket.as_fd(), order, &[])
+    pub fn send_job(&self, order: &ExecRequest<'_>) -> Result<(), StepError> {
+        exec_message::send(self.socket.as_fd(), order, &[])
     }
 
     /// Takes the next notice if there is one. `None` inside means that every process is gone.
@@ -421,7 +431,7 @@ fn expect(
         Err(error) => return Err(timed_out(error)).at("hear from the launcher")?,
     };
     match decode(&message)? {
-        Notice::Failed(error) => Err(error.into()),
+        Notice::Failed(failure) => Err(StepError::from(failure).into()),
         notice if is_expected(&notice) => Ok((notice, message.descriptors)),
         _ => Err(LaunchError::Gone),
     }

@@ -1,153 +1,103 @@
-//! The agent that runs as process 1 of containers which other runtimes build, and what is said to it.
-
-#[path = "../agent/frame.rs"]
-pub mod frame;
+//! The agent that runs as process 1 of containers which other runtimes build, and what it is asked to run.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use sandbox_core::{InputFile, StagePlan, VolumeAccess};
+use sandbox_core::{StagePlan, VolumeAccess};
+use sandbox_protocol::agent::{AgentExec, AgentExit, AgentRequest, SyscallDenyRules};
+use sandbox_protocol::exec::ExecFile;
+use sandbox_protocol::notice::ExitNotice;
+use sandbox_protocol::{DecodeError, frame};
 
-use crate::order::ExitNotice;
-use frame::{Packer, Unpacker};
-
-/// The agent: a program that needs nothing of the container that it is in. Empty where it could not be built.
+/// The agent: a static program. Empty where it could not be built.
 pub const AGENT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/agent"));
 
-/// A file that the program left, as the agent names it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GuestFile {
-    /// Kind and permissions.
-    pub mode: u32,
-    /// As large as it says it is.
-    pub size: u64,
-    /// Below the work directory.
-    pub path: Vec<u8>,
-}
-
-/// What the agent puts around a program.
+/// How the agent confines the program.
 #[derive(Clone, Copy, Debug)]
 pub struct Inside<'a> {
     /// Resource limits, by the kernel's numbers.
     pub rlimits: &'a [(u64, u64)],
     /// The system-call filter.
     pub filter: &'a [u8],
-    /// How the agent answers calls that the filter asks it about; empty if it asks about none.
-    pub answers: &'a [u8],
-    /// The program's user, if the agent is another.
+    /// How the agent answers denied calls; none if the filter does that.
+    pub deny_rules: Option<&'a [SyscallDenyRules]>,
+    /// The program's user, if it is not the agent's.
     pub user: Option<u32>,
-    /// Which version of Landlock the agent makes rules for; 0 for none.
+    /// Landlock ABI version to write rules for; 0 for none.
     pub landlock: u32,
 }
 
-/// Where a container shows a tree that the program may write to as if it were its own: the agent fills the place where
-/// the program looks for it with directories, and links to the files in here.
+/// Where a container mounts a tree that the program may change: the agent builds the tree where the program looks for it,
+/// from directories and links to the files in here.
 pub fn place_of_original(number: usize) -> PathBuf {
     PathBuf::from(format!("/mnt/{number}"))
 }
 
-/// The order for a plan.
-pub fn order(plan: &StagePlan, inside: Inside<'_>) -> Vec<u8> {
-    let Inside { rlimits, filter, answers, user, landlock } = inside;
-    let mut order = Packer::default();
-    order.number(plan.command.len() as u64);
-    for word in &plan.command {
-        order.bytes(word.as_bytes());
-    }
-    order.number(plan.env.len() as u64);
-    for (name, value) in &plan.env {
-        order.bytes(format!("{name}={value}").as_bytes());
-    }
-    order.bytes(plan.directory.as_bytes());
-    let files: Vec<&InputFile> = plan.all_files().collect();
-    order.number(files.len() as u64);
-    for file in files {
-        order.bytes(file.path.as_str().as_bytes());
-        order.number(u64::from(file.executable)).bytes(&file.contents);
-    }
-    let copied = plan.trees.iter().enumerate().filter(|(_, tree)| tree.copy_on_write);
-    let copied: Vec<_> = copied.collect();
-    order.number(copied.len() as u64);
-    for (number, tree) in copied {
-        order.bytes(place_of_original(number).as_os_str().as_bytes());
-        order.bytes(tree.inside.as_os_str().as_bytes());
-    }
-    order.number(rlimits.len() as u64);
-    for (kind, value) in rlimits {
-        order.number(*kind).number(*value);
-    }
-    order.bytes(filter).bytes(answers).number(user.unwrap_or(0).into()).number(landlock.into());
-    let volumes = plan.volumes.iter();
-    let writable = volumes.filter(|volume| volume.access() == VolumeAccess::ReadWrite);
-    let writable: Vec<_> = writable.map(|volume| volume.destination().as_os_str()).collect();
-    order.number(writable.len() as u64);
-    for place in writable {
-        order.bytes(place.as_bytes());
-    }
-    order.0
+/// The frame that asks the agent to run a stage.
+pub fn exec_frame(plan: &StagePlan, inside: Inside<'_>) -> Result<Vec<u8>, DecodeError> {
+    let env = plan.env.iter().map(|(name, value)| format!("{name}={value}"));
+    let env: Vec<String> = env.collect();
+    let trees = plan.trees.iter().enumerate().filter(|(_, tree)| tree.copy_on_write);
+    let trees = trees.map(|(number, tree)| (place_of_original(number), tree.inside.as_os_str()));
+    let trees: Vec<_> = trees.collect();
+    let writable = plan.volumes.iter().filter(|it| it.access() == VolumeAccess::ReadWrite);
+    let files = plan.all_files().map(|file| ExecFile {
+        path: file.path.as_str(),
+        contents: &file.contents,
+        executable: file.executable,
+    });
+    frame::encode(&AgentRequest::Exec(AgentExec {
+        argv: plan.command.iter().map(String::as_bytes).collect(),
+        env: env.iter().map(String::as_bytes).collect(),
+        directory: &plan.directory,
+        files: files.collect(),
+        writable_trees: trees
+            .iter()
+            .map(|(from, to)| (from.as_os_str().as_bytes(), to.as_bytes()))
+            .collect(),
+        rlimits: inside.rlimits.to_vec(),
+        seccomp_filter: inside.filter,
+        deny_rules: inside.deny_rules.map(<[_]>::to_vec),
+        program_user: inside.user,
+        landlock_abi: inside.landlock,
+        writable_paths: writable
+            .map(|volume| volume.destination().as_os_str().as_bytes())
+            .collect(),
+    }))
 }
 
-/// Reads what the agent says of an end. None if it makes no sense: what comes from inside is not believed.
-pub fn exit(payload: &[u8]) -> Option<ExitNotice> {
-    let mut told = Unpacker(payload);
-    let status = i32::try_from(told.number()?).ok()?;
-    let (low, high) = (status & 0x7f, (status >> 8) & 0xff);
-    Some(ExitNotice {
+/// What the agent reports about an end, in the native backend's terms.
+pub fn exit_notice(exit: AgentExit) -> ExitNotice {
+    let (low, high) = (exit.wait_status & 0x7f, (exit.wait_status >> 8) & 0xff);
+    ExitNotice {
         code: (low == 0).then_some(high),
         signal: (low != 0).then_some(low),
-        wall_nanos: told.number()?,
-        user_micros: told.number()?,
-        system_micros: told.number()?,
-        largest_kib: told.number()?,
-        read_bytes: told.number()?,
-        written_bytes: told.number()?,
+        wall_nanos: exit.wall_nanos,
+        user_micros: exit.user_micros,
+        system_micros: exit.system_micros,
+        max_rss_kib: exit.max_rss_kib,
+        read_bytes: exit.read_bytes,
+        written_bytes: exit.written_bytes,
         ..ExitNotice::default()
-    })
-}
-
-/// Reads a call that was denied: its number and arguments.
-pub fn denied(payload: &[u8]) -> Option<(u32, [u64; 6])> {
-    let mut told = Unpacker(payload);
-    let number = u32::try_from(told.number()?).ok()?;
-    let mut arguments = [0; 6];
-    for argument in &mut arguments {
-        *argument = told.number()?;
     }
-    Some((number, arguments))
-}
-
-/// Reads the name of a file.
-pub fn file(payload: &[u8]) -> Option<GuestFile> {
-    let mut told = Unpacker(payload);
-    let mode = u32::try_from(told.number()?).ok()?;
-    let size = told.number()?;
-    Some(GuestFile { mode, size, path: told.0.to_vec() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn told(status: u64) -> Vec<u8> {
-        let mut told = Packer::default();
-        told.number(status).number(2).number(3).number(4).number(5).number(6).number(7);
-        told.0
-    }
-
     #[test]
     fn a_status_is_a_code_or_a_signal() {
-        let exited = exit(&told(7 << 8)).unwrap();
+        let exit = |wait_status| {
+            exit_notice(AgentExit { wait_status, wall_nanos: 2, ..AgentExit::default() })
+        };
+        let exited = exit(7 << 8);
         assert_eq!((exited.code, exited.signal, exited.wall_nanos), (Some(7), None, 2));
-        let killed = exit(&told(9)).unwrap();
-        assert_eq!((killed.code, killed.signal, killed.written_bytes), (None, Some(9), 7));
+        let killed = exit(9);
+        assert_eq!((killed.code, killed.signal), (None, Some(9)));
         // With a core dump, as the kernel writes it.
-        assert_eq!(exit(&told(0x80 | 0xb)).unwrap().signal, Some(11));
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_not_believed() {
-        assert_eq!(exit(&told(u64::MAX)), None);
-        assert_eq!(exit(&told(0)[..20]), None);
-        assert_eq!(file(b"short"), None);
+        assert_eq!(exit(0x80 | 0xb).signal, Some(11));
+        // The agent may say anything.
+        assert_eq!((exit(-1).code, exit(-1).signal), (None, Some(0x7f)));
     }
 }

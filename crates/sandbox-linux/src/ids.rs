@@ -11,6 +11,7 @@
 
 use rustix::process::Pid;
 use rustix::thread::Uid;
+use sandbox_protocol::Message as _;
 
 use crate::place::INSIDE_ID;
 
@@ -59,11 +60,11 @@ impl Ids {
             Self::Range(first) => first,
             Self::Single => 0,
         };
-        first.to_le_bytes().to_vec()
+        first.encode()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
-        match u32::from_le_bytes(bytes.try_into().ok()?) {
+        match u32::decode(bytes).ok()? {
             0 => Some(Self::Single),
             first => Some(Self::Range(first)),
         }

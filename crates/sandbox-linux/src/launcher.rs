@@ -13,11 +13,14 @@ use rustix::net::RecvFlags;
 use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use sandbox_core::Protection;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::launcher::LauncherRequest;
+use sandbox_protocol::notice::Notice;
 
 use crate::capabilities;
 use crate::clock;
+use crate::config::Config;
 use crate::ids;
-use crate::order::{Config, Errand, Notice};
 use crate::original;
 use crate::private_root::SharedMounts;
 use crate::slot::{LivingSlot, Nursery, Parts};
@@ -35,7 +38,7 @@ struct Launcher {
     home: OwnedFd,
     template: OwnedFd,
     slots: Vec<LivingSlot>,
-    /// Directories in which the supervisor's cgroups are; none once it has said farewell.
+    /// Directories in which the supervisor's cgroups are; none after its shutdown request.
     cgroups: Vec<OwnedFd>,
     /// Holds one descriptor free, so that the first one of a message always arrives and can be answered on.
     reserve: Option<OwnedFd>,
@@ -46,7 +49,7 @@ pub(crate) fn main(supervisor: OwnedFd) -> ! {
     match Launcher::start(supervisor) {
         Ok(launcher) => launcher.serve(),
         Err((supervisor, error)) => {
-            let _ = socket::send(supervisor.as_fd(), &Notice::Failed(error).encode(), &[]);
+            let _ = socket::send(supervisor.as_fd(), &Notice::Failed(error.into()).encode(), &[]);
         }
     }
     syscall::exit_now(0)
@@ -99,30 +102,30 @@ impl Launcher {
         if is_partial {
             refuse_for_lack_of_descriptors(&message);
         } else {
-            self.run_errand(message);
+            self.handle_request(message);
         }
         self.reserve = rustix::io::fcntl_dupfd_cloexec(&self.home, 0).ok();
         Ok(true)
     }
 
-    fn run_errand(&mut self, message: Message) {
-        match Errand::decode(&message.bytes) {
-            Ok(Errand::Slot { clone_into, kind }) => {
-                let Some(parts) = Parts::take(message.descriptors, clone_into, kind) else {
+    fn handle_request(&mut self, message: Message) {
+        match LauncherRequest::decode(&message.bytes) {
+            Ok(LauncherRequest::PrepareSlot { clone_into_cgroup, kind }) => {
+                let Some(parts) = Parts::take(message.descriptors, clone_into_cgroup, kind) else {
                     return;
                 };
                 self.slots.extend(self.nursery.make_slot(parts, self.free_owner()));
             }
-            Ok(Errand::Original { order }) => {
-                self.slots.extend(original::start(&order, message.descriptors));
+            Ok(LauncherRequest::StartZygote { exec }) => {
+                self.slots.extend(original::start(exec, message.descriptors));
             }
-            Ok(Errand::Farewell) => self.cgroups.clear(),
-            Ok(Errand::Volume { path, links, writable, owner }) => {
+            Ok(LauncherRequest::Shutdown) => self.cgroups.clear(),
+            Ok(LauncherRequest::OpenVolume { path, symlinks, writable, owner }) => {
                 let Some(supervisor) = message.descriptors.first() else { return };
-                let answer = self.at_home(|| volume::open(&path, links, writable, owner));
+                let answer = self.at_home(|| volume::open(path, symlinks, writable, owner));
                 let sent = match &answer {
                     Ok(tree) => (Notice::Ready { owner: 0 }, vec![tree.as_fd()]),
-                    Err(error) => (Notice::Failed(error.clone()), Vec::new()),
+                    Err(error) => (Notice::Failed(error.clone().into()), Vec::new()),
                 };
                 let _ = socket::send(supervisor.as_fd(), &sent.0.encode(), &sent.1);
             }
@@ -186,10 +189,10 @@ impl Launcher {
     }
 }
 
-/// Every errand has the socket for its answer first. Silence would be taken for the end of the launcher.
+/// Every request has the socket for its answer first. Silence would be taken for the end of the launcher.
 fn refuse_for_lack_of_descriptors(message: &Message) {
     let step = "receive the descriptors of a sandbox in the launcher".to_owned();
-    let failed = Notice::Failed(StepError { step, cause: Errno::MFILE });
+    let failed = Notice::Failed(StepError { step, cause: Errno::MFILE }.into());
     if let Some(supervisor) = message.descriptors.first() {
         let _ = socket::send(supervisor.as_fd(), &failed.encode(), &[]);
     }
@@ -281,7 +284,7 @@ fn build_template(config: &Config) -> Result<OwnedFd, StepError> {
             drop(ours);
             let notice = match template::build(config) {
                 Ok(()) => Notice::Ready { owner: 0 },
-                Err(error) => Notice::Failed(error),
+                Err(error) => Notice::Failed(error.into()),
             };
             let _ = socket::send(theirs.as_fd(), &notice.encode(), &[]);
             // The launcher ends this process after it has taken hold of the namespace.
@@ -296,7 +299,7 @@ fn build_template(config: &Config) -> Result<OwnedFd, StepError> {
                 Some(Notice::Ready { .. }) => std::fs::File::open(format!("/proc/{pid}/ns/mnt"))
                     .at("take hold of the root's mounts")
                     .map(OwnedFd::from),
-                Some(Notice::Failed(error)) => Err(error),
+                Some(Notice::Failed(failure)) => Err(failure.into()),
                 _ => Err(Errno::CHILD).at("build the root"),
             };
             drop(ours);

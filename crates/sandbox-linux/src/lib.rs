@@ -13,11 +13,12 @@
 //! In containers that others build, an agent takes the place of the middle three (`guest`), and a **filler** lays out what
 //! a workspace had (`workspace`).
 //!
-//! This is the only crate of the project with unsafe code, all of it system calls.
+//! Messages between these processes are those of sandbox-protocol. Unsafe code is here, in sandbox-agent and in
+//! sandbox-zygote only, all of it system calls.
 
 mod client;
-mod order;
-mod order_message;
+mod config;
+mod exec_message;
 mod original;
 mod overlay;
 mod own_root;
@@ -70,18 +71,15 @@ mod mapped;
 mod memory;
 mod socket;
 mod step;
+mod streams;
 mod syscall;
 mod thread;
-mod wire;
 
 pub use client::{
     LaunchError, Launcher, Received, Slot, SlotStreams, UnconfiguredLauncher, ask_to_end,
 };
+pub use config::Config;
 pub use memory::release_free_memory;
-pub use order::{
-    Config, ExitNotice, Links, Notice, Order, OrderFile, OrderVolume, OrderWorkspace, Overlay,
-    SlotKind, VolumeOwner,
-};
 pub use original::{Copy, CopyInto, Original, can_copy};
 pub use step::StepError;
 pub use syscall::close_others_on_exec;

@@ -1,6 +1,6 @@
 //! A runtime that is started once, and copied for every sandbox.
 //!
-//! The launcher starts it among the template's mounts, with a library of ours in it (`preload/fork.rs`)
+//! The launcher starts it among the template's mounts, with a library of ours in it (sandbox-zygote)
 //! that waits for orders where the runtime calls `fork`. It has seen no program and never will: a copy
 //! stands inside every wall of its sandbox before it reads one. See docs/adr/0015.
 
@@ -13,11 +13,16 @@ use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use rustix::thread::CapabilitySet;
+use sandbox_protocol::MAX_DATAGRAM_BYTES;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::exec::ExecRequest;
+use sandbox_protocol::notice::StepFailure;
+use sandbox_protocol::zygote::{self, ForkReport, ZygoteConfig};
 
 use crate::capabilities;
 use crate::cgroup::{Cgroup, Entry};
 use crate::client::{self, LaunchError};
-use crate::order::{Config, Order};
+use crate::config::Config;
 use crate::place;
 use crate::program::Program;
 use crate::slot::{self, LivingSlot};
@@ -26,7 +31,7 @@ use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned, SharedNumber};
 
 /// The library, where this build has one.
-const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/fork.so"));
+const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/zygote.so"));
 /// Where the runtime finds it. What it sees in the work directory is its own.
 const PLACE: &str = "/work/.fork.so";
 
@@ -39,7 +44,7 @@ pub fn can_copy() -> bool {
 pub(crate) fn start(order: &[u8], descriptors: Vec<OwnedFd>) -> Option<LivingSlot> {
     let mut descriptors = descriptors.into_iter();
     let (socket, stderr) = (descriptors.next()?, descriptors.next()?);
-    let order = Order::decode(order).ok()?;
+    let order = ExecRequest::decode(order).ok()?;
     // SAFETY: the launcher is one thread from its start to its end.
     match unsafe { syscall::clone_process(0, None) }.ok()? {
         Cloned::Child => {
@@ -56,7 +61,7 @@ pub(crate) fn start(order: &[u8], descriptors: Vec<OwnedFd>) -> Option<LivingSlo
 
 /// In the copy of the launcher: becomes the runtime.
 fn become_runtime(
-    order: &Order<'_>,
+    order: &ExecRequest<'_>,
     socket: &OwnedFd,
     stderr: &OwnedFd,
 ) -> Result<std::convert::Infallible, StepError> {
@@ -83,7 +88,7 @@ fn become_runtime(
     let (preload, socket) =
         (format!("LD_PRELOAD={PLACE}"), format!("SANDBOX_FORK_SOCKET={number}"));
     env.extend(["SANDBOX_WARM=fork", &preload, &socket]);
-    let program = Program::new(&Order { env, ..order.clone() })?;
+    let program = Program::new(&ExecRequest { env, ..order.clone() })?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
     program.settle()?;
     // To enter the namespaces of an init, which does not let itself be looked at, is all it is for.
@@ -135,17 +140,17 @@ impl Original {
         // All of init's but the PID namespace, which is entered by being born in it.
         let flags = slot::clone_flags(config) | syscall::NEW_CGROUP | syscall::NEW_TIME;
         let flags = u32::try_from(flags & !syscall::NEW_PID).unwrap_or(0);
-        let mut settings = flags.to_le_bytes().to_vec();
-        settings.push(has_own_ids.into());
-        settings.extend_from_slice(&config.filter);
-        if settings.len() > socket::LARGEST_MESSAGE {
+        let settings =
+            ZygoteConfig { namespaces: flags, has_own_ids, seccomp_filter: &config.filter };
+        let settings = settings.encode();
+        if settings.len() > MAX_DATAGRAM_BYTES {
             // The rest of the filter would be lost on the way.
             return Err(Errno::TOOBIG).at("send the filter to the runtime");
         }
         socket::send(socket.as_fd(), &settings, &[]).at("speak to the runtime")?;
         let answered = wait_for(&socket, patience);
         let answer = answered.and_then(|()| socket::receive(socket.as_fd())).ok().flatten();
-        if answer.is_some_and(|answer| answer.bytes == b"ready") {
+        if answer.is_some_and(|answer| answer.bytes == zygote::READY) {
             return Ok(Self { socket });
         }
         let mut text = [0; 1024];
@@ -174,20 +179,19 @@ impl Original {
         descriptors.extend(into.streams);
         descriptors.push(into.rules);
         descriptors.extend(entries.iter().map(AsFd::as_fd));
-        socket::send(self.socket.as_fd(), b"copy", &descriptors)
+        socket::send(self.socket.as_fd(), zygote::FORK, &descriptors)
             .map_err(client::timed_out)
             .at("ask the runtime for a copy")?;
         drop(theirs);
         let answer = socket::receive(ours.as_fd()).map_err(client::timed_out);
         let answer = answer.at("hear from a copy")?.ok_or(LaunchError::Gone)?;
-        match (answer.bytes.as_slice(), answer.descriptors.into_iter().next()) {
-            (&[0, a, b, c, d], Some(denied_calls)) => {
-                Ok(Copy { process: u32::from_le_bytes([a, b, c, d]), denied_calls })
+        match (ForkReport::decode(&answer.bytes), answer.descriptors.into_iter().next()) {
+            (Ok(ForkReport::Confined { pid }), Some(denied_calls)) => {
+                Ok(Copy { process: pid, denied_calls })
             }
-            (&[1, step, a, b, c, d], _) => {
-                let cause = Errno::from_raw_os_error(i32::from_le_bytes([a, b, c, d]));
-                let step = format!("make a copy of a runtime (step {step})");
-                Err(StepError { step, cause }.into())
+            (Ok(ForkReport::Failed { step, errno }), _) => {
+                let step = format!("fork the zygote: {}", step.name());
+                Err(StepError::from(StepFailure { step, errno }).into())
             }
             _ => Err(LaunchError::Gone),
         }

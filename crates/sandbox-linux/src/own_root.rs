@@ -11,16 +11,16 @@ use rustix::fs::{AtFlags, CWD, Mode, Timespec, Timestamps};
 use rustix::mount::{
     MountFlags, UnmountFlags, mount, mount_bind_recursive, mount_remount, unmount,
 };
+use sandbox_protocol::exec::VolumeMount;
 
-use crate::order::OrderVolume;
 use crate::place::{STAGE, below_writable, make_mount_point};
 use crate::step::{AtStep, StepError};
 use crate::syscall;
 
 /// Makes places for volumes outside the writable directories, if there are any.
-pub(crate) fn make_for(volumes: &[OrderVolume<'_>]) -> Result<(), StepError> {
+pub(crate) fn make_for(volumes: &[VolumeMount<'_>]) -> Result<(), StepError> {
     let outside = volumes.iter().filter(|volume| !below_writable(volume.destination));
-    let places: Vec<&OrderVolume<'_>> = outside.collect();
+    let places: Vec<&VolumeMount<'_>> = outside.collect();
     if places.is_empty() {
         return Ok(());
     }
@@ -59,7 +59,7 @@ fn age(directory: &Path) -> Result<(), StepError> {
 }
 
 /// Puts everything that a directory of the shared root holds into a new one.
-fn copy_directory(old: &Path, new: &Path, places: &[&OrderVolume<'_>]) -> Result<(), StepError> {
+fn copy_directory(old: &Path, new: &Path, places: &[&VolumeMount<'_>]) -> Result<(), StepError> {
     let step = |what: &str, path: &Path| format!("{what} {} into the root", path.display());
     for entry in std::fs::read_dir(old).at(&step("look at", old))?.flatten() {
         let (old, new) = (entry.path(), new.join(entry.file_name()));

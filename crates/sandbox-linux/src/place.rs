@@ -9,8 +9,8 @@ use std::path::Path;
 use rustix::fs::{CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::mount::{MountFlags, MoveMountFlags, mount, mount_bind, mount_remount, move_mount};
 use sandbox_core::Protection;
+use sandbox_protocol::exec::{ExecRequest, VolumeMount, WorkspaceMount};
 
-use crate::order::{Order, OrderVolume, OrderWorkspace};
 use crate::snapshot;
 use crate::step::{AtStep, StepError};
 use crate::walls::Walls;
@@ -75,7 +75,7 @@ pub(crate) fn mount_writable(size: DiskSize, walls: Walls) -> Result<OwnedFd, St
 /// Covers the work directory by a file system of its own, as large as a workspace may be, and fills it
 /// with what was kept. Gives the new work directory.
 pub(crate) fn mount_workspace(
-    workspace: OrderWorkspace,
+    workspace: WorkspaceMount,
     content: Option<OwnedFd>,
     walls: Walls,
 ) -> Result<OwnedFd, StepError> {
@@ -125,7 +125,7 @@ pub(crate) fn give_to_program(path: &str) -> Result<(), StepError> {
 
 /// Writes the input files. Their paths were checked to be plain and relative when the request was
 /// made, and nothing but this process has touched the directory.
-pub(crate) fn write_files(order: &Order<'_>) -> Result<(), StepError> {
+pub(crate) fn write_files(order: &ExecRequest<'_>) -> Result<(), StepError> {
     for file in &order.files {
         let path = format!("{WORK}/{}", file.path);
         make_directories(&path)?;
@@ -153,7 +153,7 @@ pub(crate) fn write_files(order: &Order<'_>) -> Result<(), StepError> {
 }
 
 /// Removes the files of an order again, and the directories that were made for them.
-pub(crate) fn remove_files(order: &Order<'_>) -> Result<(), StepError> {
+pub(crate) fn remove_files(order: &ExecRequest<'_>) -> Result<(), StepError> {
     for file in &order.files {
         let step = || format!("remove the file {}", file.path);
         rustix::fs::unlink(format!("{WORK}/{}", file.path)).at(&step())?;
@@ -186,7 +186,7 @@ fn make_directories(path: &str) -> Result<(), StepError> {
 
 /// Attaches the volumes to their places.
 pub(crate) fn mount_volumes(
-    volumes: &[OrderVolume<'_>],
+    volumes: &[VolumeMount<'_>],
     trees: &[OwnedFd],
 ) -> Result<(), StepError> {
     for (volume, tree) in volumes.iter().zip(trees) {

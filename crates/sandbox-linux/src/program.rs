@@ -12,11 +12,11 @@ use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use rustix::thread::{CpuSet, Gid, Uid};
 use sandbox_core::Protection;
+use sandbox_protocol::exec::ExecRequest;
 
 use crate::capabilities;
 use crate::clock;
 use crate::landlock::Rules;
-use crate::order::Order;
 use crate::place::{self, INSIDE_ID};
 use crate::rlimits;
 use crate::seccomp;
@@ -48,7 +48,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(order: &Order<'_>) -> Result<Self, StepError> {
+    pub(crate) fn new(order: &ExecRequest<'_>) -> Result<Self, StepError> {
         let text = |text: &str| {
             // Requests with zero bytes were refused when they were made.
             std::ffi::CString::new(text).map_err(|_| Errno::INVAL).at("read the order")
@@ -62,7 +62,7 @@ impl Program {
             path,
             directory: text(&directory(order))?,
             rlimits: rlimits::decode(&order.rlimits)?,
-            cores: order.cores,
+            cores: order.cpu_mask,
         })
     }
 
@@ -84,7 +84,7 @@ impl Program {
 }
 
 /// Where a program starts.
-pub(crate) fn directory(order: &Order<'_>) -> String {
+pub(crate) fn directory(order: &ExecRequest<'_>) -> String {
     match order.directory {
         "" => place::WORK.to_owned(),
         directory => format!("{}/{directory}", place::WORK),

@@ -10,14 +10,18 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
 use rustix::thread::{LinkNameSpaceType, Uid, move_into_link_name_space};
 use sandbox_core::Protection;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::launcher::SlotKind;
+use sandbox_protocol::notice::Notice;
 
 use crate::clock;
+use crate::config::Config;
 use crate::ids::{self, Ids};
 use crate::init::{self, Init};
-use crate::order::{Config, Notice, SlotKind, Streams};
 use crate::private_root::{PrivateRoot, SharedMounts};
 use crate::socket;
 use crate::step::{AtStep, StepError};
+use crate::streams::Streams;
 use crate::syscall::{self, CloneFlags, Cloned};
 
 /// What the launcher makes slots from.
@@ -37,7 +41,7 @@ pub(crate) struct Nursery {
     pub(crate) shared_mounts: Option<SharedMounts>,
 }
 
-/// What came with the errand to make a slot.
+/// The descriptors of a request to prepare a slot.
 pub(crate) struct Parts {
     kind: SlotKind,
     /// To the supervisor.
@@ -58,7 +62,7 @@ pub(crate) struct LivingSlot {
 }
 
 impl Parts {
-    /// Sorts the descriptors of an errand.
+    /// Sorts the descriptors of a request.
     pub(crate) fn take(
         descriptors: Vec<OwnedFd>,
         clone_into: bool,
@@ -77,9 +81,9 @@ impl Nursery {
     /// Clones an init. What goes wrong is told to the supervisor.
     pub(crate) fn make_slot(&self, parts: Parts, owner: u32) -> Option<LivingSlot> {
         let owner = self.gives_owners.then_some(owner);
-        let tell = |supervisor: &OwnedFd, error| {
+        let tell = |supervisor: &OwnedFd, error: StepError| {
             // A supervisor that is gone does not mind.
-            let _ = socket::send(supervisor.as_fd(), &Notice::Failed(error).encode(), &[]);
+            let _ = socket::send(supervisor.as_fd(), &Notice::Failed(error.into()).encode(), &[]);
         };
         match rustix::io::fcntl_dupfd_cloexec(&parts.supervisor, 0).at("connect an init") {
             Ok(teller) => {

@@ -12,11 +12,10 @@ use rustix::net::{
     SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg,
     sendmsg, socketpair,
 };
+use sandbox_protocol::MAX_DATAGRAM_BYTES;
 
 /// More than any message needs: the largest carries an order with its volumes.
 const MOST_DESCRIPTORS: usize = 24;
-/// Larger things travel as a memory file attached to a message.
-pub(crate) const LARGEST_MESSAGE: usize = 16 * 1024;
 
 /// A received message. `None` instead of it means that the other side is gone.
 #[derive(Debug)]
@@ -81,7 +80,7 @@ pub(crate) fn receive_partial(
     socket: BorrowedFd<'_>,
     flags: RecvFlags,
 ) -> Result<Option<(Message, bool)>, Errno> {
-    let mut bytes = vec![0; LARGEST_MESSAGE];
+    let mut bytes = vec![0; MAX_DATAGRAM_BYTES];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = loop {

@@ -1,6 +1,7 @@
 //! Errors of the building site: which step failed, and what the kernel said.
 
 use rustix::io::Errno;
+use sandbox_protocol::notice::StepFailure;
 
 /// A step of building or running a sandbox that the kernel refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,6 +12,20 @@ pub struct StepError {
     /// What the kernel said, its number kept.
     #[source]
     pub cause: Errno,
+}
+
+impl From<StepError> for StepFailure {
+    fn from(error: StepError) -> Self {
+        Self { step: error.step, errno: error.cause.raw_os_error() }
+    }
+}
+
+impl From<StepFailure> for StepError {
+    fn from(failure: StepFailure) -> Self {
+        const VALID: std::ops::RangeInclusive<i32> = 1..=4095;
+        let errno = Some(failure.errno).filter(|errno| VALID.contains(errno));
+        Self { step: failure.step, cause: errno.map_or(Errno::IO, Errno::from_raw_os_error) }
+    }
 }
 
 /// Names the step a system call belongs to.
@@ -31,5 +46,22 @@ impl<T> AtStep<T> for std::io::Result<T> {
             let cause = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
             StepError { step: step.to_owned(), cause }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_survives_the_way_to_the_supervisor() {
+        let error = StepError { step: "mount /proc".into(), cause: Errno::PERM };
+        let failure = StepFailure::from(error.clone());
+        assert_eq!((failure.step.as_str(), failure.errno), ("mount /proc", 1));
+        assert_eq!(StepError::from(failure), error);
+        for errno in [0, -1, i32::MIN, 4096, i32::MAX] {
+            let failure = StepFailure { step: String::new(), errno };
+            assert_eq!(StepError::from(failure).cause, Errno::IO);
+        }
     }
 }

@@ -6,9 +6,11 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use sandbox_protocol::Message as _;
+use sandbox_protocol::exec::ExecRequest;
+use sandbox_protocol::notice::Notice;
 
-use crate::order::{Notice, Order};
-use crate::order_message::{self, OrderMessage};
+use crate::exec_message::{self, ExecMessage};
 use crate::place;
 use crate::program::{self, Confinement, Program};
 use crate::socket;
@@ -33,7 +35,7 @@ impl Stub {
         match unsafe { syscall::clone_process(0, None) }.at("clone the program-to-be")? {
             Cloned::Child => {
                 if let Err(error) = wait(confinement, started, orders, supervisor) {
-                    let _ = socket::send(supervisor, &Notice::Failed(error).encode(), &[]);
+                    let _ = socket::send(supervisor, &Notice::Failed(error.into()).encode(), &[]);
                 }
                 syscall::exit_now(127)
             }
@@ -60,12 +62,12 @@ fn wait(
     drop(listener);
     rehearse();
     while let Some(message) = socket::receive(orders).at("wait for the program")? {
-        let message = OrderMessage::open(message)?;
+        let message = ExecMessage::open(message)?;
         let order = message.read()?;
         // In the program's name: what it brings is its own, and counts against its limits.
         place::write_files(&order)?;
         if order.argv.is_empty() {
-            program::tell(supervisor, &Notice::Placed.encode(), None)?;
+            program::tell(supervisor, &Notice::FilesWritten.encode(), None)?;
             continue;
         }
         let program = Program::new(&order)?;
@@ -78,13 +80,14 @@ fn wait(
 /// Goes the way that an order takes, up to the program: a copy of a process has its memory only when it touches it,
 /// and that would be while somebody waits. It is no matter if it fails.
 fn rehearse() {
-    let sample = Order { argv: vec!["/bin/true"], env: vec!["PATH=/bin"], ..Order::default() };
+    let sample =
+        ExecRequest { argv: vec!["/bin/true"], env: vec!["PATH=/bin"], ..ExecRequest::default() };
     let received = socket::pair().and_then(|(ours, theirs)| {
-        let _ = order_message::send(ours.as_fd(), &sample, &[]);
+        let _ = exec_message::send(ours.as_fd(), &sample, &[]);
         socket::receive(theirs.as_fd())
     });
     if let Ok(Some(message)) = received
-        && let Ok(message) = OrderMessage::open(message)
+        && let Ok(message) = ExecMessage::open(message)
         && let Ok(order) = message.read()
         && let Ok(program) = Program::new(&order)
     {

@@ -330,7 +330,7 @@ pub(crate) struct CpuTimes {
     /// Microseconds in the kernel.
     pub system_micros: u64,
     /// Largest resident size of one process, in KiB.
-    pub largest_kib: u64,
+    pub max_rss_kib: u64,
 }
 
 /// Whose CPU time [`cpu_times`] tells.
@@ -360,7 +360,7 @@ pub(crate) fn cpu_times(whose: Whose) -> CpuTimes {
     CpuTimes {
         user_micros: micros(usage.ru_utime),
         system_micros: micros(usage.ru_stime),
-        largest_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
+        max_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0),
     }
 }
 

@@ -19,7 +19,7 @@ use rustix::mount::{
 };
 use sandbox_core::Protection;
 
-use crate::order::Config;
+use crate::config::Config;
 use crate::place;
 use crate::skeleton::{SYSTEM, Shown, Skeleton};
 use crate::step::{AtStep, StepError};

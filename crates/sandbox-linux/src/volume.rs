@@ -10,8 +10,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Signal, WaitId, WaitIdOptions, pidfd_send_signal, set_parent_process_death_signal, waitid,
 };
+use sandbox_protocol::launcher::{SymlinkPolicy, VolumeOwner};
 
-use crate::order::{Links, VolumeOwner};
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned, MountAttributes};
 
@@ -21,14 +21,14 @@ use crate::syscall::{self, Cloned, MountAttributes};
 /// mount is made from what was opened: nothing can be swapped in between.
 pub(crate) fn open(
     path: &str,
-    links: Links,
+    symlinks: SymlinkPolicy,
     writable: bool,
     owner: Option<VolumeOwner>,
 ) -> Result<OwnedFd, StepError> {
     let step = |what: &str| format!("{what} the volume {path}");
-    let resolve = match links {
-        Links::Followed => ResolveFlags::NO_MAGICLINKS,
-        Links::Refused => ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS,
+    let resolve = match symlinks {
+        SymlinkPolicy::Follow => ResolveFlags::NO_MAGICLINKS,
+        SymlinkPolicy::Refuse => ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS,
     };
     let place = rustix::fs::openat2(
         CWD,
@@ -123,7 +123,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     /// What is said of a path that is refused before anything is mounted.
-    fn refusal(path: &std::path::Path, links: Links, owner: Option<VolumeOwner>) -> Errno {
+    fn refusal(path: &std::path::Path, links: SymlinkPolicy, owner: Option<VolumeOwner>) -> Errno {
         open(path.to_str().unwrap(), links, false, owner).expect_err("it is refused").cause
     }
 
@@ -134,13 +134,13 @@ mod tests {
         std::fs::create_dir_all(place.join("real/sub")).unwrap();
         symlink("real", place.join("link")).unwrap();
         symlink("sub", place.join("real/last")).unwrap();
-        assert_eq!(refusal(&place.join("link/sub"), Links::Refused, None), Errno::LOOP);
+        assert_eq!(refusal(&place.join("link/sub"), SymlinkPolicy::Refuse, None), Errno::LOOP);
         // The last name is opened as what it is, and a link cannot be shared.
-        assert_eq!(refusal(&place.join("real/last"), Links::Refused, None), Errno::NOTDIR);
+        assert_eq!(refusal(&place.join("real/last"), SymlinkPolicy::Refuse, None), Errno::NOTDIR);
         // Followed, it is there, and belongs to somebody else than is said.
         let nobody = Some(VolumeOwner { user: u32::MAX - 1, group: 0, program: 1 });
-        assert_eq!(refusal(&place.join("link/sub"), Links::Followed, nobody), Errno::STALE);
-        assert_eq!(refusal(&place.join("real/last"), Links::Followed, None), Errno::NOTDIR);
-        assert_eq!(refusal(&place.join("real/sub"), Links::Refused, nobody), Errno::STALE);
+        assert_eq!(refusal(&place.join("link/sub"), SymlinkPolicy::Follow, nobody), Errno::STALE);
+        assert_eq!(refusal(&place.join("real/last"), SymlinkPolicy::Follow, None), Errno::NOTDIR);
+        assert_eq!(refusal(&place.join("real/sub"), SymlinkPolicy::Refuse, nobody), Errno::STALE);
     }
 }

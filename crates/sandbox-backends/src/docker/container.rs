@@ -15,8 +15,9 @@ use sandbox_core::{BackendError, NetworkPolicy};
 use sandbox_linux::cgroup::{Cgroup, Entry, processes_in};
 use sandbox_linux::container_inodes::SharedInodes;
 use sandbox_linux::empty_network;
-use sandbox_linux::guest::frame::to_supervisor;
 use sandbox_linux::restrict::restrict;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::agent::AgentEvent;
 
 use super::description::{AGENT_INSIDE, Description, OWN_FILES};
 use super::engine::Engine;
@@ -109,7 +110,8 @@ impl DockerContainer {
             client.inspect_container(&id, None).await
         })?;
         match channel.wait(START_TIME) {
-            Ok(Heard::Message(to_supervisor::READY, _)) => {}
+            Ok(Heard::Message(message))
+                if AgentEvent::decode(&message) == Ok(AgentEvent::Ready) => {}
             Ok(_) => return Err(failed("start the container", "its agent is not ours")),
             Err(error) => return Err(failed("wait for the container", error)),
         }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sandbox_core::Stdin;
-use sandbox_linux::guest::frame::{HEAD, head, length_of, to_agent};
+use sandbox_protocol::agent::AgentRequest;
+use sandbox_protocol::frame;
 
 const PIECE: usize = 64 * 1024;
 /// How long an agent may take to read more of an order. It does nothing else while one is on its way, so only an agent
@@ -23,15 +24,15 @@ pub(crate) struct Channel {
     /// What has come and is not a whole message yet.
     partial: Vec<u8>,
     piece: Vec<u8>,
-    /// How long a message may be. The agent's own are short; a file is as long as was asked for.
-    pub(crate) longest: usize,
+    /// Maximum length of a message. The agent's own are short; a file is as long as the one that was requested.
+    pub(crate) max_message_bytes: usize,
 }
 
 /// What was there to read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// A message: its kind, and what it says.
-    Message(u8, Vec<u8>),
+    /// A message, to be decoded as an [`AgentEvent`](sandbox_protocol::agent::AgentEvent).
+    Message(Vec<u8>),
     /// Not a whole one yet.
     Nothing,
     /// The agent is gone.
@@ -49,7 +50,7 @@ impl Channel {
             output: output.into(),
             partial: Vec::new(),
             piece: vec![0; PIECE],
-            longest: 2 * PIECE,
+            max_message_bytes: 2 * PIECE,
         })
     }
 
@@ -66,14 +67,11 @@ impl Channel {
     /// The next message, if it is there.
     pub(crate) fn hear(&mut self) -> io::Result<Heard> {
         loop {
-            if let Some((&head, rest)) = self.partial.split_first_chunk::<HEAD>() {
-                let length = length_of(head).filter(|length| *length <= self.longest);
-                let length = length.ok_or_else(|| io::Error::other("a message is too long"))?;
-                if let Some(payload) = rest.get(..length) {
-                    let message = Heard::Message(head[0], payload.to_vec());
-                    self.partial.drain(..HEAD + length);
-                    return Ok(message);
-                }
+            let split = frame::split(&self.partial, self.max_message_bytes);
+            if let Some((message, length)) = split.map_err(io::Error::other)? {
+                let message = Heard::Message(message.to_vec());
+                self.partial.drain(..length);
+                return Ok(message);
             }
             match self.output.read(&mut self.piece) {
                 Ok(0) => return Ok(Heard::End),
@@ -110,17 +108,23 @@ impl Channel {
         }
     }
 
-    /// Sends a message. Fails with `TimedOut` if the agent does not read.
-    pub(crate) fn say(&self, kind: u8, payload: &[u8]) -> io::Result<()> {
-        say(&self.input, kind, payload, Some(SEND_TIMEOUT))
+    /// Sends a request. Fails with `TimedOut` if the agent does not read.
+    pub(crate) fn send(&self, request: &AgentRequest<'_>) -> io::Result<()> {
+        send(&self.input, request, Some(SEND_TIMEOUT))
+    }
+
+    /// Sends a request that is encoded already.
+    pub(crate) fn send_frame(&self, frame: &[u8]) -> io::Result<()> {
+        send_frame(&self.input, frame, Some(SEND_TIMEOUT))
     }
 
     /// Sends a signal to the program, unless the way is blocked by input that it does not read.
     pub(crate) fn signal(&self, signal: u8) {
         if let Ok(mut input) = self.input.try_lock() {
             // An agent that is gone has no program.
-            let message = [&head(to_agent::SIGNAL, 1)[..], &[signal]].concat();
-            let _ = write_all(&mut input, &message, Some(Duration::ZERO));
+            if let Ok(frame) = frame::encode(&AgentRequest::Signal(signal)) {
+                let _ = write_all(&mut input, &frame, Some(Duration::ZERO));
+            }
         }
     }
 
@@ -128,10 +132,10 @@ impl Channel {
     /// input does or when the agent is gone.
     pub(crate) fn feed(&self, stdin: &Stdin) -> io::Result<()> {
         let reader: Box<dyn io::Read + Send> = match stdin {
-            Stdin::Empty => return self.say(to_agent::INPUT_END, &[]),
+            Stdin::Empty => return self.send(&AgentRequest::StdinEnd),
             Stdin::Bytes(bytes) if bytes.len() <= PIECE / 2 => {
-                self.say(to_agent::INPUT, bytes)?;
-                return self.say(to_agent::INPUT_END, &[]);
+                self.send(&AgentRequest::Stdin(bytes))?;
+                return self.send(&AgentRequest::StdinEnd);
             }
             Stdin::Bytes(bytes) => Box::new(io::Cursor::new(bytes.clone())),
             Stdin::Reader(reader) => {
@@ -148,25 +152,31 @@ impl Channel {
 fn pump(mut reader: Box<dyn io::Read + Send>, input: &Mutex<File>) {
     let mut piece = vec![0; PIECE];
     loop {
-        let said = match reader.read(&mut piece) {
+        let sent = match reader.read(&mut piece) {
             Ok(0) => {
-                let _ = say(input, to_agent::INPUT_END, &[], None);
+                let _ = send(input, &AgentRequest::StdinEnd, None);
                 return;
             }
-            Ok(count) => say(input, to_agent::INPUT, &piece[..count], None),
+            Ok(count) => send(input, &AgentRequest::Stdin(&piece[..count]), None),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
             Err(_) => return,
         };
-        if said.is_err() {
+        if sent.is_err() {
             return;
         }
     }
 }
 
-fn say(input: &Mutex<File>, kind: u8, payload: &[u8], timeout: Option<Duration>) -> io::Result<()> {
-    let mut message = head(kind, payload.len()).to_vec();
-    message.extend_from_slice(payload);
-    write_all(&mut input.lock().unwrap_or_else(PoisonError::into_inner), &message, timeout)
+fn send(
+    input: &Mutex<File>,
+    request: &AgentRequest<'_>,
+    timeout: Option<Duration>,
+) -> io::Result<()> {
+    send_frame(input, &frame::encode(request).map_err(io::Error::other)?, timeout)
+}
+
+fn send_frame(input: &Mutex<File>, frame: &[u8], timeout: Option<Duration>) -> io::Result<()> {
+    write_all(&mut input.lock().unwrap_or_else(PoisonError::into_inner), frame, timeout)
 }
 
 /// Writes to a stream that does not block. The time limit is for each part that the other side takes.
@@ -209,13 +219,13 @@ mod tests {
     fn messages_are_put_together_from_pieces() {
         let (mut channel, mut agent) = channel();
         assert_eq!(channel.hear().unwrap(), Heard::Nothing);
-        agent.write_all(&head(18, 3)).unwrap();
+        agent.write_all(&frame::header(3).unwrap()).unwrap();
         agent.write_all(b"ab").unwrap();
         assert_eq!(channel.hear().unwrap(), Heard::Nothing);
         agent.write_all(b"c").unwrap();
-        agent.write_all(&head(19, 0)).unwrap();
-        assert_eq!(channel.hear().unwrap(), Heard::Message(18, b"abc".to_vec()));
-        assert_eq!(channel.hear().unwrap(), Heard::Message(19, Vec::new()));
+        agent.write_all(&frame::header(0).unwrap()).unwrap();
+        assert_eq!(channel.hear().unwrap(), Heard::Message(b"abc".to_vec()));
+        assert_eq!(channel.hear().unwrap(), Heard::Message(Vec::new()));
         drop(agent);
         assert_eq!(channel.hear().unwrap(), Heard::End);
     }
@@ -235,7 +245,7 @@ mod tests {
     #[test]
     fn a_message_that_is_too_long_is_not_waited_for() {
         let (mut channel, mut agent) = channel();
-        agent.write_all(&head(18, 1 << 20)).unwrap();
+        agent.write_all(&frame::header(1 << 20).unwrap()).unwrap();
         assert!(channel.hear().is_err());
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sandbox_core::{CollectRule, CollectedFile, InputFile, SkippedFile};
 use sandbox_linux::collect::Collected;
-use sandbox_linux::guest::frame::{to_agent, to_supervisor};
-use sandbox_linux::guest::{self, GuestFile};
+use sandbox_protocol::Message as _;
+use sandbox_protocol::agent::{AgentEvent, AgentRequest};
 
 use super::channel::{Channel, Heard};
 
@@ -17,6 +17,13 @@ const MOST_SKIPPED: usize = 100;
 const LONGEST_PATH: usize = 2048;
 /// A container that is as busy as its limits allow still answers in this time.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A file that the program left, as the agent describes it.
+struct FileEntry {
+    mode: u32,
+    size: u64,
+    path: Vec<u8>,
+}
 
 /// Brings back what fits the rule, but for what is still as it was placed.
 pub(super) fn collect(
@@ -68,14 +75,15 @@ pub(super) fn collect(
     Ok(found)
 }
 
-fn names(channel: &mut Channel, found: &mut Collected) -> io::Result<Vec<GuestFile>> {
+fn names(channel: &mut Channel, found: &mut Collected) -> io::Result<Vec<FileEntry>> {
     let mut names = Vec::new();
     loop {
-        match channel.wait(PATIENCE)? {
-            Heard::Message(to_supervisor::NAME, payload) => {
-                names.push(guest::file(&payload).ok_or(io::ErrorKind::InvalidData)?);
+        let message = message(channel)?;
+        match AgentEvent::decode(&message) {
+            Ok(AgentEvent::FileEntry { mode, size, path }) => {
+                names.push(FileEntry { mode, size, path: path.to_vec() });
             }
-            Heard::Message(to_supervisor::NAMES_END, _) => return Ok(names),
+            Ok(AgentEvent::FileListEnd) => return Ok(names),
             _ => return Err(io::ErrorKind::InvalidData.into()),
         }
         if names.len() > MOST_NAMES {
@@ -85,20 +93,27 @@ fn names(channel: &mut Channel, found: &mut Collected) -> io::Result<Vec<GuestFi
     }
 }
 
-fn fetch(channel: &mut Channel, name: &GuestFile) -> io::Result<Result<Vec<u8>, String>> {
+fn fetch(channel: &mut Channel, name: &FileEntry) -> io::Result<Result<Vec<u8>, String>> {
     let size = usize::try_from(name.size).map_err(io::Error::other)?;
-    channel.longest = channel.longest.max(size);
-    channel.say(to_agent::FETCH, &name.path)?;
-    match channel.wait(PATIENCE)? {
-        Heard::Message(to_supervisor::FILE, contents) => Ok(Ok(contents)),
-        Heard::Message(to_supervisor::NO_FILE, reason) => {
-            Ok(Err(String::from_utf8_lossy(&reason).into_owned()))
-        }
+    // The contents, and the tag before them.
+    channel.max_message_bytes = channel.max_message_bytes.max(size.saturating_add(1));
+    channel.send(&AgentRequest::ReadFile(&name.path))?;
+    let message = message(channel)?;
+    match AgentEvent::decode(&message) {
+        Ok(AgentEvent::FileContents(contents)) => Ok(Ok(contents.to_vec())),
+        Ok(AgentEvent::FileUnavailable(reason)) => Ok(Err(reason)),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
 }
 
-fn reason_to_skip(name: &GuestFile) -> Option<&'static str> {
+fn message(channel: &mut Channel) -> io::Result<Vec<u8>> {
+    match channel.wait(PATIENCE)? {
+        Heard::Message(message) => Ok(message),
+        _ => Err(io::ErrorKind::InvalidData.into()),
+    }
+}
+
+fn reason_to_skip(name: &FileEntry) -> Option<&'static str> {
     const KIND: u32 = 0o170_000;
     let text = std::str::from_utf8(&name.path);
     let is_plain = text.is_ok_and(|path| {

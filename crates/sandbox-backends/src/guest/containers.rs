@@ -111,8 +111,8 @@ impl<W: Workshop<Container: Container>> Containers<W> {
             return without_memory(around);
         }
         let workspace = volumes::attach(plan, made, container)?;
-        let order = self.orders.write(plan);
-        let outcome = carry_out(around, channel, plan, &order, observer, cancel)?;
+        let exec = self.orders.write(plan)?;
+        let outcome = carry_out(around, channel, plan, &exec, observer, cancel)?;
         match workspace {
             Some(workspace) => workspace::conclude(&workspace, plan, outcome),
             None => Ok(outcome),

@@ -1,13 +1,14 @@
-//! What an agent is told to do: the order, with the system-call filter that it installs.
+//! What an agent is asked to run, with the system-call filter that it installs.
 
 use rustix::process::Resource;
 use sandbox_core::{BackendError, StagePlan};
-use sandbox_linux::guest::{Inside, order};
+use sandbox_linux::guest::{Inside, exec_frame};
 use sandbox_linux::landlock;
 use sandbox_linux::rlimits::{self, Fallback};
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program, Verdict,
 };
+use sandbox_protocol::agent::SyscallDenyRules;
 
 use crate::failed;
 use crate::native::workspace::largest_file;
@@ -42,7 +43,7 @@ pub(crate) struct Orders {
     profile: Profile,
     options: FilterOptions,
     filter: Program,
-    answers: Vec<u8>,
+    deny_rules: Option<Vec<SyscallDenyRules>>,
 }
 
 impl Orders {
@@ -54,12 +55,12 @@ impl Orders {
         let filter = profile
             .compile(Arch::NATIVE, &options)
             .map_err(|error| failed("compile the system-call filter", error))?;
-        let answers = match denied {
-            DeniedAction::Notify => profile.answers(Arch::NATIVE),
+        let deny_rules = match denied {
+            DeniedAction::Notify => Some(profile.deny_rules(Arch::NATIVE)),
             // The filter has them.
-            DeniedAction::Errno => Vec::new(),
+            DeniedAction::Errno => None,
         };
-        Ok(Self { inside, profile, options, filter, answers })
+        Ok(Self { inside, profile, options, filter, deny_rules })
     }
 
     /// The name of a call that was denied.
@@ -70,8 +71,8 @@ impl Orders {
         }
     }
 
-    /// The order for a stage.
-    pub(crate) fn write(&self, plan: &StagePlan) -> Vec<u8> {
+    /// The frame that asks the agent to run a stage.
+    pub(crate) fn write(&self, plan: &StagePlan) -> Result<Vec<u8>, BackendError> {
         let none = Fallback { memory: false, pids: false };
         let rlimits = rlimits::encode(&plan.limits, largest_file(plan), none, true);
         let mut rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
@@ -85,10 +86,10 @@ impl Orders {
         let inside = Inside {
             rlimits: &rlimits,
             filter: self.filter.as_bytes(),
-            answers: &self.answers,
+            deny_rules: self.deny_rules.as_deref(),
             user: self.inside.user,
             landlock: self.inside.landlock,
         };
-        order(plan, inside)
+        exec_frame(plan, inside).map_err(|error| failed("encode the request for the agent", error))
     }
 }

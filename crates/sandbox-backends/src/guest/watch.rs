@@ -14,8 +14,10 @@ use sandbox_core::{
 };
 use sandbox_linux::cgroup::{Cgroup, OomWatch, Usage};
 use sandbox_linux::container_inodes::SharedInodes;
-use sandbox_linux::guest::frame::{to_agent, to_supervisor};
-use sandbox_linux::{ExitNotice, guest};
+use sandbox_linux::guest;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::agent::AgentEvent;
+use sandbox_protocol::notice::ExitNotice;
 
 use super::channel::{Channel, Heard};
 use super::collect::collect;
@@ -126,7 +128,7 @@ pub(crate) fn carry_out(
     around: Around<'_>,
     channel: Channel,
     plan: &StagePlan,
-    order: &[u8],
+    exec: &[u8],
     observer: &mut dyn Observer,
     cancel: &CancelToken,
 ) -> Result<StageOutcome, BackendError> {
@@ -141,8 +143,8 @@ pub(crate) fn carry_out(
     let counted = cgroup.reset_peak().and_then(|()| cgroup.usage());
     let before = counted.map_err(|error| failed("read what the container used", error))?;
     let oom = cgroup.oom_watch().map_err(|error| failed("watch the memory", error))?;
-    let told = channel.say(to_agent::ORDER, order).and_then(|()| channel.feed(&plan.stdin));
-    told.map_err(|error| failed("give the agent its order", error))?;
+    let told = channel.send_frame(exec).and_then(|()| channel.feed(&plan.stdin));
+    told.map_err(|error| failed("send the request to the agent", error))?;
     let mut watch = Watch {
         channel,
         plan,
@@ -256,7 +258,7 @@ impl Watch<'_> {
                     self.is_over = true;
                     return Ok(());
                 }
-                Ok(Heard::Message(kind, payload)) => self.heed(kind, &payload)?,
+                Ok(Heard::Message(message)) => self.handle_event(&message)?,
                 Err(error) => return Err(failed("hear from the agent", error)),
             }
             if self.is_over {
@@ -267,9 +269,10 @@ impl Watch<'_> {
         Ok(())
     }
 
-    fn heed(&mut self, kind: u8, payload: &[u8]) -> Result<(), BackendError> {
-        match kind {
-            to_supervisor::STARTED => {
+    fn handle_event(&mut self, message: &[u8]) -> Result<(), BackendError> {
+        let event = AgentEvent::decode(message);
+        match event.map_err(|error| failed("decode the agent's message", error))? {
+            AgentEvent::Started => {
                 let now = Instant::now();
                 self.started = Some(now);
                 let limit = self.plan.limits.cpu_time();
@@ -278,26 +281,22 @@ impl Watch<'_> {
                 self.next_sample = self.plan.usage_interval.map(|interval| now + interval);
                 self.lock_limit_start = Some(now + SAMPLE_INTERVAL);
             }
-            to_supervisor::STDOUT => self.take(StreamKind::Stdout, payload),
-            to_supervisor::STDERR => self.take(StreamKind::Stderr, payload),
-            to_supervisor::DENIED => {
-                let (number, arguments) = guest::denied(payload)
-                    .ok_or_else(|| failed("hear from the agent", "it said what makes no sense"))?;
-                let name = (self.around.name_of)(number, arguments);
+            AgentEvent::Stdout(bytes) => self.take(StreamKind::Stdout, bytes),
+            AgentEvent::Stderr(bytes) => self.take(StreamKind::Stderr, bytes),
+            AgentEvent::SyscallDenied { syscall, arguments } => {
+                let name = (self.around.name_of)(syscall, arguments);
                 *self.violations.entry(name).or_default() += 1;
             }
-            to_supervisor::EXITED => {
-                self.exit = guest::exit(payload);
+            AgentEvent::Exited(exit) => {
+                self.exit = Some(guest::exit_notice(exit));
                 self.is_over = true;
             }
-            to_supervisor::FAILED => {
-                let (number, step) = payload.split_at(payload.len().min(4));
-                let number = number.try_into().map_or(0, i32::from_le_bytes);
-                let cause = io::Error::from_raw_os_error(number);
-                self.failure = Some(format!("{}: {cause}", String::from_utf8_lossy(step)));
+            AgentEvent::Failed(failure) => {
+                let cause = io::Error::from_raw_os_error(failure.errno);
+                self.failure = Some(format!("{}: {cause}", failure.step));
                 self.is_over = true;
             }
-            _ => return Err(failed("hear from the agent", "it said what makes no sense")),
+            _ => return Err(failed("receive from the agent", "unexpected message")),
         }
         Ok(())
     }
@@ -548,7 +547,7 @@ impl Watch<'_> {
             wall_time: wall_time(self.cause, self.exit.as_ref(), run_time),
             cpu_user,
             cpu_system: total.saturating_sub(cpu_user),
-            memory_peak_kb: memory_peak.map_or(told.largest_kib, |peak| peak / 1024),
+            memory_peak_kb: memory_peak.map_or(told.max_rss_kib, |peak| peak / 1024),
             processes_peak: processes.unwrap_or(1).max(1),
             io_read_bytes: told.read_bytes,
             io_write_bytes: told.written_bytes,

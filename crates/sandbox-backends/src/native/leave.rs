@@ -10,7 +10,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
-use sandbox_linux::{ExitNotice, Slot};
+use sandbox_linux::Slot;
+use sandbox_protocol::notice::ExitNotice;
 
 use super::host::OWN_PROCESSES;
 use super::slots::ReadySlot;

@@ -12,9 +12,9 @@ use sandbox_core::{
 };
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::Notifications;
-use sandbox_linux::{
-    LaunchError, Links, Order, OrderFile, OrderVolume, Original, Overlay, VolumeOwner, rlimits,
-};
+use sandbox_linux::{LaunchError, Original, rlimits};
+use sandbox_protocol::exec::{ExecFile, ExecRequest, OverlayMode, VolumeMount};
+use sandbox_protocol::launcher::{SymlinkPolicy, VolumeOwner};
 
 use super::host::Host;
 use super::output::Streams;
@@ -61,7 +61,7 @@ pub(crate) fn send<'a>(
     }
     let sent = if slot.start == Start::Warm {
         // Its volumes are there, and its size and limits are set.
-        order.adopts = slot.copy;
+        order.zygote_fork = slot.copy;
         slot.slot.send_job(&order).map(|()| false)
     } else {
         let mut mounts = open_trees(host, maker, &plan.trees, slot.slot.owner)?;
@@ -88,7 +88,7 @@ pub(crate) fn start_waiting(
 ) -> Result<(), BackendError> {
     let mounts = open_trees(host, maker, &plan.trees, ready.slot.owner)?;
     let env = environment(plan);
-    let order = Order { waits: true, ..order(host, plan, &env) };
+    let order = ExecRequest { awaits_program: true, ..order(host, plan, &env) };
     let sent = ready.slot.send(&order, None, &mounts);
     sent.map(|_| ()).map_err(|error| failed("start the runtime", error))
 }
@@ -96,7 +96,7 @@ pub(crate) fn start_waiting(
 /// Places files in a slot before there is a program for it.
 pub(crate) fn load(ready: &ReadySlot, artefacts: &Artefacts) -> Result<(), LaunchError> {
     let files = artefacts.files.iter().map(order_file).collect();
-    ready.slot.place(&Order { files, ..Order::default() })
+    ready.slot.place(&ExecRequest { files, ..ExecRequest::default() })
 }
 
 /// Starts a runtime that is to be copied.
@@ -114,7 +114,7 @@ fn environment(plan: &StagePlan) -> Vec<String> {
     plan.env.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
+fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> ExecRequest<'a> {
     static TURN: AtomicUsize = AtomicUsize::new(0);
     let turn = TURN.fetch_add(1, Ordering::Relaxed);
     let rlimits = if host.has(Protection::Rlimits) {
@@ -126,7 +126,7 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
     };
     let has_network = host.has(Protection::NetNamespace);
     let wants_loopback = plan.network != NetworkPolicy::None || plan.gate.is_some();
-    Order {
+    ExecRequest {
         argv: plan.command.iter().map(String::as_str).collect(),
         env: env.iter().map(String::as_str).collect(),
         directory: &plan.directory,
@@ -134,35 +134,35 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Order<'a> {
         disk_bytes: plan.limits.disk().as_u64(),
         disk_inodes: plan.limits.inodes(),
         rlimits,
-        cores: host.cores_for(&plan.limits, turn),
+        cpu_mask: host.cores_for(&plan.limits, turn),
         loopback: wants_loopback && has_network,
         // Without a network of its own it would be a hole in the host's, and of no use.
-        gate_port: plan.gate.as_ref().filter(|_| has_network).map_or(0, |gate| gate.port),
-        reaches_out: plan.network == NetworkPolicy::Allowlist && has_network,
+        proxy_port: plan.gate.as_ref().filter(|_| has_network).map_or(0, |gate| gate.port),
+        egress: plan.network == NetworkPolicy::Allowlist && has_network,
         volumes: shown(plan),
         workspace: None,
-        waits: false,
-        adopts: 0,
+        awaits_program: false,
+        zygote_fork: 0,
     }
 }
 
-fn order_file(file: &InputFile) -> OrderFile<'_> {
-    OrderFile { path: file.path.as_str(), contents: &file.contents, executable: file.executable }
+fn order_file(file: &InputFile) -> ExecFile<'_> {
+    ExecFile { path: file.path.as_str(), contents: &file.contents, executable: file.executable }
 }
 
 /// What is shown and where, in the order in which it was opened.
-fn shown(plan: &StagePlan) -> Vec<OrderVolume<'_>> {
-    let trees = plan.trees.iter().map(|tree| OrderVolume {
+fn shown(plan: &StagePlan) -> Vec<VolumeMount<'_>> {
+    let trees = plan.trees.iter().map(|tree| VolumeMount {
         destination: tree.inside.to_str().unwrap_or_default(),
         is_directory: tree.host.is_dir(),
         writable: tree.copy_on_write,
-        overlay: if tree.copy_on_write { Overlay::CopyOnWrite } else { Overlay::ReadOnly },
+        overlay: if tree.copy_on_write { OverlayMode::CopyOnWrite } else { OverlayMode::ReadOnly },
     });
-    let volumes = plan.volumes.iter().map(|volume| OrderVolume {
+    let volumes = plan.volumes.iter().map(|volume| VolumeMount {
         destination: volume.destination().to_str().unwrap_or_default(),
         is_directory: volume.host().is_dir(),
         writable: volume.access() == VolumeAccess::ReadWrite,
-        overlay: Overlay::None,
+        overlay: OverlayMode::None,
     });
     trees.chain(volumes).collect()
 }
@@ -184,7 +184,7 @@ fn open_trees(
             let mapped = tree.copy_on_write || is_for_its_owner(&tree.host);
             let mapping = if mapped { mapping(host, &tree.host, owner) } else { None };
             maker
-                .open_volume(&tree.host, Links::Followed, false, mapping)
+                .open_volume(&tree.host, SymlinkPolicy::Follow, false, mapping)
                 .map_err(|error| failed(&format!("show {}", tree.host.display()), error))
         })
         .collect()
@@ -215,7 +215,7 @@ fn open_volumes(
             }
             let writable = volume.access() == VolumeAccess::ReadWrite;
             let mapping = mapping(host, volume.host(), owner);
-            let opened = maker.open_volume(volume.host(), Links::Refused, writable, mapping);
+            let opened = maker.open_volume(volume.host(), SymlinkPolicy::Refuse, writable, mapping);
             opened.map_err(|error| {
                 let chain = with_causes(&error);
                 BackendError::Refused(format!("the volume {}: {chain}", volume.host().display()))

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use sandbox_core::{Limits, StagePlan, with_causes};
 use sandbox_linux::seccomp::Notifications;
-use sandbox_linux::{Copy, CopyInto, Original, SlotKind, Walls, can_copy};
+use sandbox_linux::{Copy, CopyInto, Original, Walls, can_copy};
+use sandbox_protocol::launcher::SlotKind;
 
 use super::host::Host;
 use super::order;

@@ -11,8 +11,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sandbox_core::{BackendError, CancelToken, Limits, PoolFigures, StagePlan, Start, WarmFigures};
+use sandbox_linux::UnconfiguredLauncher;
 use sandbox_linux::seccomp::Notifications;
-use sandbox_linux::{SlotKind, UnconfiguredLauncher};
+use sandbox_protocol::launcher::SlotKind;
 
 use super::bell::Bell;
 use super::descriptors::Budget;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use sandbox_core::Limits;
-use sandbox_linux::SlotKind;
+use sandbox_protocol::launcher::SlotKind;
 
 use super::host::Host;
 use super::retire::Retirement;

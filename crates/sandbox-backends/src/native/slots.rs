@@ -10,9 +10,10 @@ use sandbox_core::{BackendError, Limits};
 use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
 use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{
-    Config, LaunchError, Launcher, Links, Order, Original, Slot, SlotKind, SlotStreams, StepError,
-    UnconfiguredLauncher, VolumeOwner,
+    Config, LaunchError, Launcher, Original, Slot, SlotStreams, StepError, UnconfiguredLauncher,
 };
+use sandbox_protocol::exec::ExecRequest;
+use sandbox_protocol::launcher::{SlotKind, SymlinkPolicy, VolumeOwner};
 
 use super::descriptors::{Budget, Permit};
 use super::host::Host;
@@ -98,7 +99,7 @@ impl Maker {
     /// Starts a runtime that is copied.
     pub(crate) fn start_original(
         &self,
-        order: &Order<'_>,
+        order: &ExecRequest<'_>,
         patience: Duration,
     ) -> Result<Original, LaunchError> {
         self.launcher().start_original(order, patience)
@@ -108,11 +109,11 @@ impl Maker {
     pub(crate) fn open_volume(
         &self,
         path: &Path,
-        links: Links,
+        symlinks: SymlinkPolicy,
         writable: bool,
         owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
-        self.launcher().open_volume(path, links, writable, owner)
+        self.launcher().open_volume(path, symlinks, writable, owner)
     }
 
     fn launcher(&self) -> Arc<Launcher> {

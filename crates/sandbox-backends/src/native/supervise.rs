@@ -16,7 +16,8 @@ use sandbox_core::{
 };
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::{Notification, Notifications};
-use sandbox_linux::{ExitNotice, Notice, Received, StepError, ask_to_end};
+use sandbox_linux::{Received, StepError, ask_to_end};
+use sandbox_protocol::notice::{ExitNotice, Notice};
 
 use super::descriptors::PER_LONG_RUNNING;
 use super::gate::OpenGate;
@@ -393,14 +394,14 @@ impl<'a> Watch<'a> {
             Notice::Cloned
             | Notice::Ready { .. }
             | Notice::Confined
-            | Notice::Placed
+            | Notice::FilesWritten
             | Notice::Network => {}
-            Notice::Gate | Notice::Workspace if descriptor.is_none() => {
+            Notice::ProxyListener | Notice::Workspace if descriptor.is_none() => {
                 let step = "receive the descriptor that belongs to a notice".to_owned();
                 self.failure = Some(StepError { step, cause: Errno::BADMSG });
                 self.end(Cause::Cancelled);
             }
-            Notice::Gate => self.open_gate(descriptor),
+            Notice::ProxyListener => self.open_gate(descriptor),
             Notice::Workspace => self.work = descriptor,
             Notice::Starting => {
                 if let Some(listener) = descriptor {
@@ -415,7 +416,7 @@ impl<'a> Watch<'a> {
                     self.end(Cause::Cancelled);
                 }
             }
-            Notice::Failed(error) => self.failure = Some(error),
+            Notice::Failed(failure) => self.failure = Some(failure.into()),
             Notice::Exited(exit) => {
                 self.exit = Some(exit);
                 // Init has waited for every other process before it said so.

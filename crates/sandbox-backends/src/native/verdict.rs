@@ -8,7 +8,8 @@ use sandbox_core::{
     StagePlan, Start, TimeKind, Violation, WorkspaceOutcome,
 };
 use sandbox_linux::cgroup::Usage;
-use sandbox_linux::{ExitNotice, collect};
+use sandbox_linux::collect;
+use sandbox_protocol::notice::ExitNotice;
 
 use super::host::{Host, OWN_PROCESSES};
 use super::supervise::{Cause, Ended};
@@ -159,7 +160,7 @@ fn figures(
     let memory_peak_kb = match after.memory_peak {
         // The figure that the limit is held against: init and the slot are in it, with a few hundred KiB.
         Some(peak) => peak / 1024,
-        None => told.largest_kib,
+        None => told.max_rss_kib,
     };
     StageFigures {
         wall_time,

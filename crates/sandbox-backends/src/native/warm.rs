@@ -12,7 +12,9 @@ use sandbox_core::{
     with_causes,
 };
 use sandbox_linux::seccomp::Notifications;
-use sandbox_linux::{Notice, Received, SlotKind};
+use sandbox_linux::{Received, StepError};
+use sandbox_protocol::launcher::SlotKind;
+use sandbox_protocol::notice::Notice;
 
 use super::host::Host;
 use super::leave::Runtime;
@@ -272,7 +274,9 @@ fn wait_until_ready(host: &Host, ready: &mut ReadySlot) -> Result<(), String> {
                 tools.denied_calls = listener.and_then(|fd| Notifications::new(fd).ok());
             }
             Received::Nothing => {}
-            Received::Notice(Notice::Failed(error), _) => return Err(with_causes(&error)),
+            Received::Notice(Notice::Failed(failure), _) => {
+                return Err(with_causes(&StepError::from(failure)));
+            }
             Received::Notice(..) | Received::Closed => return Err("it ended".to_owned()),
         }
         // An end without a word is seen by nobody but its filter.

@@ -8,8 +8,8 @@ use std::os::fd::BorrowedFd;
 use sandbox_core::{
     BackendError, ByteSize, Ending, InputFile, StagePlan, WorkspaceOutcome, WorkspacePlan,
 };
-use sandbox_linux::OrderWorkspace;
 use sandbox_linux::snapshot::{Kind, SnapshotReader, take};
+use sandbox_protocol::exec::WorkspaceMount;
 
 use crate::failed;
 
@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 
 /// How large the work directory is made: as large as the workspace may be, with room for the files of
 /// the request, which do not count.
-pub(crate) fn order(plan: &StagePlan) -> Result<Option<OrderWorkspace>, BackendError> {
+pub(crate) fn order(plan: &StagePlan) -> Result<Option<WorkspaceMount>, BackendError> {
     let Some(workspace) = &plan.workspace else {
         return Ok(None);
     };
@@ -35,7 +35,7 @@ pub(crate) fn order(plan: &StagePlan) -> Result<Option<OrderWorkspace>, BackendE
         inodes += file.path.components().count() as u64;
     }
     let has_content = workspace.content.is_some();
-    Ok(Some(OrderWorkspace { bytes, inodes, has_content }))
+    Ok(Some(WorkspaceMount { bytes, inodes, has_content }))
 }
 
 /// The largest file that any of the program's file systems has room for.

@@ -11,8 +11,9 @@ use std::time::{Duration, Instant};
 use sandbox_core::{BackendError, NetworkPolicy};
 use sandbox_linux::cgroup::{Cgroup, CgroupLimits, remove_everywhere};
 use sandbox_linux::container_inodes::SharedInodes;
-use sandbox_linux::guest::frame::to_supervisor;
 use sandbox_linux::private_mounts;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::agent::AgentEvent;
 
 use super::Oci;
 use super::bundle::{AGENT_INSIDE, Description, outside};
@@ -159,7 +160,8 @@ impl OciContainer {
         let mut channel =
             self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))?;
         match channel.wait(START_TIME) {
-            Ok(Heard::Message(to_supervisor::READY, _)) => {}
+            Ok(Heard::Message(message))
+                if AgentEvent::decode(&message) == Ok(AgentEvent::Ready) => {}
             Ok(Heard::End) => return Err(failed("start the container", self.complaint())),
             Ok(_) => {
                 return Err(failed("start the container", "the agent said what makes no sense"));

@@ -8,20 +8,23 @@ use rustix::fs::Mode;
 use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::CapabilitySet;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::exec::{ExecRequest, OverlayMode};
+use sandbox_protocol::notice::Notice;
 
 use super::figures::Before;
 use super::{Init, Prepared, default_size, watch};
 use crate::capabilities;
 use crate::clock;
+use crate::exec_message::ExecMessage;
 use crate::loopback;
-use crate::order::{Notice, Order, Overlay, Streams};
-use crate::order_message::OrderMessage;
 use crate::overlay;
 use crate::own_root;
 use crate::place::{self, DiskSize};
 use crate::program::{self, Program};
 use crate::socket;
 use crate::step::{AtStep, StepError};
+use crate::streams::Streams;
 use crate::stub::Stub;
 use crate::syscall::{self, ChildStack};
 use crate::way_out;
@@ -32,7 +35,7 @@ pub(super) fn carry_out(
     mut prepared: Prepared,
     stub: Option<Stub>,
     streams: Streams,
-    mut message: OrderMessage,
+    mut message: ExecMessage,
 ) -> Result<(), StepError> {
     if let Some(stub) = stub {
         // It was made for orders that leave the walls as they are.
@@ -41,7 +44,7 @@ pub(super) fn carry_out(
     let supervisor = init.supervisor.as_fd();
     let descriptors = std::mem::take(&mut message.descriptors);
     let order = message.read()?;
-    if let Some(copy) = Pid::from_raw(order.adopts.cast_signed()) {
+    if let Some(copy) = Pid::from_raw(order.zygote_fork.cast_signed()) {
         resize(init, &order)?;
         if order.loopback {
             loopback::bring_up(init.network_settings).at("bring loopback up")?;
@@ -50,12 +53,12 @@ pub(super) fn carry_out(
         return watch_to_the_end(init, &prepared, copy, streams, &before);
     }
     place(init, &order, descriptors, &mut prepared)?;
-    if order.gate_port != 0 {
-        let gate = loopback::listen_on(order.gate_port).at("listen on loopback")?;
-        socket::send(supervisor, &Notice::Gate.encode(), &[gate.as_fd()])
+    if order.proxy_port != 0 {
+        let gate = loopback::listen_on(order.proxy_port).at("listen on loopback")?;
+        socket::send(supervisor, &Notice::ProxyListener.encode(), &[gate.as_fd()])
             .at("hand the gate over")?;
     }
-    if order.reaches_out {
+    if order.egress {
         let ends = way_out::open().at("make a network with every address")?;
         for batch in ends.batches() {
             let descriptors: Vec<_> = batch.iter().map(AsFd::as_fd).collect();
@@ -65,11 +68,11 @@ pub(super) fn carry_out(
     }
     let mut before = Before::now(prepared.counters.as_ref(), None);
     let program = clone_program(init, &order, &streams, &mut prepared)?;
-    if order.waits {
+    if order.awaits_program {
         let Some(job) = socket::receive(supervisor).at("wait for a program")? else {
             return Ok(());
         };
-        let job = OrderMessage::open(job)?;
+        let job = ExecMessage::open(job)?;
         before = hand_over(init, Some(&order), &job.read()?, program, &streams, &prepared)?;
     }
     watch_to_the_end(init, &prepared, program, streams, &before)
@@ -111,14 +114,14 @@ fn watch_to_the_end(
 /// copied, and this process waits meanwhile.
 fn clone_program(
     init: &Init<'_>,
-    order: &Order<'_>,
+    order: &ExecRequest<'_>,
     streams: &Streams,
     prepared: &mut Prepared,
 ) -> Result<Pid, StepError> {
     let supervisor = init.supervisor.as_fd();
     let rules = prepared.rules.take();
     let program = Program::new(order)?;
-    let starting = if order.waits { Notice::Confined } else { Notice::Starting }.encode();
+    let starting = if order.awaits_program { Notice::Confined } else { Notice::Starting }.encode();
     let mut confinement = prepared.confinement(init, streams, rules);
     let stack = ChildStack::new().at("make a stack for the program's start")?;
     // SAFETY: this process has one thread, and the closure ends in exec or exit.
@@ -131,7 +134,7 @@ fn clone_program(
                 &starting,
                 supervisor,
             );
-            let _ = socket::send(supervisor, &Notice::Failed(error).encode(), &[]);
+            let _ = socket::send(supervisor, &Notice::Failed(error.into()).encode(), &[]);
             syscall::exit_now(127)
         })
     };
@@ -142,8 +145,8 @@ fn clone_program(
 /// input.
 fn hand_over(
     init: &Init<'_>,
-    warming: Option<&Order<'_>>,
-    job: &Order<'_>,
+    warming: Option<&ExecRequest<'_>>,
+    job: &ExecRequest<'_>,
     runtime: Pid,
     streams: &Streams,
     prepared: &Prepared,
@@ -171,7 +174,7 @@ fn hand_over(
 
 /// What a waiting runtime reads: its length, then fields that end in a zero byte: the directory to be
 /// in, how many arguments there are, the arguments, and the environment.
-fn job_message(job: &Order<'_>) -> Vec<u8> {
+fn job_message(job: &ExecRequest<'_>) -> Vec<u8> {
     let mut body = Vec::with_capacity(512);
     let mut field = |text: &str| {
         body.extend_from_slice(text.as_bytes());
@@ -185,7 +188,7 @@ fn job_message(job: &Order<'_>) -> Vec<u8> {
     message
 }
 
-fn resize(init: &Init<'_>, order: &Order<'_>) -> Result<(), StepError> {
+fn resize(init: &Init<'_>, order: &ExecRequest<'_>) -> Result<(), StepError> {
     let size = DiskSize { bytes: order.disk_bytes, inodes: order.disk_inodes };
     if size == default_size(init.config) {
         return Ok(());
@@ -196,7 +199,7 @@ fn resize(init: &Init<'_>, order: &Order<'_>) -> Result<(), StepError> {
 /// What depends on the order: sizes, workspace, volumes, files, loopback.
 fn place(
     init: &Init<'_>,
-    order: &Order<'_>,
+    order: &ExecRequest<'_>,
     descriptors: Vec<OwnedFd>,
     prepared: &mut Prepared,
 ) -> Result<(), StepError> {
@@ -219,13 +222,13 @@ fn place(
         for (number, volume) in order.volumes.iter().enumerate() {
             // While the room for copies is still part of this mount namespace.
             match (volume.overlay, &prepared.template) {
-                (Overlay::CopyOnWrite, _) => {
+                (OverlayMode::CopyOnWrite, _) => {
                     overlay::cover(&mut volumes[number], &prepared.copies, number)?;
                 }
-                (Overlay::ReadOnly, Some(template)) if volume.is_directory => {
+                (OverlayMode::ReadOnly, Some(template)) if volume.is_directory => {
                     overlay::separate(&mut volumes[number], template, &prepared.copies)?;
                 }
-                (Overlay::ReadOnly | Overlay::None, _) => {}
+                (OverlayMode::ReadOnly | OverlayMode::None, _) => {}
             }
         }
         own_root::make_for(&order.volumes)?;

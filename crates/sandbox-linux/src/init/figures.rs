@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use rustix::process::Pid;
+use sandbox_protocol::notice::ExitNotice;
 
-use crate::order::ExitNotice;
 use crate::syscall::{self, CpuTimes, Whose};
 
 /// Where the figures stood when the program began.

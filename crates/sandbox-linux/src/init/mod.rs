@@ -19,19 +19,24 @@ use rustix::process::{
 };
 use rustix::thread::{Gid, Uid};
 use sandbox_core::Protection;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::exec::InitMessage;
+use sandbox_protocol::launcher::SlotKind;
+use sandbox_protocol::notice::Notice;
 
 use crate::Walls;
 use crate::capabilities;
+use crate::config::Config;
+use crate::exec_message::ExecMessage;
 use crate::ids::Ids;
 use crate::landlock::Rules;
-use crate::order::{Config, Notice, SlotKind, Streams};
-use crate::order_message::{BEGUN, OrderMessage};
 use crate::place::{self, DiskSize};
 use crate::private_root::PrivateRoot;
 use crate::program::Confinement;
 use crate::seccomp;
 use crate::socket;
 use crate::step::{AtStep, StepError};
+use crate::streams::Streams;
 use crate::stub::Stub;
 use crate::syscall::{self, SharedNumber};
 use crate::template;
@@ -72,7 +77,7 @@ struct Prepared {
 pub(crate) fn run(init: &Init<'_>, streams: Streams, root: Option<PrivateRoot<'_>>) -> ! {
     if let Err(error) = try_run(init, streams, root) {
         // If even this cannot be told, the supervisor sees the socket close.
-        let _ = socket::send(init.supervisor.as_fd(), &Notice::Failed(error).encode(), &[]);
+        let _ = socket::send(init.supervisor.as_fd(), &Notice::Failed(error.into()).encode(), &[]);
     }
     syscall::exit_now(0)
 }
@@ -117,12 +122,14 @@ fn try_run(
         return carry_out::see_through(init, &prepared, stub, streams, &before);
     }
     match socket::receive(supervisor).at("wait for an order")? {
-        Some(message) if message.bytes == BEGUN => match stub {
-            Some(stub) => carry_out::see_through(init, &prepared, stub, streams, &before),
-            None => Err(Errno::PROTO).at("read the order"),
-        },
+        Some(message) if InitMessage::decode(&message.bytes) == Ok(InitMessage::ExecSentToStub) => {
+            match stub {
+                Some(stub) => carry_out::see_through(init, &prepared, stub, streams, &before),
+                None => Err(Errno::PROTO).at("decode the request"),
+            }
+        }
         Some(message) => {
-            let message = OrderMessage::open(message)?;
+            let message = ExecMessage::open(message)?;
             carry_out::carry_out(init, prepared, stub, streams, message)
         }
         None => Ok(()),

@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 
 use rustix::process::{Pid, Signal, WaitOptions, kill_process_group};
 use sandbox_core::Protection;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::notice::{ExitNotice, Notice};
 
 use super::figures::{Before, IoCounters};
 use crate::clock;
-use crate::order::{ExitNotice, Notice};
 use crate::syscall::{self, SharedNumber, Whose};
 use crate::walls::Walls;
 
@@ -41,7 +42,7 @@ pub(super) fn watch(
     let own = syscall::cpu_times(Whose::Mine);
     exit.user_micros = children.user_micros;
     exit.system_micros = children.system_micros;
-    exit.largest_kib = children.largest_kib;
+    exit.max_rss_kib = children.max_rss_kib;
     exit.init_user_micros = own.user_micros;
     exit.init_system_micros = own.system_micros;
     exit

@@ -15,8 +15,8 @@
 //!
 //! [`Profile::docker_json`] and [`Profile::oci_json`] write the same policy down for container runtimes.
 
-mod answers;
 mod arch;
+mod deny_rules;
 mod error;
 mod file;
 mod profile;

@@ -1,0 +1,6 @@
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use sandbox_protocol::notice::Notice;
+
+fuzz_target!(|bytes: &[u8]| sandbox_fuzz::check::<Notice>(bytes));

@@ -219,7 +219,7 @@ impl Entry {
         for (program, result) in self.candidates() {
             match result {
                 Err(ProbeError::Unusable(reason)) if !reasons.contains(&reason) => {
-                    reasons.push(reason)
+                    reasons.push(reason);
                 }
                 Err(ProbeError::NotFound) => not_found.push(program),
                 _ => {}

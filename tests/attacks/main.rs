@@ -30,6 +30,6 @@ fn pair(class: &str, name: &str) {
     match open.outcome {
         Outcome::Breached => {}
         Outcome::Skipped => skip(&title, &open.detail),
-        outcome => panic!("without {}: {outcome}: {}", open.wall, open.detail),
+        outcome => panic!("without {}: {outcome}: {}", open.protections, open.detail),
     }
 }

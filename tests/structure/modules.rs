@@ -14,8 +14,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("sandbox-backends", "guest", ROOT),
     ("sandbox-backends", "native", ROOT),
     ("sandbox-backends", "oci", ROOT),
-    ("sandbox-cli", "args", "remote"),
-    ("sandbox-cli", "run", "warm"),
     ("sandbox-core", "backend", "event"),
     ("sandbox-core", "plan", "report"),
     ("sandbox-core", "plan", "request"),

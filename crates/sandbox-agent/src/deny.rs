@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use sandbox_protocol::agent::{AgentEvent, ArgumentCondition, DenyRule, SyscallDenyRules};
 
+use crate::channel::send;
 use crate::seccomp::{self, DeniedCall};
-use crate::send;
 
 /// After this many denied calls each further answer is delayed: answering costs CPU time that is not charged to the program.
 const MAX_UNDELAYED_ANSWERS: u64 = 1000;

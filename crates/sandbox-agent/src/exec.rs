@@ -7,11 +7,11 @@ use std::path::Path;
 
 use sandbox_protocol::agent::AgentExec;
 
-use crate::WORK;
 use crate::deny::DenyRules;
 use crate::landlock::Rules;
 use crate::spawn::Program;
 use crate::user::User;
+use crate::workdir::WORK;
 
 /// Builds the program, and the rules by which its denied calls are answered unless its filter does that.
 pub(crate) fn prepare(

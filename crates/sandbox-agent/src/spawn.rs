@@ -7,13 +7,13 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use sandbox_protocol::Message as _;
 use sandbox_protocol::notice::StepFailure;
 
+use crate::channel::{AtStep as _, unexpected};
 use crate::landlock::Rules;
 use crate::seccomp;
 use crate::socket;
 use crate::sys::check;
 use crate::user::User;
 use crate::writes::SignalSet;
-use crate::{AtStep as _, unexpected};
 
 /// What the child sends with the listener of its filter.
 const LISTENER: &[u8] = &[0];
@@ -346,7 +346,7 @@ mod tests {
         let (events, output) = sys::pipe().unwrap();
         let mut events = File::from(events);
         deny.answer(&mut output.into()).unwrap();
-        let message = crate::receive(&mut events).unwrap().unwrap();
+        let message = crate::channel::receive(&mut events).unwrap().unwrap();
         let event = AgentEvent::decode(&message).unwrap();
         let AgentEvent::SyscallDenied { syscall, .. } = event else { panic!("{event:?}") };
         assert_eq!(syscall, SYS_GETPPID);

@@ -11,12 +11,13 @@ use sandbox_protocol::agent::{AgentEvent, AgentExit, AgentRequest};
 use sandbox_protocol::notice::StepFailure;
 use sandbox_protocol::{Message as _, frame};
 
+use crate::channel::{AtStep as _, send, unexpected};
 use crate::deny::{DenyListener, DenyRules};
 use crate::io_counters::IoCounters;
+use crate::socket;
 use crate::spawn::{self, Program};
 use crate::sys::{self, ExitedChild, POLLIN, POLLOUT, PollFd, SIGKILL};
 use crate::writes::{self, Write};
-use crate::{AtStep as _, send, socket, unexpected};
 
 /// Input that the program does not read is buffered up to this size; then the agent stops reading.
 const MAX_BUFFERED_INPUT: usize = 256 * 1024;

@@ -12,8 +12,10 @@ use sandbox_protocol::agent::{AgentEvent, AgentExec};
 use sandbox_protocol::frame::MAX_FRAME_BYTES;
 use sandbox_protocol::notice::StepFailure;
 
-use crate::{AtStep as _, send};
+use crate::channel::{AtStep as _, send};
 
+/// Where the program's files are.
+pub(crate) const WORK: &str = "/work";
 const O_NOFOLLOW: i32 = if cfg!(target_arch = "aarch64") { 0o100_000 } else { 0o400_000 };
 const O_NONBLOCK: i32 = 0o4000;
 /// Longer files are cut; the frame's own bytes need room too.

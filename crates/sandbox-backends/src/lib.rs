@@ -32,6 +32,14 @@ fn look_at_image(directory: &Path) -> Result<Skeleton, BackendError> {
     Skeleton::of_image(directory).map_err(|error| refused(&error.to_string()))
 }
 
+/// What the root of a sandbox shows of the host, or of an unpacked image.
+fn shown_by_root(image: Option<&Path>) -> Result<Vec<Shown>, BackendError> {
+    match image {
+        Some(image) => Ok(look_at_image(image)?.shown().to_vec()),
+        None => Ok(Skeleton::shown_of_host()),
+    }
+}
+
 /// What a kernel with this version of Landlock lacks of it.
 fn missing_landlock(version: u32) -> Vec<MissingProtection> {
     let missing = landlock::missing_from(version).map(|part| {

@@ -4,9 +4,8 @@ use core::ffi::{c_int, c_long};
 
 use sandbox_protocol::zygote::{ForkReport, ForkStep, INSTRUCTION_BYTES, ZygoteConfig};
 
-use crate::message::send;
-use crate::sys;
-use crate::{report_failure, sys::syscall};
+use crate::message::{report_failure, send};
+use crate::sys::{self, syscall};
 
 /// The program's user and group inside.
 const PROGRAM_ID: c_long = 1000;

@@ -22,7 +22,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use sandbox_protocol::MAX_DATAGRAM_BYTES;
-use sandbox_protocol::zygote::{ForkReport, ForkStep, READY, ZygoteConfig};
+use sandbox_protocol::zygote::{ForkStep, READY, ZygoteConfig};
 
 use clone::Clones;
 use message::{MAX_DESCRIPTORS, receive, send};
@@ -106,18 +106,13 @@ fn serve(socket: c_int) {
                 return confine::confine(&config, &place);
             }
             helper if helper > 0 => clone::reap_helper(helper),
-            _ => report_failure(report, ForkStep::Clone),
+            _ => message::report_failure(report, ForkStep::Clone),
         }
         sys::SETNS.call(own, sys::CLONE_NEWPID, 0);
         for descriptor in descriptors {
             sys::CLOSE.call((*descriptor).into(), 0, 0);
         }
     }
-}
-
-/// Reports the error that the last call left.
-fn report_failure(report: c_int, step: ForkStep) {
-    send(report, &ForkReport::Failed { step, errno: sys::errno() }.encode(), None);
 }
 
 /// Reads a decimal number, up to the first character that is no digit.
@@ -134,6 +129,7 @@ mod tests {
 
     use super::*;
     use message::tests::pair;
+    use sandbox_protocol::zygote::ForkReport;
 
     const EINVAL: i32 = 22;
 

@@ -2,7 +2,9 @@
 
 use core::ffi::{c_int, c_long};
 
-use crate::sys::{RECVMSG, SENDMSG, syscall};
+use sandbox_protocol::zygote::{ForkReport, ForkStep};
+
+use crate::sys::{self, RECVMSG, SENDMSG, syscall};
 
 /// More than any request has.
 pub(crate) const MAX_DESCRIPTORS: usize = 16;
@@ -104,6 +106,11 @@ fn send_with(socket: c_int, bytes: &[u8], rights: &mut Rights, control_length: u
     // SAFETY: sendmsg(2) reads the buffer and the control message that the header points to, with the lengths it gives.
     // Both outlive the call, and the kernel writes to neither.
     unsafe { syscall(SENDMSG, c_long::from(socket), &raw const header, MSG_NOSIGNAL) }
+}
+
+/// Reports the error that the last call left.
+pub(crate) fn report_failure(report: c_int, step: ForkStep) {
+    send(report, &ForkReport::Failed { step, errno: sys::errno() }.encode(), None);
 }
 
 #[cfg(test)]

@@ -22,11 +22,11 @@ use sandbox_core::{
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{ContainerFilter, Profile};
 
-use crate::failed;
 use crate::guest::{
     ContainerPool, Containers, Kernel, Orders, Purpose, Root, Workshop, capabilities, lacks,
-    look_at_host, shown_by_root, walls,
+    look_at_host, walls,
 };
+use crate::{failed, shown_by_root};
 use container::DockerContainer;
 use engine::Engine;
 use image::BaseImage;

@@ -26,5 +26,5 @@ pub(crate) use kernel::{Kernel, USER, lacks};
 pub(crate) use orders::{InContainer, Orders};
 pub(crate) use pool::{ContainerPool, Workshop};
 pub(crate) use purpose::{MADE_INODES, Purpose};
-pub(crate) use root::{Root, shown_by_root};
+pub(crate) use root::Root;
 pub(crate) use watch::{Container, is_populated};

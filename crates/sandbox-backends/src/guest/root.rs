@@ -16,14 +16,6 @@ pub(crate) struct Root {
     pub(crate) trees: Vec<Tree>,
 }
 
-/// What such a root shows of the host, without putting one together.
-pub(crate) fn shown_by_root(image: Option<&Path>) -> Result<Vec<Shown>, BackendError> {
-    match image {
-        Some(image) => Ok(look_at_image(image)?.shown().to_vec()),
-        None => Ok(Skeleton::shown_of_host()),
-    }
-}
-
 impl Root {
     /// The host's own programs, or those of an image that was unpacked into a directory.
     pub(crate) fn of(image: Option<&Path>) -> Result<Self, BackendError> {

@@ -44,8 +44,7 @@ use sandbox_linux::UnconfiguredLauncher;
 use sandbox_linux::cgroup::Hierarchy;
 pub use sandbox_linux::cgroup::OuterLimits;
 
-use crate::failed;
-use crate::guest::shown_by_root;
+use crate::{failed, shown_by_root};
 use host::Host;
 use pool::Pool;
 

@@ -23,11 +23,10 @@ use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
 use serde_json::Value;
 
-use crate::failed;
 use crate::guest::{
     ContainerPool, Containers, Orders, Purpose, Root, Workshop, capabilities, look_at_host,
-    shown_by_root,
 };
+use crate::{failed, shown_by_root};
 use container::OciContainer;
 use ids::Ids;
 use kind::Kind;

@@ -190,7 +190,7 @@ fn nothing_to_compile_is_told_before_a_compiler_starts() {
     let request = build(Request::builder("c").file("only.h", ""));
     assert_eq!(
         check(&unprobed("c"), &request).unwrap_err().to_string(),
-        "there is nothing to compile: c needs a file that ends in .c"
+        "nothing to compile: c needs a file with the extension .c"
     );
 }
 

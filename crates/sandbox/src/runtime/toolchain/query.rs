@@ -123,10 +123,7 @@ fn run(
             Ok((String::from_utf8_lossy(&message).into_owned(), status))
         }
         (_, Err(error)) => Err(format!("it cannot be waited for: {error}")),
-        _ => Err(format!(
-            "asked a run_program, it did not end within {}",
-            sandbox_core::format_duration(timeout)
-        )),
+        _ => Err(format!("did not exit within {}", sandbox_core::format_duration(timeout))),
     }
 }
 

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(get(&cache, &program, &args), None);
         put(&cache, &program, &args, "1.2");
         assert_eq!(get(&cache, &program, &args).as_deref(), Some("1.2"));
-        assert_eq!(get(&cache, &program, &[]), None, "another run_program");
+        assert_eq!(get(&cache, &program, &[]), None, "other arguments");
         std::fs::write(&program, "three").unwrap();
         assert_eq!(get(&cache, &program, &args), None, "another file");
         put(&cache, &program, &args, "1.3");

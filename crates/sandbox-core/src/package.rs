@@ -19,7 +19,7 @@ pub struct EnvironmentName(String);
 
 /// A text that names no package.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{}' is not a package: {reason}", text.escape_debug())]
+#[error("'{}' is not a valid package: {reason}", text.escape_debug())]
 pub struct InvalidPackage {
     text: String,
     reason: &'static str,

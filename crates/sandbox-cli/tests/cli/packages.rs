@@ -98,10 +98,12 @@ fn what_is_no_package_is_refused_before_anything_happens() {
         ("js", "lodash==4"),
     ] {
         let answer = home.call(&["-l", language, "--packages", package, "-c", "1"]);
-        answer.is_refused_with(&["is not a package"]);
+        answer.is_refused_with(&["is not a valid package"]);
     }
-    home.call(&["-l", "python", "--packages=-rx", "-c", "1"]).is_refused_with(&["not a package"]);
-    home.call(&["-l", "bash", "--packages", "six", "-c", "1"]).is_refused_with(&["bash has no"]);
+    home.call(&["-l", "python", "--packages=-rx", "-c", "1"])
+        .is_refused_with(&["is not a valid package"]);
+    home.call(&["-l", "bash", "--packages", "six", "-c", "1"])
+        .is_refused_with(&["packages are not supported for bash"]);
     home.call(&["-l", "py", "--packages", "six", "--environment", "x", "-c", "1"])
         .is_refused_with(&["--environment"]);
     assert_eq!(home.layers(), [""; 0]);

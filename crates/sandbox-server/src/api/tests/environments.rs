@@ -126,7 +126,7 @@ async fn what_cannot_be_built_is_refused_by_name() {
     server.post("/api/v1/environments", &body).await.problem(400, "unknown_language");
     body["language"] = json!("bash");
     let detail = server.post("/api/v1/environments", &body).await.problem(400, "invalid_field");
-    assert!(detail.contains("bash has no packages"), "{detail}");
+    assert!(detail.contains("packages are not supported for bash"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

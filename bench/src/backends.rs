@@ -23,7 +23,7 @@ const STDOUT: &str = "Hello, World!\n";
 /// Rounds at the start that are not counted: files are read for the first time, kinds become habits.
 const WARM_UP: usize = 3;
 /// Longer than the slowest runtime takes to start a container on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(1);
+const RUN_TIMEOUT: Duration = Duration::from_mins(1);
 const PLAIN: &str = "docker run";
 
 /// One way to run it.
@@ -127,7 +127,7 @@ fn plain(host: &str, image: &str) -> anyhow::Result<Duration> {
 fn ours(sandbox: &Sandbox, start: Start) -> anyhow::Result<Duration> {
     if start == Start::Prepared {
         // What nobody has asked for yet is not made: that is the warm-up's doing.
-        wait_for(PATIENCE, || {
+        wait_for(RUN_TIMEOUT, || {
             let pool = sandbox.pool().unwrap_or_default();
             (pool.ready > 0 || pool.wanted == 0).then_some(())
         });

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// Longer than any answer takes that will still come.
-const PATIENCE: Duration = Duration::from_mins(2);
+const RESPONSE_TIMEOUT: Duration = Duration::from_mins(2);
 /// The server's answers to small programs fit in it.
 const BUFFER: usize = 16 << 10;
 
@@ -73,7 +73,7 @@ impl Client {
         let stream = TcpStream::connect(self.address)?;
         // A request is one write, which has to leave at once.
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
         Ok(BufReader::with_capacity(BUFFER, stream))
     }
 }

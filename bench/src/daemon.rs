@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::interrupt::{OnInterrupt, stop_child};
 
 /// A server that has not started or stopped by then never does.
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two looks at what nothing announces.
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -76,7 +76,7 @@ impl Daemon {
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("it has an id")?;
         kill_process(id, Signal::TERM).context("ask the server to stop")?;
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = self.process.try_wait()? {
                 ensure!(status.success(), "the server ended with {status}:\n{}", self.log());
@@ -93,7 +93,7 @@ impl Daemon {
     }
 
     fn wait_until_listening(&mut self) -> anyhow::Result<SocketAddr> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline && self.process.try_wait()?.is_none() {
             if let Some(address) = self.log().lines().find_map(address_in) {
                 return Ok(address);

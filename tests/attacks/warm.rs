@@ -9,7 +9,7 @@ use sandbox_tests::skip::skip;
 use sandbox_tests::wait::wait_for;
 use sandbox_tests::warm::{Way, is_full, members};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 macro_rules! classes {
     ($($name:ident: $class:literal;)+) => {$(
@@ -88,7 +88,7 @@ fn try_warm(harness: &AttackHarness, attack: &Attack, way: Way) -> AttackResult 
 }
 
 fn wait_until_full(harness: &AttackHarness) {
-    let full = wait_for(PATIENCE, || is_full(&harness.pool()?).then_some(()));
+    let full = wait_for(TEST_TIMEOUT, || is_full(&harness.pool()?).then_some(()));
     assert!(full.is_some(), "{:?}", harness.pool());
 }
 

@@ -61,7 +61,7 @@ fn cleanup_after_the_launcher_is_killed() {
 }
 
 /// Longer than any wait for a launcher.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 #[test]
 fn cleanup_after_a_launcher_that_does_not_answer() {
@@ -73,7 +73,7 @@ fn cleanup_after_a_launcher_that_does_not_answer() {
     kill_process(stopped.pid(), Signal::STOP).expect("it is our child");
     let begun = Instant::now();
     let report = sandbox.execute(bash("echo fine")).expect("the request is taken");
-    assert!(begun.elapsed() < PATIENCE);
+    assert!(begun.elapsed() < TEST_TIMEOUT);
     assert_eq!(report.status, Status::Error, "{:?}", report.error);
     let error = report.error.unwrap_or_default();
     assert!(error.contains("launcher"), "'{error}' does not say who is waited for");
@@ -88,7 +88,7 @@ fn cleanup_after_a_launcher_that_does_not_answer() {
     kill_process(stopped.pid(), Signal::STOP).expect("it is our child");
     let begun = Instant::now();
     drop(sandbox);
-    assert!(begun.elapsed() < PATIENCE);
+    assert!(begun.elapsed() < TEST_TIMEOUT);
     let left = wait_for_no_descendants(SOON);
     assert!(left.is_empty(), "{left:?}");
     let left = wait_until_empty(SOON, || cgroups_of(std::process::id()));

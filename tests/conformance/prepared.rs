@@ -12,11 +12,11 @@ use sandbox_tests::wait::wait_for;
 use crate::table::{bash, mib, millis, python};
 
 /// Longer than a busy machine takes to start one.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn wait_until_ready(sandbox: &Sandbox) -> bool {
     let is_ready = || sandbox.pool().is_some_and(|pool| pool.ready > 0);
-    wait_for(PATIENCE, || is_ready().then_some(())).is_some()
+    wait_for(TEST_TIMEOUT, || is_ready().then_some(())).is_some()
 }
 
 /// Has this kind of container kept ready, and executes in one of those.
@@ -88,7 +88,7 @@ fn one_that_was_killed_while_it_waited_is_not_given_out() {
         in_a_waiting_one(sandbox, || bash("true"));
         // None of them in the making: what is killed half made is another story.
         let are_made = || sandbox.pool().is_some_and(|pool| pool.ready == pool.wanted);
-        assert!(wait_for(PATIENCE, || are_made().then_some(())).is_some());
+        assert!(wait_for(TEST_TIMEOUT, || are_made().then_some(())).is_some());
         let waiting = agents();
         assert!(!waiting.is_empty());
         for agent in waiting.iter().copied().filter_map(Process::read) {
@@ -96,7 +96,7 @@ fn one_that_was_killed_while_it_waited_is_not_given_out() {
         }
         // With all its threads: the table shows a process as dead when its first thread is.
         let are_dead = || agents().is_disjoint(&waiting).then_some(());
-        assert!(wait_for(PATIENCE, are_dead).is_some());
+        assert!(wait_for(TEST_TIMEOUT, are_dead).is_some());
         let report = execute("prepared", sandbox, bash("echo here")).expect("bash is there");
         assert_eq!((report.status, report.stdout.as_str()), (Status::Completed, "here\n"));
     });

@@ -7,7 +7,7 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 use sandbox::{Execution, Request, Sandbox, Status};
 
 /// Far more than a hundred short programs take.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 #[test]
 fn a_hundred_executions_share_the_descriptors_of_a_small_process() {
@@ -31,5 +31,5 @@ fn a_hundred_executions_share_the_descriptors_of_a_small_process() {
         assert_eq!(report.status, Status::Completed, "{number}: {:?}", report.error);
         assert_eq!(report.stdout, format!("{number}\n"));
     }
-    assert!(begun.elapsed() < PATIENCE);
+    assert!(begun.elapsed() < TEST_TIMEOUT);
 }

@@ -8,7 +8,7 @@ use crate::process::{Process, descendants};
 use crate::wait::wait_for;
 
 /// A virtual machine on a busy host needs seconds.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// So many programs that find nothing waiting are enough for the next runtimes to be copies.
 const TOO_MANY: usize = 3;
 
@@ -74,14 +74,14 @@ pub fn prime(sandbox: &Sandbox, request: impl Fn() -> RequestBuilder) {
 
 /// Runs more programs at once than runtimes wait, until copies do and nothing else.
 pub fn crowd_until_copied(sandbox: &Sandbox, run: impl Fn() + Sync) {
-    let copied = wait_for(PATIENCE, || {
+    let copied = wait_for(TEST_TIMEOUT, || {
         let waiting: usize = sandbox.pool()?.warm.iter().map(|kind| kind.ready).sum();
         std::thread::scope(|scope| {
             for _ in 0..waiting + TOO_MANY {
                 scope.spawn(&run);
             }
         });
-        wait_for(PATIENCE, || is_full(&sandbox.pool()?).then_some(()))?;
+        wait_for(TEST_TIMEOUT, || is_full(&sandbox.pool()?).then_some(()))?;
         let members = members("python3");
         let all = members.iter().all(|member| member.way == Way::Copied);
         (all && !members.is_empty()).then_some(())
@@ -91,7 +91,7 @@ pub fn crowd_until_copied(sandbox: &Sandbox, run: impl Fn() + Sync) {
 
 /// Waits until everything waits that is to.
 pub fn wait_until_full(sandbox: &Sandbox) {
-    let full = wait_for(PATIENCE, || is_full(&sandbox.pool()?).then_some(()));
+    let full = wait_for(TEST_TIMEOUT, || is_full(&sandbox.pool()?).then_some(()));
     assert!(full.is_some(), "{:?}", sandbox.pool());
 }
 

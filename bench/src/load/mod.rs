@@ -26,7 +26,7 @@ use alone::Alone;
 use crowd::Crowd;
 
 /// The most that a request may take longer over HTTP, in the median.
-const MOST_ADDED: Duration = Duration::from_micros(500);
+const MAX_ADDED: Duration = Duration::from_micros(500);
 /// The least share of the library's executions in a second, with [`PROMISED_CLIENTS`].
 const LEAST_SHARE: f64 = 0.9;
 const PROMISED_CLIENTS: usize = 64;
@@ -74,7 +74,7 @@ struct Findings {
 impl Findings {
     /// Whether a request that finds its runtime waiting takes little longer over HTTP.
     fn holds_added(&self) -> bool {
-        self.spaced.added() <= MOST_ADDED
+        self.spaced.added() <= MAX_ADDED
     }
 
     /// Whether the server comes close to the library, if that was asked.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::alone::{Alone, Way};
 use super::crowd::{Crowd, Round};
-use super::{Findings, LEAST_SHARE, MOST_ADDED, PROMISED_CLIENTS};
+use super::{Findings, LEAST_SHARE, MAX_ADDED, PROMISED_CLIENTS};
 use crate::measure::{Summary, ratio};
 use crate::table::{grid, millis};
 
@@ -123,7 +123,7 @@ fn verdict(findings: &Findings) -> String {
     let mut text = format!(
         "\nAt most {} ms added to the median of a warm Python hello (each after 50 ms of idleness): {}\n\
          \x20 without pauses, when starting runtimes takes most of the processors, it adds {} ms: not judged\n",
-        millis(MOST_ADDED),
+        millis(MAX_ADDED),
         word(findings.holds_added()),
         millis(findings.alone.added()),
     );

@@ -41,7 +41,7 @@ const SOON: Duration = Duration::from_secs(15);
 /// Wrong answers that are printed; all are counted.
 const SHOWN: usize = 10;
 /// Characters that are printed of each.
-const LONGEST_SHOWN: usize = 1500;
+const MAX_SHOWN_LEN: usize = 1500;
 
 /// How much is asked.
 pub(crate) struct Plan {
@@ -207,7 +207,7 @@ impl Tally {
                 *wrong += 1;
                 if self.wrong.len() < SHOWN {
                     let error = format!("{error:#}");
-                    let words: String = error.chars().take(LONGEST_SHOWN).collect();
+                    let words: String = error.chars().take(MAX_SHOWN_LEN).collect();
                     self.wrong.push(format!("request {number}: {words}"));
                 }
             }

@@ -12,7 +12,7 @@ const EACH_BAD_END: usize = 5;
 /// Of a hundred right ones, so many that have to be compiled.
 const NEW_TEXTS: usize = 1;
 /// The most code that a server takes, by default.
-const MOST_CODE: usize = 1 << 20;
+const MAX_CODE_BYTES: usize = 1 << 20;
 /// The latest moment at which an execution is cancelled. Most have begun by then.
 const LATEST_CANCEL_MS: usize = 80;
 
@@ -161,7 +161,7 @@ fn bad_input(dice: &mut Dice) -> Question {
             Question::of(Kind::BadInput, &body, problem(400, "unknown_language", "klingon"))
         }
         2 => {
-            let body = json!({ "language": "python", "code": "#".repeat(MOST_CODE + 1) });
+            let body = json!({ "language": "python", "code": "#".repeat(MAX_CODE_BYTES + 1) });
             Question::of(Kind::BadInput, &body, problem(413, "code_too_large", "larger than"))
         }
         _ => {

@@ -19,7 +19,7 @@ const DESCRIPTORS_OF_A_SANDBOX: u64 = 32;
 /// When it is taken to be idle.
 const ALIKE: usize = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MAX_WAIT: Duration = Duration::from_mins(1);
 
 /// How it is judged, for people.
 pub(super) const RULE: &str = "after a third of the requests the server is warm, and is left alone until it \
@@ -46,7 +46,7 @@ pub(super) struct Comparison {
 impl Sample {
     /// Looks when nothing goes on any more: when three looks in a row find the same descriptors and threads.
     pub(super) fn of_idle(process: u32, client: &mut Client) -> anyhow::Result<Self> {
-        let deadline = Instant::now() + LONGEST_WAIT;
+        let deadline = Instant::now() + MAX_WAIT;
         let mut last = Self::take(process, client)?;
         let mut alike = 0;
         while alike < ALIKE {

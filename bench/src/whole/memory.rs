@@ -11,7 +11,7 @@ use crate::measure::median_number;
 use crate::usage::{HostMemory, below_kib};
 
 /// A pool that is not full by then never is.
-const PATIENCE: Duration = Duration::from_mins(2);
+const SETTLE_TIMEOUT: Duration = Duration::from_mins(2);
 /// In which the kernel gives back what ended processes had, and counts what new ones have.
 const SETTLING: Duration = Duration::from_millis(1500);
 
@@ -31,7 +31,7 @@ pub(crate) const PREPARED: &str = "prepared";
 pub(crate) const WARM_PYTHON: &str = "warm Python";
 
 /// Repetitions that differ by more, in MiB, tell of others on the host.
-const MOST_SPREAD: f64 = 0.5;
+const MAX_SPREAD: f64 = 0.5;
 
 impl Memory {
     pub(crate) fn used_mib(&self) -> f64 {
@@ -56,7 +56,7 @@ impl Memory {
         let bounds = |pick: fn(f64, f64) -> f64| self.used.iter().copied().reduce(pick);
         let spread =
             bounds(f64::max).zip(bounds(f64::min)).map_or(0.0, |(most, least)| most - least);
-        spread / 1024.0 > MOST_SPREAD || self.used_mib() < self.processes_mib()
+        spread / 1024.0 > MAX_SPREAD || self.used_mib() < self.processes_mib()
     }
 }
 
@@ -106,7 +106,7 @@ fn of_kind(
         std::thread::sleep(SETTLING);
         let before = HostMemory::now()?;
         let count = start()?;
-        let full = wait_for(PATIENCE, || (count() >= sandboxes).then_some(()));
+        let full = wait_for(SETTLE_TIMEOUT, || (count() >= sandboxes).then_some(()));
         ensure!(full.is_some(), "only {} of {sandboxes} sandboxes are ready ({kind})", count());
         std::thread::sleep(SETTLING);
         let (after, below) = (HostMemory::now()?, below_kib());

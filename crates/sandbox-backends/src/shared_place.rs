@@ -9,7 +9,7 @@ use std::os::unix::fs::{
 use std::path::{Path, PathBuf};
 
 /// So often in a row nobody leaves in the wrong moment.
-const MOST_TRIES: usize = 20;
+const MAX_ATTEMPTS: usize = 20;
 
 /// Makes a directory of one's own in a place that is shared.
 pub(crate) fn enter(place: &Path, name: &str) -> io::Result<PathBuf> {
@@ -34,7 +34,7 @@ pub(crate) fn again_if_gone<T>(step: impl Fn() -> io::Result<T>) -> io::Result<T
     let is_gone = |result: &io::Result<T>| {
         result.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
     };
-    let mut tries = std::iter::repeat_with(&step).take(MOST_TRIES);
+    let mut tries = std::iter::repeat_with(&step).take(MAX_ATTEMPTS);
     tries.find(|result| !is_gone(result)).unwrap_or_else(step)
 }
 

@@ -37,8 +37,8 @@ pub struct InvalidEnvironmentName {
 }
 
 /// Longer than any name with its versions.
-const LONGEST_SPEC: usize = 200;
-const LONGEST_NAME: usize = 64;
+const MAX_SPEC_LEN: usize = 200;
+const MAX_NAME_LEN: usize = 64;
 
 impl PackageSpec {
     /// The specification as text.
@@ -73,7 +73,7 @@ impl FromStr for PackageSpec {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let refuse = |reason| Err(InvalidPackage { text: text.to_owned(), reason });
-        if text.len() > LONGEST_SPEC {
+        if text.len() > MAX_SPEC_LEN {
             return refuse("it is too long");
         }
         if !text.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '@') {
@@ -99,7 +99,7 @@ impl FromStr for EnvironmentName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_usual = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
         let begins_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
-        if !begins_well || text.len() > LONGEST_NAME || !text.chars().all(is_usual) {
+        if !begins_well || text.len() > MAX_NAME_LEN || !text.chars().all(is_usual) {
             return Err(InvalidEnvironmentName { text: text.to_owned() });
         }
         Ok(Self(text.to_owned()))

@@ -17,8 +17,8 @@ pub struct InvalidPath {
 }
 
 /// The kernel's own bounds (NAME_MAX, and PATH_MAX with room for the directory it is joined to).
-const LONGEST_NAME: usize = 255;
-const LONGEST_PATH: usize = 2048;
+const MAX_NAME_LEN: usize = 255;
+const MAX_PATH_LEN: usize = 2048;
 
 impl RelativePath {
     /// The path as text, its parts joined by single slashes.
@@ -51,7 +51,7 @@ impl FromStr for RelativePath {
         if path.starts_with('/') {
             return Err(refuse("it must be relative to the work directory"));
         }
-        if path.len() > LONGEST_PATH {
+        if path.len() > MAX_PATH_LEN {
             return Err(refuse("it is too long"));
         }
         if path.chars().any(char::is_control) {
@@ -65,7 +65,7 @@ impl FromStr for RelativePath {
         if names.contains(&"..") {
             return Err(refuse("it contains '..'"));
         }
-        if names.iter().any(|name| name.len() > LONGEST_NAME) {
+        if names.iter().any(|name| name.len() > MAX_NAME_LEN) {
             return Err(refuse("one of its names is too long"));
         }
         Ok(Self(names.join("/")))

@@ -103,7 +103,7 @@ pub struct WorkspaceReport {
     pub left_out: Vec<SkippedFile>,
 }
 
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 /// Room for small files, and a bound on how long taking them in and out can last.
 const FILES_PER_MIB: u64 = 40;
 
@@ -139,7 +139,7 @@ impl FromStr for WorkspaceName {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let is_usual = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
         let begins_well = text.starts_with(|first: char| first.is_ascii_alphanumeric());
-        if !begins_well || text.len() > LONGEST_NAME || !text.chars().all(is_usual) {
+        if !begins_well || text.len() > MAX_NAME_LEN || !text.chars().all(is_usual) {
             return Err(InvalidWorkspace { text: text.to_owned() });
         }
         Ok(Self(text.to_owned()))

@@ -16,11 +16,11 @@ use sandbox_core::{CollectRule, CollectedFile, InputFile, SkippedFile};
 const DEEPEST: usize = 64;
 /// Paths longer than this are left alone: nobody could make such a file again. It is the kernel's bound
 /// with room for the directory it is joined to.
-const LONGEST_PATH: usize = 2048;
+const MAX_PATH_LEN: usize = 2048;
 /// Names listed as skipped; a program can make more than anyone wants to read about.
-const MOST_SKIPPED: usize = 100;
+const MAX_SKIPPED: usize = 100;
 /// Names looked at in all, so that a directory of a million names takes bounded time.
-const MOST_NAMES: usize = 200_000;
+const MAX_NAMES: usize = 200_000;
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -75,7 +75,7 @@ impl Walk<'_> {
                 continue;
             }
             self.names += 1;
-            if self.names > MOST_NAMES || self.found.over_limit {
+            if self.names > MAX_NAMES || self.found.over_limit {
                 self.found.over_limit = true;
                 return;
             }
@@ -85,7 +85,7 @@ impl Walk<'_> {
 
     fn name(&mut self, directory: &OwnedFd, prefix: &str, name: &CStr, depth: usize) {
         let printable = format!("{prefix}{}", name.to_string_lossy());
-        if printable.len() > LONGEST_PATH {
+        if printable.len() > MAX_PATH_LEN {
             return self.skip(prefix, "a path below it is too long");
         }
         let plain = name.to_str().ok().filter(|name| !name.chars().any(char::is_control));
@@ -150,7 +150,7 @@ impl Walk<'_> {
     }
 
     fn skip(&mut self, path: &str, reason: &str) {
-        if self.found.skipped.len() < MOST_SKIPPED {
+        if self.found.skipped.len() < MAX_SKIPPED {
             let path = path.escape_debug().to_string();
             self.found.skipped.push(SkippedFile { path, reason: reason.to_owned() });
         }

@@ -18,7 +18,7 @@ use crate::place::INSIDE_ID;
 /// Above the ranges that distributions hand to containers, below the end of positive 32-bit ids.
 const FIRST: u32 = 0x7000_0000;
 /// Process ids end here (`PID_MAX_LIMIT` on 64-bit machines).
-const MOST_PIDS: u32 = 1 << 22;
+const MAX_PIDS: u32 = 1 << 22;
 /// Root inside (init), the program's user, and nobody.
 const PER_SANDBOX: u32 = 4;
 const NOBODY: u32 = 65_534;
@@ -34,7 +34,7 @@ pub(crate) const OWNERS_PER_LAUNCHER: u32 = 128;
 /// that were root, one sandbox could use up what every other one and the host's own services need. Launchers that live
 /// at the same time have different owners; sandboxes of one launcher share one only beyond [`OWNERS_PER_LAUNCHER`].
 pub(crate) fn namespace_owner(launcher: Pid, number: u32) -> Uid {
-    let launcher = launcher.as_raw_nonzero().get().unsigned_abs() % MOST_PIDS;
+    let launcher = launcher.as_raw_nonzero().get().unsigned_abs() % MAX_PIDS;
     Uid::from_raw(FIRST_OWNER + launcher * OWNERS_PER_LAUNCHER + number % OWNERS_PER_LAUNCHER)
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Ids {
 impl Ids {
     /// A range that is free as long as this process lives.
     pub(crate) fn for_init(init: Pid) -> Self {
-        let number = init.as_raw_nonzero().get().unsigned_abs() % MOST_PIDS;
+        let number = init.as_raw_nonzero().get().unsigned_abs() % MAX_PIDS;
         Self::Range(FIRST + number * PER_SANDBOX)
     }
 
@@ -99,7 +99,7 @@ pub fn are_available() -> bool {
 
 /// Whether one line of an id map (first inside, first outside, how many) covers every id we may give.
 fn covers_all(map: &str) -> bool {
-    let end = u64::from(FIRST) + u64::from(MOST_PIDS) * u64::from(PER_SANDBOX);
+    let end = u64::from(FIRST) + u64::from(MAX_PIDS) * u64::from(PER_SANDBOX);
     map.lines().any(|line| {
         let mut numbers = line.split_whitespace().map(|number| number.parse::<u64>().ok());
         match (numbers.next().flatten(), numbers.nth(1).flatten()) {
@@ -126,13 +126,13 @@ mod tests {
         let ids = |pid: i32| Ids::for_init(Pid::from_raw(pid).unwrap());
         let (first, second) = (ids(1000).owner(), ids(1001).owner());
         assert!(second >= first + PER_SANDBOX);
-        let last = ids((MOST_PIDS - 1).cast_signed()).owner();
+        let last = ids((MAX_PIDS - 1).cast_signed()).owner();
         assert!(i32::try_from(last + PER_SANDBOX).is_ok());
         let owner =
             |pid: i32, number| namespace_owner(Pid::from_raw(pid).unwrap(), number).as_raw();
         assert_ne!(owner(1000, 0), owner(1000, 1));
         assert_ne!(owner(1000, OWNERS_PER_LAUNCHER - 1), owner(1001, 0));
-        assert!(owner((MOST_PIDS - 1).cast_signed(), OWNERS_PER_LAUNCHER - 1) < FIRST);
+        assert!(owner((MAX_PIDS - 1).cast_signed(), OWNERS_PER_LAUNCHER - 1) < FIRST);
         assert_eq!(ids(5).map().lines().count(), 3);
         for known in [ids(5), Ids::Single] {
             assert_eq!(Ids::decode(&known.encode()), Some(known));

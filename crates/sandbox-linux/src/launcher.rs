@@ -23,7 +23,7 @@ use crate::config::Config;
 use crate::ids;
 use crate::original;
 use crate::private_root::SharedMounts;
-use crate::slot::{LivingSlot, Nursery, Parts};
+use crate::slot::{LivingSlot, Parts, SlotFactory};
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned};
@@ -31,7 +31,7 @@ use crate::template;
 use crate::volume;
 
 struct Launcher {
-    nursery: Nursery,
+    slot_factory: SlotFactory,
     supervisor: OwnedFd,
     /// The host's mounts, which this process leaves for the template's: every init is cloned from
     /// there, and only volumes are made here.
@@ -59,9 +59,9 @@ impl Launcher {
     /// Gives the socket back with the error, so that it can be told.
     fn start(supervisor: OwnedFd) -> Result<Self, (OwnedFd, StepError)> {
         match prepare(supervisor.as_fd()) {
-            Ok(Prepared { nursery, home, template, cgroups }) => {
+            Ok(Prepared { slot_factory, home, template, cgroups }) => {
                 let (slots, reserve) = (Vec::new(), None);
-                Ok(Self { nursery, supervisor, home, template, slots, cgroups, reserve })
+                Ok(Self { slot_factory, supervisor, home, template, slots, cgroups, reserve })
             }
             Err(error) => Err((supervisor, error)),
         }
@@ -90,7 +90,7 @@ impl Launcher {
         // Backwards, because ended slots are taken out of the list.
         for place in (0..self.slots.len()).rev() {
             if ready[1 + place] {
-                self.slots.swap_remove(place).bury();
+                self.slots.swap_remove(place).reap();
             }
         }
         if !ready[0] {
@@ -114,7 +114,7 @@ impl Launcher {
                 let Some(parts) = Parts::take(message.descriptors, clone_into_cgroup, kind) else {
                     return;
                 };
-                self.slots.extend(self.nursery.make_slot(parts, self.free_owner()));
+                self.slots.extend(self.slot_factory.make_slot(parts, self.free_owner()));
             }
             Ok(LauncherRequest::StartZygote { exec }) => {
                 self.slots.extend(original::start(exec, message.descriptors));
@@ -159,7 +159,7 @@ impl Launcher {
         for slot in &slots {
             let _ = pidfd_send_signal(&slot.init, Signal::KILL);
         }
-        slots.into_iter().for_each(LivingSlot::bury);
+        slots.into_iter().for_each(LivingSlot::reap);
         // A directory may be busy for a moment longer.
         for _ in 0..200 {
             let left = self.cgroups.iter().filter(|parent| !self.remove_cgroups(parent)).count();
@@ -180,7 +180,7 @@ impl Launcher {
         let mut all_gone = true;
         for entry in entries.flatten() {
             let name = entry.file_name();
-            if name.to_bytes().starts_with(self.nursery.config.cgroup_prefix.as_bytes()) {
+            if name.to_bytes().starts_with(self.slot_factory.config.cgroup_prefix.as_bytes()) {
                 let removed = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
                 all_gone &= !matches!(removed, Err(Errno::BUSY));
             }
@@ -200,7 +200,7 @@ fn refuse_for_lack_of_descriptors(message: &Message) {
 
 /// What is made once, before the first slot.
 struct Prepared {
-    nursery: Nursery,
+    slot_factory: SlotFactory,
     home: OwnedFd,
     template: OwnedFd,
     cgroups: Vec<OwnedFd>,
@@ -246,7 +246,7 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     if gives_owners {
         capabilities::keep_through_user_changes().at("let the launcher change its user")?;
     }
-    let nursery = Nursery {
+    let slot_factory = SlotFactory {
         config,
         processes,
         network_settings,
@@ -255,7 +255,7 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
         gives_owners,
         shared_mounts,
     };
-    Ok(Prepared { nursery, home: home.into(), template, cgroups: message.descriptors })
+    Ok(Prepared { slot_factory, home: home.into(), template, cgroups: message.descriptors })
 }
 
 /// Without root: a namespace in which this process may do what root could, to what is its own.

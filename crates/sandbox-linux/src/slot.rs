@@ -25,7 +25,7 @@ use crate::streams::Streams;
 use crate::syscall::{self, CloneFlags, Cloned};
 
 /// What the launcher makes slots from.
-pub(crate) struct Nursery {
+pub(crate) struct SlotFactory {
     pub(crate) config: Config,
     /// The host's `/proc`, which is out of sight among the template's mounts.
     pub(crate) processes: OwnedFd,
@@ -77,7 +77,7 @@ impl Parts {
     }
 }
 
-impl Nursery {
+impl SlotFactory {
     /// Clones an init. What goes wrong is told to the supervisor.
     pub(crate) fn make_slot(&self, parts: Parts, owner: u32) -> Option<LivingSlot> {
         let owner = self.gives_owners.then_some(owner);
@@ -132,7 +132,7 @@ impl Nursery {
         let slot = LivingSlot { init, supervisor: parts.supervisor, owner };
         if let Err(error) = told {
             let _ = pidfd_send_signal(&slot.init, Signal::KILL);
-            slot.bury();
+            slot.reap();
             return Err(error);
         }
         Ok(slot)
@@ -170,7 +170,7 @@ impl Nursery {
 impl LivingSlot {
     /// Reaps init, which has ended or was killed, and says so. Every process of its namespace is dead
     /// by then: the kernel sees to that before it lets go of process 1.
-    pub(crate) fn bury(self) {
+    pub(crate) fn reap(self) {
         while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.init.as_fd()), WaitIdOptions::EXITED)
         {
         }

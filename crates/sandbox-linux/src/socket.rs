@@ -15,7 +15,7 @@ use rustix::net::{
 use sandbox_protocol::MAX_DATAGRAM_BYTES;
 
 /// More than any message needs: the largest carries an order with its volumes.
-const MOST_DESCRIPTORS: usize = 24;
+const MAX_DESCRIPTORS: usize = 24;
 
 /// A received message. `None` instead of it means that the other side is gone.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ pub(crate) fn send(
     bytes: &[u8],
     descriptors: &[BorrowedFd<'_>],
 ) -> Result<(), Errno> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !ancillary.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(Errno::TOOBIG);
@@ -81,7 +81,7 @@ pub(crate) fn receive_partial(
     flags: RecvFlags,
 ) -> Result<Option<(Message, bool)>, Errno> {
     let mut bytes = vec![0; MAX_DATAGRAM_BYTES];
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let received = loop {
         let mut buffers = [IoSliceMut::new(&mut bytes)];
@@ -139,7 +139,7 @@ mod tests {
         let (left, right) = pair().unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
         // More than fit: the kernel cuts these off as it does where the table of descriptors is full.
-        let many = vec![writer.as_fd(); MOST_DESCRIPTORS + 8];
+        let many = vec![writer.as_fd(); MAX_DESCRIPTORS + 8];
         let mut space = vec![MaybeUninit::uninit(); 1024];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         assert!(ancillary.push(SendAncillaryMessage::ScmRights(&many)));

@@ -10,7 +10,7 @@ use sandbox_tests::warm::{Member, Way, execute_warm, members, originals, prime};
 
 use super::pool::{hello, only_kind, says_hello, start};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Kills every runtime that waits, and then runs programs: each has to get another.
 fn survives_the_death_of_members(
@@ -33,7 +33,7 @@ fn survives_the_death_of_members(
         let now = |member: &Member| all.iter().find(|process| process.id == member.process.id);
         doomed.iter().filter_map(now).all(is_dead).then_some(())
     };
-    assert!(wait_for(PATIENCE, are_dead).is_some(), "a process outlives SIGKILL");
+    assert!(wait_for(TEST_TIMEOUT, are_dead).is_some(), "a process outlives SIGKILL");
     for _ in 0..3 {
         says_hello(sandbox, request());
     }
@@ -99,7 +99,7 @@ fn runs_cold_and_says(warm: &str, words: &str) {
     for _ in 0..2 {
         assert_ne!(says_hello(&sandbox, hello()), Start::Warm);
     }
-    let failure = wait_for(PATIENCE, || only_kind(&sandbox).failure);
+    let failure = wait_for(TEST_TIMEOUT, || only_kind(&sandbox).failure);
     let failure = failure.expect("the figures say why none waits");
     assert!(failure.contains(words), "'{failure}' does not say '{words}'");
     for _ in 0..3 {

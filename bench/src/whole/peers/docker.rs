@@ -17,7 +17,7 @@ use super::oci::write_root;
 use crate::interrupt::{OnInterrupt, stop_child};
 
 /// An Engine that has not started or stopped by then never does.
-const PATIENCE: Duration = Duration::from_secs(30);
+const ENGINE_TIMEOUT: Duration = Duration::from_secs(30);
 const IMAGE: &str = "sandbox-bench";
 /// Made by every Engine, whatever its state directory is.
 const LEFT: &[&str] = &["/run/docker/plugins", "/run/docker"];
@@ -90,7 +90,7 @@ impl Docker {
     fn wait_until_answering(&mut self) -> anyhow::Result<()> {
         let version = [self.client.clone(), words(["version"])].concat();
         let mut last = None;
-        let ended = wait_for(PATIENCE, || {
+        let ended = wait_for(ENGINE_TIMEOUT, || {
             last = Some(must_work(&version, &self.place));
             let has_answered = matches!(last, Some(Ok(_)));
             // One that may not do what it needs to do ends at once.
@@ -157,7 +157,7 @@ impl Docker {
             let id = i32::try_from(self.engine.id()).ok().and_then(Pid::from_raw);
             kill_process(id.context("it has an id")?, Signal::TERM)
                 .context("ask dockerd to stop")?;
-            let ended = wait_for(PATIENCE, || self.engine.try_wait().transpose());
+            let ended = wait_for(ENGINE_TIMEOUT, || self.engine.try_wait().transpose());
             ended.context("dockerd does not stop")??;
         }
         self.left.remove();
@@ -167,7 +167,7 @@ impl Docker {
 
 impl Left {
     fn remove(&self) {
-        wait_for(PATIENCE, || {
+        wait_for(ENGINE_TIMEOUT, || {
             for cgroup in self.cgroups() {
                 // It is still busy while its last container is on its way out.
                 let _ = std::fs::remove_dir(cgroup);

@@ -24,7 +24,7 @@ use crate::failed;
 /// Where the Engine listens unless somebody says otherwise.
 pub(super) const USUAL_HOST: &str = "unix:///var/run/docker.sock";
 /// In seconds. A machine may be busy; an Engine that says nothing for so long hangs.
-const PATIENCE: u64 = 60;
+const ENGINE_TIMEOUT_SECONDS: u64 = 60;
 const PIECE: usize = 64 * 1024;
 
 /// The way to an Engine.
@@ -59,7 +59,7 @@ impl Engine {
             .enable_all()
             .build()
             .map_err(|error| failed("start a thread for the Docker Engine", error))?;
-        let docker = Docker::connect_with_unix(socket, PATIENCE, API_DEFAULT_VERSION);
+        let docker = Docker::connect_with_unix(socket, ENGINE_TIMEOUT_SECONDS, API_DEFAULT_VERSION);
         let docker = docker.map_err(|error| refused(&error))?;
         let docker = wait_on(&runtime, docker.negotiate_version());
         let docker = docker.map_err(|error| refused(&error))?.map_err(|error| refused(&error))?;

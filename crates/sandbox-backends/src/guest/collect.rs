@@ -12,11 +12,11 @@ use sandbox_protocol::agent::{AgentEvent, AgentRequest};
 use super::channel::{Channel, Heard};
 
 /// The same bounds as the native walls have.
-const MOST_NAMES: usize = 200_000;
-const MOST_SKIPPED: usize = 100;
-const LONGEST_PATH: usize = 2048;
+const MAX_NAMES: usize = 200_000;
+const MAX_SKIPPED: usize = 100;
+const MAX_PATH_LEN: usize = 2048;
 /// A container that is as busy as its limits allow still answers in this time.
-const PATIENCE: Duration = Duration::from_secs(30);
+const COLLECT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A file that the program left, as the agent describes it.
 struct FileEntry {
@@ -86,7 +86,7 @@ fn names(channel: &mut Channel, found: &mut Collected) -> io::Result<Vec<FileEnt
             Ok(AgentEvent::FileListEnd) => return Ok(names),
             _ => return Err(io::ErrorKind::InvalidData.into()),
         }
-        if names.len() > MOST_NAMES {
+        if names.len() > MAX_NAMES {
             found.over_limit = true;
             return Ok(Vec::new());
         }
@@ -107,7 +107,7 @@ fn fetch(channel: &mut Channel, name: &FileEntry) -> io::Result<Result<Vec<u8>, 
 }
 
 fn message(channel: &mut Channel) -> io::Result<Vec<u8>> {
-    match channel.wait(PATIENCE)? {
+    match channel.wait(COLLECT_TIMEOUT)? {
         Heard::Message(message) => Ok(message),
         _ => Err(io::ErrorKind::InvalidData.into()),
     }
@@ -122,7 +122,7 @@ fn reason_to_skip(name: &FileEntry) -> Option<&'static str> {
     });
     match name.mode & KIND {
         0o100_000 if !is_plain => Some("its name is not plain text"),
-        0o100_000 if name.path.len() > LONGEST_PATH => Some("its path is too long"),
+        0o100_000 if name.path.len() > MAX_PATH_LEN => Some("its path is too long"),
         0o100_000 => None,
         0o120_000 => Some("it is a symbolic link"),
         0o010_000 => Some("it is a pipe"),
@@ -132,7 +132,7 @@ fn reason_to_skip(name: &FileEntry) -> Option<&'static str> {
 }
 
 fn skip(found: &mut Collected, path: &str, reason: &str) {
-    if found.skipped.len() < MOST_SKIPPED {
+    if found.skipped.len() < MAX_SKIPPED {
         let path = path.escape_debug().to_string();
         found.skipped.push(SkippedFile { path, reason: reason.to_owned() });
     }

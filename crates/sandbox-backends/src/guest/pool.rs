@@ -60,7 +60,7 @@ pub(crate) struct Lease<'a, W: Workshop> {
 }
 
 /// So many used ones may wait to be taken down before executions have to wait for that.
-const MOST_USED: usize = 16;
+const MAX_AWAITING_REMOVAL: usize = 16;
 
 impl<W: Workshop> ContainerPool<W> {
     /// Keeps up to so many ready of each kind that is in demand.
@@ -124,7 +124,7 @@ impl<W: Workshop> ContainerPool<W> {
 
     fn retire(&self, container: W::Container) {
         let mut state = self.shared.lock();
-        while state.used.len() + state.under_way >= MOST_USED {
+        while state.used.len() + state.under_way >= MAX_AWAITING_REMOVAL {
             state = self.shared.wait(state, None);
         }
         state.used.push(container);

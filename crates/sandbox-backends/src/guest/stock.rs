@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::Purpose;
 
 /// Kinds that are kept ready at a time. What is asked for less often is made when it is asked for.
-const MOST_KINDS: usize = 4;
+const MAX_KINDS: usize = 4;
 /// A kind that nobody asked for in this time is not kept ready any more.
 const LIFETIME: Duration = Duration::from_mins(10);
 
@@ -71,7 +71,7 @@ impl<C> Stock<C> {
             }
         }
         self.kinds.insert(0, kind);
-        for kind in self.kinds.split_off(self.kinds.len().min(MOST_KINDS)) {
+        for kind in self.kinds.split_off(self.kinds.len().min(MAX_KINDS)) {
             given_up.extend(kind.waiting);
         }
         (taken, given_up)
@@ -180,7 +180,7 @@ mod tests {
         ask(&mut stock, 1, now);
         ask(&mut stock, 1, now);
         stock.put(&purpose(1), 7);
-        let others = 2..=MOST_KINDS as u64 + 1;
+        let others = 2..=MAX_KINDS as u64 + 1;
         let given_up: Vec<u32> =
             others.flat_map(|kind| stock.take(&purpose(kind), now, |_| true).1).collect();
         assert_eq!(given_up, [7]);

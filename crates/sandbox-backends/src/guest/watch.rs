@@ -32,7 +32,7 @@ use crate::native::verdict::{ending, wall_time};
 /// How long an agent that was killed may take to be gone.
 const END_TIME: Duration = Duration::from_secs(10);
 /// So many messages are heeded before the clocks are looked at again.
-const MOST_MESSAGES: usize = 64;
+const MAX_MESSAGES: usize = 64;
 /// The signals that ask a program to end, and that end it.
 const SIGTERM: u8 = 15;
 const SIGKILL: u8 = 9;
@@ -251,7 +251,7 @@ impl Watch<'_> {
     fn hear(&mut self) -> Result<(), BackendError> {
         // Not for ever: a program may write as fast as we read, and the clocks go on.
         self.is_behind = false;
-        for _ in 0..MOST_MESSAGES {
+        for _ in 0..MAX_MESSAGES {
             match self.channel.hear() {
                 Ok(Heard::Nothing) => return Ok(()),
                 Ok(Heard::End) => {

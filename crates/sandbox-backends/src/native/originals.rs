@@ -17,11 +17,11 @@ use super::retire::take_down;
 use super::slots::{Maker, ReadySlot};
 
 /// So many copies are made of one.
-const MOST_COPIES: usize = 256;
+const MAX_FORKS: usize = 256;
 /// For so long.
-const LONGEST_LIFE: Duration = Duration::from_mins(10);
+const MAX_LIFETIME: Duration = Duration::from_mins(10);
 /// A runtime on a busy host needs seconds to start.
-const PATIENCE: Duration = Duration::from_secs(30);
+const FORK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The original of one shape, at any time one of them.
 #[derive(Debug, Default)]
@@ -92,10 +92,10 @@ impl Originals {
     ) -> Result<Arc<Original>, String> {
         let mut state = self.lock();
         let is_used_up = |current: &Current| {
-            current.copies >= MOST_COPIES || current.since.elapsed() >= LONGEST_LIFE
+            current.copies >= MAX_FORKS || current.since.elapsed() >= MAX_LIFETIME
         };
         if state.current.as_ref().is_none_or(is_used_up) {
-            let started = order::start_original(host, maker, plan, PATIENCE);
+            let started = order::start_original(host, maker, plan, FORK_TIMEOUT);
             let original = Arc::new(started.map_err(|error| with_causes(&error))?);
             state.current = Some(Current { original, copies: 0, since: Instant::now() });
         }

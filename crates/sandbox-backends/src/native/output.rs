@@ -50,9 +50,9 @@ const PACKETS_BEFORE_BULK: usize = 256;
 /// After so many writes both streams are read in bulk. Announcements are queued signals, and a program
 /// that writes as fast as it can, or only tries to, must not fill the queue that all of this user's
 /// processes share.
-const MOST_ANNOUNCED: usize = 20_000;
+const MAX_ANNOUNCED_WRITES: usize = 20_000;
 /// A longer write arrives as packets of this size and a rest.
-const LARGEST_PACKET: usize = 4096;
+const MAX_PACKET_BYTES: usize = 4096;
 
 /// What is kept.
 #[derive(Debug, Default)]
@@ -123,7 +123,7 @@ impl Streams {
             self.read_packets(kind, kept, observer);
         }
         self.announced += written.len();
-        if self.announced > MOST_ANNOUNCED {
+        if self.announced > MAX_ANNOUNCED_WRITES {
             self.stdout.let_go();
             self.stderr.let_go();
         }
@@ -145,7 +145,7 @@ impl Streams {
 
     /// Reads what one write left: one packet, or several if it was long.
     fn read_packets(&mut self, kind: StreamKind, kept: &mut Kept, observer: &mut dyn Observer) {
-        while self.read_once(kind, kept, observer) == LARGEST_PACKET {}
+        while self.read_once(kind, kept, observer) == MAX_PACKET_BYTES {}
         let stream = self.stream(kind);
         stream.in_a_row += 1;
         if stream.in_a_row >= PACKETS_BEFORE_BULK {
@@ -208,7 +208,7 @@ impl Stream {
         // A write that has to wait for room is announced twice, which blurs the order: so there is room
         // for as many packets as are read one by one. Where a user may not have that much, the order of
         // a long burst is less exact, and nothing else changes.
-        let _ = fcntl_setpipe_size(&reader, PACKETS_BEFORE_BULK * LARGEST_PACKET);
+        let _ = fcntl_setpipe_size(&reader, PACKETS_BEFORE_BULK * MAX_PACKET_BYTES);
         Ok(Self { reader, writer, mode: Mode::Packets, in_a_row: 0 })
     }
 }

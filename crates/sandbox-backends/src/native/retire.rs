@@ -23,7 +23,7 @@ const MAX_HELD_BYTES: u64 = 256 << 20;
 /// With so many it begins, whatever else runs.
 const ENOUGH: usize = 16;
 /// After this time it begins, whatever else runs.
-const PATIENCE: Duration = Duration::from_millis(50);
+const RETIRE_TIMEOUT: Duration = Duration::from_millis(50);
 /// After a program's end its last process is gone at once; longer than this is a fault of ours.
 const TAKE_DOWN_TIME: Duration = Duration::from_secs(5);
 
@@ -143,12 +143,12 @@ impl Shared {
                 || state.closing
                 || state.kept_out > 0
                 || state.waiting.len() >= ENOUGH
-                || waited >= PATIENCE;
+                || waited >= RETIRE_TIMEOUT;
             if is_time {
                 self.room.notify_all();
                 return Some(std::mem::take(&mut state.waiting));
             }
-            let changed = self.changed.wait_timeout(state, PATIENCE.saturating_sub(waited));
+            let changed = self.changed.wait_timeout(state, RETIRE_TIMEOUT.saturating_sub(waited));
             state = changed.unwrap_or_else(PoisonError::into_inner).0;
         }
     }

@@ -17,12 +17,12 @@ pub(crate) const REFILL_PAUSE: Duration = Duration::from_millis(20);
 /// What takes long to start, a virtual machine, must not fall into the middle of an execution of a tenth of
 /// a second: it waits for a part of the time that it takes.
 const PART_OF_A_START: u32 = 5;
-const LONGEST_PAUSE: Duration = Duration::from_millis(100);
+const MAX_BACKOFF: Duration = Duration::from_millis(100);
 /// More shapes than a server with a dozen languages and a few sets of limits has.
-const MOST_SHELVES: usize = 32;
+const MAX_POOLS: usize = 32;
 /// Of these so many may be for compiled programs, each of which is one: a judge runs one many times, and
 /// then another.
-const MOST_PROGRAMS: usize = 4;
+const MAX_PROGRAMS: usize = 4;
 
 /// All of it.
 #[derive(Default)]
@@ -64,7 +64,7 @@ impl State {
             return None;
         }
         let passed = self.last_claim?.elapsed();
-        let pause = (start_time / PART_OF_A_START).clamp(REFILL_PAUSE, LONGEST_PAUSE);
+        let pause = (start_time / PART_OF_A_START).clamp(REFILL_PAUSE, MAX_BACKOFF);
         pause.checked_sub(passed).filter(|left| !left.is_zero())
     }
 
@@ -87,8 +87,8 @@ impl State {
     pub(crate) fn shrink(&mut self) -> Vec<ReadySlot> {
         let mut spare: Vec<ReadySlot> = self.shelves.iter_mut().flat_map(Shelf::shrink).collect();
         self.shelves.retain(|stock| !stock.is_spent());
-        self.keep_at_most(MOST_PROGRAMS, |shelf| shelf.shape.runtime().is_none(), &mut spare);
-        self.keep_at_most(MOST_SHELVES, |_| true, &mut spare);
+        self.keep_at_most(MAX_PROGRAMS, |shelf| shelf.shape.runtime().is_none(), &mut spare);
+        self.keep_at_most(MAX_POOLS, |_| true, &mut spare);
         spare
     }
 
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn of_too_many_programs_those_used_last_are_kept() {
-        let mut state = used(MOST_PROGRAMS + 2);
+        let mut state = used(MAX_PROGRAMS + 2);
         state.shrink();
         let mut left = programs(&state);
         left.sort();
@@ -170,18 +170,18 @@ mod tests {
 
     #[test]
     fn a_program_that_is_being_loaded_is_kept() {
-        let mut state = used(MOST_PROGRAMS + 1);
+        let mut state = used(MAX_PROGRAMS + 1);
         state.shelves[0].underway = 1;
         state.shrink();
         let left = programs(&state);
-        assert_eq!(left.len(), MOST_PROGRAMS);
+        assert_eq!(left.len(), MAX_PROGRAMS);
         assert!(left.contains(&"0".to_owned()) && !left.contains(&"1".to_owned()), "{left:?}");
     }
 
     #[test]
     fn as_many_programs_as_there_may_be_are_left_alone() {
-        let mut state = used(MOST_PROGRAMS);
+        let mut state = used(MAX_PROGRAMS);
         state.shrink();
-        assert_eq!(programs(&state).len(), MOST_PROGRAMS);
+        assert_eq!(programs(&state).len(), MAX_PROGRAMS);
     }
 }

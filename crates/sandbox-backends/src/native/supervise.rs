@@ -40,7 +40,7 @@ const END_TIME: Duration = Duration::from_secs(5);
 /// A sandbox that is not built by then never will be.
 pub(crate) const BUILD_TIME: Duration = Duration::from_secs(30);
 /// With the output limit off, what is kept in memory is bounded all the same.
-const MOST_OUTPUT: usize = 64 << 20;
+const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// So many denied calls are answered at once. After that each waits a little: answering costs our CPU
 /// time, which no limit of the program's covers, and a program can ask without end.
 const FREE_ANSWERS: u64 = 1000;
@@ -141,8 +141,11 @@ pub(crate) fn watch<'a>(
         // The counter cannot be full: it is written once.
         let _ = rustix::io::write(&waker, &1_u64.to_ne_bytes());
     });
-    let limit =
-        if host.has(Protection::Output) { plan.limits.output().as_usize() } else { MOST_OUTPUT };
+    let limit = if host.has(Protection::Output) {
+        plan.limits.output().as_usize()
+    } else {
+        MAX_OUTPUT_BYTES
+    };
     let notifications = running.denied_calls.take();
     let mut watch = Watch {
         host,
@@ -370,7 +373,7 @@ impl<'a> Watch<'a> {
                     return Ok(());
                 }
                 let descriptor = descriptors.into_iter().next();
-                self.heed(notice, descriptor);
+                self.handle_notice(notice, descriptor);
             }
         }
         Ok(())
@@ -388,7 +391,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    fn heed(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
+    fn handle_notice(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
         match notice {
             // These were said while the slot was prepared, or are heeded before.
             Notice::Cloned

@@ -10,9 +10,9 @@ use super::AddressRange;
 /// What stands for a rule without ports: those of the web.
 const USUAL_PORTS: [RangeInclusive<u16>; 2] = [80..=80, 443..=443];
 /// Each port of a name is listened to for itself.
-const MOST_PORTS: u32 = 64;
+const MAX_PORTS: u32 = 64;
 /// More rules than anyone could oversee.
-const MOST_RULES: usize = 256;
+const MAX_RULES: usize = 256;
 
 /// A place that may be reached: `example.org`, `example.org:8080`, `*.example.org:443`, `10.1.0.0/16:5432`,
 /// `127.0.0.1:8000-8010`, `[2001:db8::1]:80`.
@@ -79,9 +79,9 @@ impl Default for NetworkLimits {
 impl Allowlist {
     /// These rules. With `dns` any name is looked up; connections are held to the rules all the same.
     pub fn new(rules: Vec<AllowRule>, dns: bool) -> Result<Self, InvalidAllowRule> {
-        if rules.len() > MOST_RULES {
+        if rules.len() > MAX_RULES {
             let reason = "there are more than 256 rules before it";
-            return Err(InvalidAllowRule { text: rules[MOST_RULES].to_string(), reason });
+            return Err(InvalidAllowRule { text: rules[MAX_RULES].to_string(), reason });
         }
         Ok(Self { rules, dns, limits: NetworkLimits::default() })
     }
@@ -256,7 +256,7 @@ fn ports(text: &str) -> Result<RangeInclusive<u16>, &'static str> {
     if last < first {
         return Err("the last port is before the first");
     }
-    if u32::from(last - first) >= MOST_PORTS {
+    if u32::from(last - first) >= MAX_PORTS {
         return Err("a rule can have 64 ports");
     }
     Ok(first..=last)

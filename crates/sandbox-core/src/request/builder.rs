@@ -9,11 +9,11 @@ use crate::{
 };
 
 /// More files than any project that belongs into a request.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 /// The kernel refuses a single argument or variable longer than this (`MAX_ARG_STRLEN`).
-const LONGEST_TEXT: usize = 128 * 1024;
-const MOST_ARGS: usize = 4096;
-const MOST_PACKAGES: usize = 200;
+const MAX_TEXT_BYTES: usize = 128 * 1024;
+const MAX_ARGS: usize = 4096;
+const MAX_PACKAGES: usize = 200;
 
 /// Gathers a request; [`RequestBuilder::build`] checks it as a whole.
 #[derive(Debug)]
@@ -286,9 +286,9 @@ impl RequestBuilder {
 }
 
 fn check_files(files: Vec<(String, Vec<u8>)>) -> Result<Vec<InputFile>, InvalidRequest> {
-    if files.len() > MOST_FILES {
+    if files.len() > MAX_FILES {
         return Err(InvalidRequest::TooLarge(format!(
-            "{} files are more than the {MOST_FILES} that one execution may have",
+            "{} files are more than the {MAX_FILES} that one execution may have",
             files.len()
         )));
     }
@@ -318,15 +318,15 @@ fn check_packages(
         let reason = "an environment has its packages: give one or the other";
         return Err(InvalidRequest::Packages(reason));
     }
-    if packages.len() > MOST_PACKAGES {
+    if packages.len() > MAX_PACKAGES {
         return Err(InvalidRequest::Packages("there are more than 200 packages"));
     }
     Ok(packages.iter().map(|text| text.parse()).collect::<Result<_, _>>()?)
 }
 
 fn check_texts(args: &[String], env: &BTreeMap<String, String>) -> Result<(), InvalidRequest> {
-    if args.len() > MOST_ARGS {
-        return Err(InvalidRequest::Text(format!("more than {MOST_ARGS} arguments")));
+    if args.len() > MAX_ARGS {
+        return Err(InvalidRequest::Text(format!("more than {MAX_ARGS} arguments")));
     }
     for text in args.iter().chain(env.values()) {
         if text.contains('\0') {
@@ -334,7 +334,7 @@ fn check_texts(args: &[String], env: &BTreeMap<String, String>) -> Result<(), In
                 "an argument or variable contains a zero byte".into(),
             ));
         }
-        if text.len() >= LONGEST_TEXT {
+        if text.len() >= MAX_TEXT_BYTES {
             return Err(InvalidRequest::Text("an argument or variable is over 128K long".into()));
         }
     }

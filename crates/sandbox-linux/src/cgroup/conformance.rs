@@ -18,7 +18,7 @@ use super::*;
 
 const ROLE: &str = "SANDBOX_RUN_CGROUP_TEST_ROLE";
 const MIB: u64 = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(30);
+const EVENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A cgroup that is emptied and removed however the test ends.
 struct Held(Box<dyn Cgroup>);
@@ -67,7 +67,7 @@ impl Drop for Started {
 }
 
 fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + EVENT_TIMEOUT;
     while !condition() {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(2));
@@ -199,7 +199,8 @@ fn memory_beyond_the_limit_is_killed_counted_and_announced() {
     let mut child = start(&format!("allocate {}", 256 * MIB), &*cgroup);
     assert_eq!(cgroup.oom_kills().unwrap(), 0);
     child.begin();
-    let ready = wait_until_ready(watch.fd(), watch.events(), Instant::now() + PATIENCE).unwrap();
+    let ready =
+        wait_until_ready(watch.fd(), watch.events(), Instant::now() + EVENT_TIMEOUT).unwrap();
     assert!(ready, "the watch was not told");
     wait_for("the kill to be counted", || watch.triggered());
     assert_eq!(child.end().signal(), Some(libc::SIGKILL));
@@ -380,7 +381,7 @@ impl Beside {
 impl Drop for Beside {
     fn drop(&mut self) {
         for (parent, name) in &self.0 {
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + EVENT_TIMEOUT;
             while rustix::fs::unlinkat(parent, name.as_str(), AtFlags::REMOVEDIR)
                 == Err(Errno::BUSY)
                 && Instant::now() < deadline

@@ -9,7 +9,7 @@ pub(crate) const CPU_PERIOD_MICROSECONDS: u64 = 100_000;
 const LEAST_CPU_MILLIS: u32 = 10;
 
 /// The kernel has no more process ids than this and refuses a higher limit.
-const MOST_PROCESSES: u64 = 4_194_304;
+const MAX_PROCESSES: u64 = 4_194_304;
 
 /// The limits of one cgroup. `None` leaves a resource unlimited.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl CgroupLimits {
 
     /// The limit on processes, lowered to the most the kernel accepts.
     pub(crate) fn pids_for_kernel(&self) -> Option<u64> {
-        self.pids.map(|pids| pids.min(MOST_PROCESSES))
+        self.pids.map(|pids| pids.min(MAX_PROCESSES))
     }
 
     /// The CPU time allowed in one period.

@@ -21,8 +21,8 @@ const SHARED: &str = "opt";
 const OWN_SHARED: &str = "layers";
 
 /// More than the settings of any distribution.
-const MOST_SETTINGS: usize = 4000;
-const MOST_BYTES: u64 = 8 << 20;
+const MAX_SETTINGS: usize = 4000;
+const MAX_BYTES: u64 = 8 << 20;
 
 pub(super) fn read(directory: &Path) -> io::Result<Skeleton> {
     let mut skeleton = Skeleton::empty();
@@ -105,10 +105,10 @@ impl Settings {
     }
 
     fn refuse_too_much(&self) -> io::Result<()> {
-        if self.entries > MOST_SETTINGS || self.bytes > MOST_BYTES {
+        if self.entries > MAX_SETTINGS || self.bytes > MAX_BYTES {
             return Err(io::Error::other(format!(
-                "its /etc is larger than {MOST_SETTINGS} files and {} MiB",
-                MOST_BYTES >> 20
+                "its /etc is larger than {MAX_SETTINGS} files and {} MiB",
+                MAX_BYTES >> 20
             )));
         }
         Ok(())
@@ -171,7 +171,7 @@ mod tests {
         let image = tempfile::tempdir().unwrap();
         fs::create_dir(image.path().join("etc")).unwrap();
         let large = fs::File::create(image.path().join("etc/large")).unwrap();
-        large.set_len(MOST_BYTES + 1).unwrap();
+        large.set_len(MAX_BYTES + 1).unwrap();
         let refused = read(image.path()).unwrap_err().to_string();
         assert!(refused.contains("its /etc is larger than"), "{refused}");
     }

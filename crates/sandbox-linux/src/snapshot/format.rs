@@ -4,7 +4,7 @@ use sandbox_core::WorkspaceSize;
 
 /// Longer paths are not kept: nobody could make such a file again. It is the kernel's bound with room for
 /// the directory it is joined to.
-pub const LONGEST_PATH: usize = 2048;
+pub const MAX_PATH_LEN: usize = 2048;
 
 const MAGIC: &[u8; 8] = b"sbxwork1";
 const END: u8 = 0;
@@ -171,7 +171,7 @@ impl<R: Read + Seek> SnapshotReader<R> {
         let mode = u32::from_le_bytes(self.bytes()?);
         let modified = (i64::from_le_bytes(self.bytes()?), u32::from_le_bytes(self.bytes()?));
         let length = u32::from_le_bytes(self.bytes()?) as usize;
-        if length > LONGEST_PATH {
+        if length > MAX_PATH_LEN {
             return Err(malformed());
         }
         let mut path = vec![0; length];

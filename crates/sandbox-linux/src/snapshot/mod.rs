@@ -9,7 +9,7 @@ mod format;
 mod lay_out;
 mod take;
 
-pub use format::{Entry, Kind, LONGEST_PATH, SnapshotReader, SnapshotSize, SnapshotWriter};
+pub use format::{Entry, Kind, MAX_PATH_LEN, SnapshotReader, SnapshotSize, SnapshotWriter};
 pub(crate) use lay_out::lay_out;
 pub use take::{Taken, take};
 

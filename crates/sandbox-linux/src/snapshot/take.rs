@@ -9,11 +9,11 @@ use rustix::io::Errno;
 use sandbox_core::{InputFile, SkippedFile, WorkspaceQuota, WorkspaceSize};
 
 use super::DEEPEST;
-use super::format::{Entry, Kind, LONGEST_PATH, SnapshotWriter};
+use super::format::{Entry, Kind, MAX_PATH_LEN, SnapshotWriter};
 use crate::collect::open_beneath;
 
 /// Names listed as left out; a program can make more than anyone wants to read about.
-const MOST_LEFT_OUT: usize = 100;
+const MAX_LEFT_OUT: usize = 100;
 
 /// What came of taking a snapshot.
 #[derive(Debug, Default)]
@@ -83,7 +83,7 @@ impl Walk<'_> {
         for name in self.names(directory, prefix)? {
             let mut path = prefix.to_vec();
             path.extend_from_slice(name.to_bytes());
-            if path.len() > LONGEST_PATH {
+            if path.len() > MAX_PATH_LEN {
                 return Err(refuse(prefix, "a path below it is too long"));
             }
             self.name(directory, &name, path, depth)?;
@@ -215,7 +215,7 @@ impl Walk<'_> {
 
     #[expect(clippy::unnecessary_wraps, reason = "it is one of several things to do with a name")]
     fn leave_out(&mut self, path: &[u8], reason: &str) -> Result<(), Stop> {
-        if self.left_out.len() < MOST_LEFT_OUT {
+        if self.left_out.len() < MAX_LEFT_OUT {
             let reason = reason.to_owned();
             self.left_out.push(SkippedFile { path: printable(path), reason });
         }

@@ -19,7 +19,7 @@ use crate::state::AppState;
 use crate::work::AnswerWith;
 
 /// As many as one call may ask for.
-const MOST_REQUESTS: usize = 100;
+const MAX_REQUESTS: usize = 100;
 
 /// Requests to run code, each for itself.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -60,8 +60,8 @@ pub(super) async fn batch(
 ) -> Result<Response, Refusal> {
     let wait = query.only_wait()?.or(Wait::preferred(&headers)).unwrap_or(Wait::Long);
     let key = idempotency_key(&headers)?;
-    if batch.requests.is_empty() || batch.requests.len() > MOST_REQUESTS {
-        let reason = format!("send 1 to {MOST_REQUESTS} of them, not {}", batch.requests.len());
+    if batch.requests.is_empty() || batch.requests.len() > MAX_REQUESTS {
+        let reason = format!("send 1 to {MAX_REQUESTS} of them, not {}", batch.requests.len());
         return Err(Refusal::invalid("requests", reason));
     }
     let mut tickets = Vec::with_capacity(batch.requests.len());

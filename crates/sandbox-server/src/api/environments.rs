@@ -22,7 +22,7 @@ use crate::environments::{Build, Found, Progress, Wanted};
 use crate::state::AppState;
 use crate::work::permissions;
 
-const MOST_PACKAGES: usize = 200;
+const MAX_PACKAGES: usize = 200;
 
 /// Packages under a name, which a request's `environment` may ask for.
 #[derive(Debug, Serialize, ToSchema)]
@@ -198,8 +198,8 @@ fn checked(asked: &NewEnvironment) -> Result<Wanted, Refusal> {
         }
         Some(version) => format!("{}@{version}", asked.language),
     };
-    if !(1..=MOST_PACKAGES).contains(&asked.packages.len()) {
-        let reason = format!("name 1 to {MOST_PACKAGES} of them, not {}", asked.packages.len());
+    if !(1..=MAX_PACKAGES).contains(&asked.packages.len()) {
+        let reason = format!("name 1 to {MAX_PACKAGES} of them, not {}", asked.packages.len());
         return Err(Refusal::invalid("packages", reason));
     }
     let packages: Result<Vec<PackageSpec>, _> =

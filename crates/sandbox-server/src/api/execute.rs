@@ -18,7 +18,7 @@ use crate::state::AppState;
 use crate::work::{AnswerWith, Told};
 
 /// Longer ones are not names of requests.
-const LONGEST_IDEMPOTENCY_KEY: usize = 255;
+const MAX_IDEMPOTENCY_KEY_LEN: usize = 255;
 
 /// Run code.
 ///
@@ -146,8 +146,8 @@ pub(super) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Refus
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
     };
-    let sane = value.to_str().ok().filter(|key| (1..=LONGEST_IDEMPOTENCY_KEY).contains(&key.len()));
-    let reason = format!("it must be 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters");
+    let sane = value.to_str().ok().filter(|key| (1..=MAX_IDEMPOTENCY_KEY_LEN).contains(&key.len()));
+    let reason = format!("it must be 1 to {MAX_IDEMPOTENCY_KEY_LEN} printable ASCII characters");
     sane.map(Some).ok_or_else(|| Refusal::invalid("Idempotency-Key", reason))
 }
 

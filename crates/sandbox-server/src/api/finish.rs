@@ -20,7 +20,7 @@ use crate::telemetry::{RequestSpan, Telemetry};
 pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Longer names are not a client's own, but somebody's attempt to fill our log.
-const LONGEST_ID: usize = 128;
+const MAX_ID_LEN: usize = 128;
 
 /// What is told of requests, and to whom.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ pub(super) async fn finish(
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let sane = given.filter(|id| (1..=LONGEST_ID).contains(&id.len()) && id.chars().all(is_plain));
+    let sane = given.filter(|id| (1..=MAX_ID_LEN).contains(&id.len()) && id.chars().all(is_plain));
     sane.map_or_else(|| format!("req_{}", Uuid::now_v7().simple()), ToOwned::to_owned)
 }
 
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn a_sane_id_is_kept_and_any_other_replaced() {
         assert_eq!(given("a-Z_0.9"), "a-Z_0.9");
-        let long = "x".repeat(LONGEST_ID + 1);
+        let long = "x".repeat(MAX_ID_LEN + 1);
         for id in ["", "two words", "a\"b", "a=b", &long] {
             assert!(given(id).starts_with("req_"), "{id}");
         }

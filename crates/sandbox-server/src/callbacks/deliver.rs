@@ -16,7 +16,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::address::AddressPolicy;
 use super::destination::understand;
 use super::schedule::Schedule;
-use super::send::{Message, PATIENCE, Sender, Tried, roots_of_the_system};
+use super::send::{DELIVERY_TIMEOUT, Message, Sender, Tried, roots_of_the_system};
 use super::under_way::{Bounds, Place, UnderWay};
 use crate::keys::Keys;
 use crate::metrics::{CallbackOutcome, Metrics};
@@ -47,7 +47,7 @@ pub(crate) fn start(state: &AppState) -> Result<impl Future<Output = ()> + Send 
         store: Arc::clone(&state.store),
         keys: Arc::clone(&state.keys),
         metrics: Arc::clone(&state.metrics),
-        sender: Sender::new(Arc::clone(&policy), roots_of_the_system(), PATIENCE)?,
+        sender: Sender::new(Arc::clone(&policy), roots_of_the_system(), DELIVERY_TIMEOUT)?,
         policy,
         schedule: Schedule::default(),
         under_way: UnderWay::new(Bounds::default()),

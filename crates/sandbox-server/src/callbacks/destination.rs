@@ -8,12 +8,12 @@ use sandbox_store::NewCallback;
 use super::address::{AddressPolicy, RefusedAddress};
 
 /// Longer ones carry something else than an address.
-const LONGEST_URL: usize = 2048;
+const MAX_URL_LEN: usize = 2048;
 
 /// Why a URL cannot be a callback's.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InvalidDestination {
-    #[error("is longer than {LONGEST_URL} bytes")]
+    #[error("is longer than {MAX_URL_LEN} bytes")]
     TooLong,
     #[error("is not a URL, such as https://example.org/finished: {0}")]
     NotUrl(String),
@@ -28,7 +28,7 @@ pub(crate) enum InvalidDestination {
 /// Checks what can be known before anything is sent. What a name stands for is asked when it is needed:
 /// it may be another thing by then.
 pub(super) fn understand(text: &str, policy: &AddressPolicy) -> Result<Url, InvalidDestination> {
-    if text.len() > LONGEST_URL {
+    if text.len() > MAX_URL_LEN {
         return Err(InvalidDestination::TooLong);
     }
     let mut url =

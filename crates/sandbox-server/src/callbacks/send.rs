@@ -15,7 +15,7 @@ use super::address::{AddressPolicy, RefusedAddress};
 use super::resolve::Resolver;
 
 /// From the first question about its name to the head of the answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");

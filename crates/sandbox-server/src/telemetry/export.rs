@@ -11,7 +11,7 @@ use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
 /// A collector that takes longer has to do without these spans. Short enough for a stop to end in time.
-const PATIENCE: Duration = Duration::from_secs(3);
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Failures are told this often. They come with every batch, and one line says it all.
 const BETWEEN_COMPLAINTS: Duration = Duration::from_mins(1);
 
@@ -39,7 +39,7 @@ impl Exporter {
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(endpoint)
-            .with_timeout(PATIENCE)
+            .with_timeout(EXPORT_TIMEOUT)
             .build()?;
         Ok(Self { otlp, lost: Mutex::default() })
     }

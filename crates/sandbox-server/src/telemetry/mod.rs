@@ -33,7 +33,7 @@ pub(crate) use origin::Origin;
 pub(crate) use request::RequestSpan;
 
 /// Spans that may wait to be sent: a few megabytes at most.
-const MOST_WAITING: usize = 8192;
+const MAX_WAITING: usize = 8192;
 /// Spans that are sent at once.
 const BATCH: usize = 512;
 /// Fewer than that are sent this often.
@@ -59,7 +59,7 @@ impl Telemetry {
         };
         let exporter = Exporter::new(endpoint).context("traces cannot be sent")?;
         let batches = BatchConfigBuilder::default()
-            .with_max_queue_size(MOST_WAITING)
+            .with_max_queue_size(MAX_WAITING)
             .with_max_export_batch_size(BATCH)
             .with_scheduled_delay(BETWEEN_BATCHES)
             .build();

@@ -12,8 +12,8 @@ use sandbox_api::{Code, ExecuteRequest, Problem};
 use super::{SharedCaches, network, template, workspace};
 
 /// More words about an execution than anybody filters by.
-const MOST_LABELS: usize = 32;
-const LONGEST_LABEL: usize = 256;
+const MAX_LABELS: usize = 32;
+const MAX_LABEL_LEN: usize = 256;
 
 /// Checks a request as a whole, for the key that sent it. `id` is given if the execution has its name already.
 pub(super) fn convert(
@@ -118,12 +118,12 @@ pub(super) fn code_size(asked: &ExecuteRequest) -> usize {
 }
 
 fn check_labels(asked: &ExecuteRequest) -> Result<(), Problem> {
-    if asked.labels.len() > MOST_LABELS {
-        return Err(invalid("labels", format!("there are more than {MOST_LABELS}")));
+    if asked.labels.len() > MAX_LABELS {
+        return Err(invalid("labels", format!("there are more than {MAX_LABELS}")));
     }
-    let is_long = |text: &String| text.chars().count() > LONGEST_LABEL;
+    let is_long = |text: &String| text.chars().count() > MAX_LABEL_LEN;
     if asked.labels.iter().any(|(name, value)| is_long(name) || is_long(value)) {
-        return Err(invalid("labels", format!("one is longer than {LONGEST_LABEL} letters")));
+        return Err(invalid("labels", format!("one is longer than {MAX_LABEL_LEN} letters")));
     }
     Ok(())
 }

@@ -63,9 +63,9 @@ pub(crate) use worker::wait_in_place;
 
 /// How long `cancel` waits for the end that it asked for. Programs are killed at once, so this is for
 /// machines that are very busy.
-const CANCEL_PATIENCE: Duration = Duration::from_secs(5);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a stop waits for executions that it cancelled.
-const STOP_PATIENCE: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// All executions of this server.
 pub(crate) struct Work {
@@ -191,7 +191,7 @@ impl Work {
                 worker::end_without_running(&shared, &live, Status::Cancelled, "cancelled").await;
             });
         }
-        self.wait(id, owner, CANCEL_PATIENCE).await
+        self.wait(id, owner, CANCEL_TIMEOUT).await
     }
 
     /// The events after this number, those to come included.
@@ -262,7 +262,7 @@ impl Work {
             for live in shared.hub.all() {
                 live.cancel.cancel();
             }
-            if !shared.nothing_in_hand(STOP_PATIENCE).await {
+            if !shared.nothing_in_hand(STOP_TIMEOUT).await {
                 tracing::error!("some executions did not end; the next start will see to them");
             }
         }

@@ -20,7 +20,7 @@ use super::shared::{Shared, audit_of_end};
 use super::{observe, report};
 
 /// An execution that was begun this often is not begun again.
-const MOST_ATTEMPTS: u32 = 2;
+const MAX_ATTEMPTS: u32 = 2;
 
 pub(super) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
     for record in shared.store.unfinished().await? {
@@ -28,7 +28,7 @@ pub(super) async fn recover(shared: &Arc<Shared>) -> Result<(), StoreError> {
             return Err(StoreError::Corrupt(format!("'{}' is not an id", record.id)));
         };
         let was_running = record.status == Status::Running;
-        if was_running && record.attempts >= MOST_ATTEMPTS {
+        if was_running && record.attempts >= MAX_ATTEMPTS {
             let reason = "the server was stopped while it ran, more than once";
             give_up(shared, id, record, reason).await?;
             continue;

@@ -9,7 +9,7 @@ use sandbox::template::{Rendered, render};
 /// Deeper than code is nested.
 const WIDEST_INDENT: u8 = 64;
 /// All texts that are put in together, which is also as much as a result may be.
-const MOST_TEXT: usize = 16 << 20;
+const MAX_TEXT_BYTES: usize = 16 << 20;
 const WHAT_IS_TAKEN: &str = "only {{ code }}, {{ code | indent(4) }} and {{ code | indent(4, true) }} are taken here, and the \
      same with a name of template_values";
 
@@ -37,8 +37,8 @@ pub(super) fn fill(
     if places_of_code > 1 {
         return Err("the code may stand in it only once".to_owned());
     }
-    if text > MOST_TEXT {
-        return Err(format!("what is put into it is longer than {MOST_TEXT} bytes"));
+    if text > MAX_TEXT_BYTES {
+        return Err(format!("what is put into it is longer than {MAX_TEXT_BYTES} bytes"));
     }
     render(template, code, values).map_err(|error| error.to_string())
 }
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(filled, "a\nb = a\n  b x");
         assert!(fill("{{ other }}", Some("x"), &values("a")).unwrap_err().contains("other"));
         assert!(fill("{{ name * 9 }}", Some("x"), &values("a")).is_err());
-        let twice = fill(template, Some("x"), &values(&" \n".repeat(MOST_TEXT / 4 + 1)));
+        let twice = fill(template, Some("x"), &values(&" \n".repeat(MAX_TEXT_BYTES / 4 + 1)));
         assert!(twice.unwrap_err().contains("longer than"));
     }
 }

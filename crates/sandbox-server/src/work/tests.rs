@@ -22,7 +22,7 @@ use crate::metrics::Metrics;
 use crate::sandboxes::Sandboxes;
 
 /// Longer than anything here takes; only a failure waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A server without its HTTP, and the store it uses.
 struct Bench {
@@ -75,7 +75,7 @@ impl Bench {
     }
 
     async fn report(&self, id: &str) -> Value {
-        json(&self.work.wait(id, &nobody(), PATIENCE).await.unwrap())
+        json(&self.work.wait(id, &nobody(), TEST_TIMEOUT).await.unwrap())
     }
 
     /// Waits until the program has printed this.
@@ -129,7 +129,7 @@ fn client(key: &str) -> Identity {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it took too long")
+    tokio::time::timeout(TEST_TIMEOUT, future).await.expect("it took too long")
 }
 
 /// All events of a stream, read.

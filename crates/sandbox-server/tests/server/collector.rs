@@ -12,7 +12,7 @@ use prost::Message as _;
 use sandbox_tests::wait::wait_for;
 
 /// Longer than any client of this collector is silent.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Collector {
     address: SocketAddr,
@@ -77,7 +77,7 @@ impl Collector {
 
     /// Waits until this many spans of that name were sent, and gives back all of any name.
     pub(crate) fn wait_for(&self, name: &str, count: usize) -> Vec<Span> {
-        let found = wait_for(PATIENCE, || {
+        let found = wait_for(TEST_TIMEOUT, || {
             let spans = self.spans();
             (spans.iter().filter(|span| span.name == name).count() >= count).then_some(spans)
         });
@@ -87,7 +87,7 @@ impl Collector {
 
 /// The body of one request, which is answered.
 fn take(stream: TcpStream, status: &str) -> Option<Vec<u8>> {
-    stream.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Longer than any answer takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// An answer, read to its end.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) fn try_send(
     body: &str,
 ) -> Option<Answer> {
     let mut stream = TcpStream::connect(address).ok()?;
-    stream.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
     let mut request = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n",

@@ -17,7 +17,7 @@ const SHORT: &[(&str, &str)] =
 const OUTPUT: usize = 16 << 20;
 const READERS: usize = 100;
 /// The most that a server takes which is not asked for more than a page at a time.
-const MOST_MEMORY: u64 = 200 << 20;
+const MAX_RSS_BYTES: u64 = 200 << 20;
 
 /// Accepts a program that prints more than a client reads.
 fn flood(server: &Server) -> String {
@@ -92,7 +92,7 @@ fn answers_are_not_collected_for_somebody_who_only_asks() {
     let is_closed = matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
     assert!(is_closed, "it is not let wait: {error}");
     let memory = server.peak_memory();
-    assert!(memory < MOST_MEMORY, "the server took {} MiB", memory >> 20);
+    assert!(memory < MAX_RSS_BYTES, "the server took {} MiB", memory >> 20);
     let unread = post("/api/v1/execute", "Content-Length: 2\r\nConnection: close\r\n", "{}");
     assert!(Wire::with(&server, unread).until_closed().starts_with("HTTP/1.1 400 "));
 }

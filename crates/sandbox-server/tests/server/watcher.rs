@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_tungstenite::tungstenite::{Message, connect};
 
-use crate::http::PATIENCE;
+use crate::http::TEST_TIMEOUT;
 use crate::server::Server;
 
 /// A stream of server-sent events that is being read.
@@ -22,7 +22,7 @@ impl Watcher {
     /// that there is nothing more.
     pub(crate) fn open(server: &Server, id: &str, after: Option<u64>) -> Option<Self> {
         let mut stream = TcpStream::connect(server.address).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
         let resumed = after.map_or(String::new(), |seq| format!("Last-Event-ID: {seq}\r\n"));
         let request = format!(
             "GET /api/v1/execute/{id}/stream HTTP/1.1\r\nHost: localhost\r\n\

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 
-use sandbox_backends::snapshot::{DEEPEST, Entry, Kind, LONGEST_PATH, SnapshotWriter};
+use sandbox_backends::snapshot::{DEEPEST, Entry, Kind, MAX_PATH_LEN, SnapshotWriter};
 use sandbox_core::WorkspaceQuota;
 use tar::{Archive, EntryType, PaxExtensions};
 
@@ -208,7 +208,7 @@ fn plain(path: &[u8]) -> Result<Option<Vec<u8>>, TarError> {
         return Err(refuse(path, "has a name that no file can have"));
     }
     let joined = parts.join(&b'/');
-    if parts.len() > DEEPEST || joined.len() > LONGEST_PATH {
+    if parts.len() > DEEPEST || joined.len() > MAX_PATH_LEN {
         return Err(refuse(path, "lies too deep"));
     }
     Ok((!parts.is_empty()).then_some(joined))

@@ -12,8 +12,8 @@ use sandbox_tests::wait::wait_until_empty;
 use crate::kernel_memory;
 use crate::outcome::Outcome;
 use crate::plans::{
-    Ear, PATIENCE, SHELL, bash, expect_ending, limits, mib, own_path, own_payload, plan, possible,
-    run_heard, text,
+    Ear, SHELL, TEST_TIMEOUT, bash, expect_ending, limits, mib, own_path, own_payload, plan,
+    possible, run_heard, text,
 };
 
 /// A name, and what has to hold.
@@ -58,7 +58,7 @@ fn every_wall_and_limit_is_in_force(backend: &NativeBackend) -> Outcome {
     let missing = backend.capabilities().missing.iter();
     let missing: Vec<_> = missing.map(|missing| missing.protection).collect();
     ensure!(missing == lacks, "{missing:?} are missing, and not {lacks:?}");
-    let limits = possible(limits().with_cpu_time(PATIENCE))?;
+    let limits = possible(limits().with_cpu_time(TEST_TIMEOUT))?;
     let outcome = bash(backend, "true", limits)?;
     expect_ending(&outcome, Ending::Exited(0))?;
     let lacking: Vec<_> = Protection::ALL

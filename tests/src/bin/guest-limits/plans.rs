@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 
 pub(crate) const SHELL: &str = "/usr/bin/bash";
 /// Emulated processors are slow, and the machine that emulates them may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Keeps the samples, and may cancel at the first word.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Observer for Ear {
 }
 
 pub(crate) fn limits() -> Limits {
-    Limits::run().with_wall_time(PATIENCE).expect("a minute is possible")
+    Limits::run().with_wall_time(TEST_TIMEOUT).expect("a minute is possible")
 }
 
 pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {

@@ -13,7 +13,7 @@ use super::closing::Closing;
 /// A head that is longer is refused.
 const LARGEST: usize = 32 * 1024;
 /// A client that has not said by then what it wants is let go.
-const PATIENCE: Duration = Duration::from_secs(30);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Headers that speak about the connection to the gate and not to the server, besides the two that the
 /// gate writes itself.
@@ -41,7 +41,7 @@ impl Head {
         mut client: &TcpStream,
         closing: &Closing,
     ) -> io::Result<Result<(Self, Vec<u8>), &'static str>> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + HEAD_TIMEOUT;
         let mut bytes = Vec::new();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());

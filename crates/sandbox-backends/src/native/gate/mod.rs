@@ -35,7 +35,7 @@ const STACK: usize = 512 * 1024;
 const STAGE_TIME: Duration = Duration::from_hours(24);
 
 /// So many different places are told of; a program inside can ask for more than anyone wants to read.
-const MOST_TOLD: usize = 20;
+const MAX_REPORTED: usize = 20;
 
 /// A gate in use. Dropping it closes every connection and waits for its threads.
 pub(crate) struct OpenGate {
@@ -133,7 +133,7 @@ impl Shared {
     fn turn_away(&self, client: &TcpStream, status: &str, reason: String) -> std::io::Result<()> {
         let answered = answer(client, &self.closing, status, &reason);
         let mut told = self.turned_away.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MOST_TOLD {
+        if told.len() < MAX_REPORTED {
             told.insert(reason);
         }
         answered

@@ -21,7 +21,7 @@ const CONNECT_TIME: Duration = Duration::from_secs(15);
 /// Until the host's proxy has made a tunnel.
 const TUNNEL_TIME: Duration = Duration::from_secs(30);
 /// A proxy's answer to a request for a tunnel is shorter.
-const LARGEST_ANSWER: usize = 16 * 1024;
+const MAX_RESPONSE_BYTES: usize = 16 * 1024;
 
 /// Connects to where the client wants to get, up to the point from which bytes are only relayed: a
 /// tunnel stands, or a plain request is on its way with what came after its head.
@@ -116,7 +116,7 @@ fn read_head(mut server: &TcpStream, closing: &Closing) -> io::Result<String> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }
-        if head.len() > LARGEST_ANSWER {
+        if head.len() > MAX_RESPONSE_BYTES {
             return Err(io::Error::other("the host's proxy answers at too great a length"));
         }
     }

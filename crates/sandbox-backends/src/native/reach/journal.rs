@@ -11,9 +11,9 @@ use sandbox_core::{
 
 /// So many different places and names are told of: a program can try more than anyone wants to read. What was allowed
 /// has room of its own, so that nobody hides in the rest where they got to.
-const MOST_RECORDS: usize = 1000;
+const MAX_RECORDS: usize = 1000;
 /// So many decisions are told as they are made. All of them are in the report.
-const MOST_EVENTS: usize = 2000;
+const MAX_EVENTS: usize = 2000;
 
 /// What is written down, by the thread that serves, and read by the one that watches.
 pub(super) struct Journal {
@@ -85,7 +85,7 @@ impl Journal {
         let mut entries = self.lock();
         if let Some(counts) = entries.connections.get_mut(place) {
             counts.connections += 1;
-        } else if entries.connections_kept.take(place.decision, MOST_RECORDS) {
+        } else if entries.connections_kept.take(place.decision, MAX_RECORDS) {
             let counts = Counts { connections: 1, ..Counts::default() };
             entries.connections.insert(place.clone(), counts);
         } else {
@@ -111,7 +111,7 @@ impl Journal {
         let mut entries = self.lock();
         if let Some(count) = entries.questions.get_mut(question) {
             *count += 1;
-        } else if entries.questions_kept.take(question.decision, MOST_RECORDS) {
+        } else if entries.questions_kept.take(question.decision, MAX_RECORDS) {
             entries.questions.insert(question.clone(), 1);
         } else {
             entries.truncated = true;
@@ -129,7 +129,7 @@ impl Journal {
     }
 
     fn tell(&self, entries: &mut Entries, decision: Decision, event: NetworkEvent) {
-        if !entries.told.take(decision, MOST_EVENTS) {
+        if !entries.told.take(decision, MAX_EVENTS) {
             return;
         }
         entries.events.push(event);
@@ -217,8 +217,8 @@ mod tests {
             journal.connection(&place(port, Decision::Refused));
         }
         let report = journal.report();
-        assert_eq!((report.connections.len(), report.truncated), (MOST_RECORDS, true));
-        assert_eq!(journal.take_events().len(), MOST_RECORDS);
+        assert_eq!((report.connections.len(), report.truncated), (MAX_RECORDS, true));
+        assert_eq!(journal.take_events().len(), MAX_RECORDS);
         // It hides nothing of what got through.
         journal.connection(&place(443, Decision::Allowed));
         journal.bytes(&place(443, Decision::Allowed), 5, 7);

@@ -26,11 +26,11 @@ use names::Asker;
 /// Doors and late links are looked at this often.
 const ROUND: Duration = Duration::from_secs(1);
 /// Pipes at one time: with more there would be much memory of the kernel in them.
-const MOST_PIPES: usize = 64;
+const MAX_PIPES: usize = 64;
 /// Who waits at a door while this process has no descriptor left is seen again at once, so others get their turn first.
 const SHORT_OF_DESCRIPTORS: Duration = Duration::from_millis(10);
 /// Packets heard in an execution; after that nobody listens, and the report says so.
-const MOST_HEARD: u64 = 100_000;
+const MAX_PACKETS: u64 = 100_000;
 
 /// What something that happened is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Server {
             left: Allowance {
                 bytes_in: limits.bytes_in,
                 bytes_out: limits.bytes_out,
-                pipes: MOST_PIPES,
+                pipes: MAX_PIPES,
             },
             buffer: vec![0; BUFFER],
         };
@@ -144,7 +144,7 @@ impl Server {
             for token in tokens {
                 match self.tokens.get(&token).copied() {
                     Some(Token::Closing) => return self.end(),
-                    Some(token) => self.heed(token),
+                    Some(token) => self.handle_token(token),
                     // It was closed by something that happened at the same time.
                     None => {}
                 }
@@ -158,7 +158,7 @@ impl Server {
         self.end();
     }
 
-    fn heed(&mut self, token: Token) {
+    fn handle_token(&mut self, token: Token) {
         match token {
             Token::Ear => self.hear(),
             Token::Datagrams => self.take_datagrams(),
@@ -252,7 +252,7 @@ impl Server {
             let Some(ear) = &self.ear else { return };
             let Ok((read, _)) = recv(ear, &mut packet[..], RecvFlags::DONTWAIT) else { return };
             self.heard += 1;
-            if self.heard > MOST_HEARD {
+            if self.heard > MAX_PACKETS {
                 // Somebody floods us, and listening costs time that no limit of the program's covers.
                 self.journal.lost_some();
                 self.ear = None;

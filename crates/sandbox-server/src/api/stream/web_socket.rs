@@ -10,17 +10,17 @@ use serde_json::json;
 use tokio::time::{Instant, interval_at, timeout};
 
 /// Clients have nothing to say but pings and farewells.
-const LARGEST_MESSAGE: usize = 4096;
+const MAX_MESSAGE_BYTES: usize = 4096;
 /// How often a client is asked whether it is there.
 const BETWEEN_PINGS: Duration = Duration::from_secs(15);
 /// A client that was not heard of for so long, or takes so long to take a message, is gone.
-const PATIENCE: Duration = Duration::from_secs(45);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
 
 pub(super) fn answer(
     upgrade: WebSocketUpgrade,
     events: impl Stream<Item = Result<StoredEvent, Problem>> + Send + 'static,
 ) -> Response {
-    upgrade.max_message_size(LARGEST_MESSAGE).max_frame_size(LARGEST_MESSAGE).on_upgrade(
+    upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES).on_upgrade(
         |socket| async move {
             // A client that went away has nobody to tell about it.
             let _ = tell(socket, events).await;
@@ -53,7 +53,7 @@ async fn tell(
                 Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(Gone),
             },
             _ = pings.tick() => {
-                if last_heard.elapsed() > PATIENCE {
+                if last_heard.elapsed() > IDLE_TIMEOUT {
                     return Err(Gone);
                 }
                 send(&mut socket, Message::Ping(axum::body::Bytes::new())).await?;
@@ -63,7 +63,7 @@ async fn tell(
 }
 
 async fn send(socket: &mut WebSocket, message: Message) -> Result<(), Gone> {
-    match timeout(PATIENCE, socket.send(message)).await {
+    match timeout(IDLE_TIMEOUT, socket.send(message)).await {
         Ok(Ok(())) => Ok(()),
         Ok(Err(_)) | Err(_) => Err(Gone),
     }

@@ -1,7 +1,7 @@
 use super::*;
 
 /// Longer than any build takes on a busy machine.
-const PATIENCE: std::time::Duration = std::time::Duration::from_mins(2);
+const BUILD_TIMEOUT: std::time::Duration = std::time::Duration::from_mins(2);
 
 const BETWEEN_LOOKS: std::time::Duration = std::time::Duration::from_millis(50);
 
@@ -17,7 +17,7 @@ fn uses(name: &str) -> Value {
 /// A server that waits long enough.
 async fn patient() -> Server {
     Server::with(|config| {
-        config.wait_limit = PATIENCE;
+        config.wait_limit = BUILD_TIMEOUT;
         config.requests_per_minute = 0;
     })
     .await
@@ -74,7 +74,7 @@ async fn a_build_that_nobody_waits_for_is_found_by_its_name() {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
     };
-    let built = tokio::time::timeout(PATIENCE, built).await.expect("it takes too long");
+    let built = tokio::time::timeout(BUILD_TIMEOUT, built).await.expect("it takes too long");
     assert_eq!(built["status"], "ready", "{built}");
     assert_eq!(server.delete(&location).await.status, 204);
 }
@@ -181,7 +181,7 @@ async fn what_is_done_with_environments_is_in_the_audit_log() {
             tokio::time::sleep(BETWEEN_LOOKS).await;
         }
     };
-    tokio::time::timeout(PATIENCE, actions).await.expect("it is not written");
+    tokio::time::timeout(BUILD_TIMEOUT, actions).await.expect("it is not written");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,7 +30,7 @@ use crate::metrics::{Metrics, Reader};
 use receiver::{Receiver, Reply};
 
 /// Longer than anything here takes; only a failure waits this long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// This machine, by whatever it calls itself.
 const HERE: &str = "127.0.0.0/8, ::1";
@@ -58,7 +58,7 @@ struct Setup {
 impl Default for Setup {
     fn default() -> Self {
         let roots = RootCertStore::empty();
-        Self { allow: HERE, roots, patience: PATIENCE, retries: 3, bounds: Bounds::default() }
+        Self { allow: HERE, roots, patience: TEST_TIMEOUT, retries: 3, bounds: Bounds::default() }
     }
 }
 
@@ -155,5 +155,5 @@ fn report(id: &str) -> Value {
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it took too long")
+    tokio::time::timeout(TEST_TIMEOUT, future).await.expect("it took too long")
 }

@@ -17,7 +17,7 @@ use crate::serve::limits::Limits;
 /// not answer.
 const SILENCE: Duration = Duration::from_mins(1);
 const BETWEEN_QUESTIONS: Duration = Duration::from_secs(15);
-const MOST_QUESTIONS: u32 = 4;
+const MAX_PROBES: u32 = 4;
 
 /// Small answers leave at once, and a peer that vanished is noticed even where nobody waits for it. A
 /// connection that cannot be set so works all the same.
@@ -26,7 +26,7 @@ pub(super) fn prepare(stream: &TcpStream, limits: &Limits) {
     let _ = sockopt::set_socket_keepalive(stream, true);
     let _ = sockopt::set_tcp_keepidle(stream, SILENCE);
     let _ = sockopt::set_tcp_keepintvl(stream, BETWEEN_QUESTIONS);
-    let _ = sockopt::set_tcp_keepcnt(stream, MOST_QUESTIONS);
+    let _ = sockopt::set_tcp_keepcnt(stream, MAX_PROBES);
     // What the kernel has taken and the peer has not is out of our sight: the kernel keeps the time.
     let limit = u32::try_from(limits.write_timeout.as_millis()).unwrap_or(u32::MAX);
     let _ = sockopt::set_tcp_user_timeout(stream, limit);

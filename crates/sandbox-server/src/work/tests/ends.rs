@@ -57,10 +57,10 @@ async fn every_execution_leaves_an_audit_record() {
     let bench = Bench::new(limits()).await;
     let ticket =
         bench.work.accept(bash("true"), &client("key"), None, AnswerWith::Id).await.unwrap();
-    let report = json(&bench.work.wait(&ticket.id, &client("key"), PATIENCE).await.unwrap());
+    let report = json(&bench.work.wait(&ticket.id, &client("key"), TEST_TIMEOUT).await.unwrap());
     assert_eq!(report["status"], "completed");
     // It is written after the client was told; a stop waits for it.
-    bench.work.shut_down(PATIENCE).await;
+    bench.work.shut_down(TEST_TIMEOUT).await;
     let log = bench.store.audit_log(10).await.unwrap();
     assert_eq!(log.len(), 1);
     assert_eq!((log[0].action.as_str(), log[0].actor.as_deref()), ("execute", Some("key")));
@@ -112,6 +112,6 @@ fn a_server_that_is_dropped_in_the_middle_comes_to_an_end() {
         }
     });
     for round in 0..20 {
-        is_over.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("round {round} does not end"));
+        is_over.recv_timeout(TEST_TIMEOUT).unwrap_or_else(|_| panic!("round {round} does not end"));
     }
 }

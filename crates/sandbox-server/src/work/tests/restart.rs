@@ -58,7 +58,7 @@ async fn a_stop_waits_for_what_runs() {
     let bench = Bench::new(limits()).await;
     let ticket = bench.accept("echo begun; sleep 0.2; echo ended").await;
     bench.printed(&ticket.id, "begun").await;
-    bench.work.shut_down(PATIENCE).await;
+    bench.work.shut_down(TEST_TIMEOUT).await;
     let report = bench.report(&ticket.id).await;
     assert_eq!(report["stdout"], "begun\nended\n");
     let problem = bench.refuse(bash("true")).await;
@@ -73,7 +73,7 @@ async fn what_a_stop_cannot_wait_for_is_left_to_the_next_start() {
     let waiting = bench.accept("echo waited").await;
     let stream = bench.work.events(&ticket.id, &nobody(), 0).await.unwrap();
     let somebody = nobody();
-    let waits = bench.work.wait(&waiting.id, &somebody, PATIENCE);
+    let waits = bench.work.wait(&waiting.id, &somebody, TEST_TIMEOUT);
     let ((), report) = tokio::join!(bench.work.shut_down(Duration::from_millis(1)), waits);
     // Whoever waited is let go, without a report.
     assert_eq!(report.unwrap().status, Status::Queued);
@@ -85,7 +85,7 @@ async fn what_a_stop_cannot_wait_for_is_left_to_the_next_start() {
     let directory = TempDir::new().unwrap();
     let next = start(&bench.store, &directory, WorkLimits { concurrency: 2, ..limits() });
     next.recover().await.unwrap();
-    let report = next.wait(&waiting.id, &nobody(), PATIENCE).await.unwrap();
+    let report = next.wait(&waiting.id, &nobody(), TEST_TIMEOUT).await.unwrap();
     assert_eq!(json(&report)["stdout"], "waited\n");
     let report = json(&within(next.cancel(&ticket.id, &nobody())).await.unwrap());
     assert_eq!(report["status"], "cancelled");

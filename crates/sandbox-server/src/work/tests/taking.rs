@@ -35,7 +35,7 @@ async fn as_many_wait_as_may_and_no_key_has_more_than_its_share() {
     let last = code(client("b"), "true").await.unwrap();
     assert_eq!(code(client("c"), "true").await.unwrap_err().code, Code::QueueFull);
     bench.work.cancel(&running.id, &client("a")).await.unwrap();
-    let report = json(&bench.work.wait(&last.id, &client("b"), PATIENCE).await.unwrap());
+    let report = json(&bench.work.wait(&last.id, &client("b"), TEST_TIMEOUT).await.unwrap());
     assert_eq!(report["status"], "completed");
     code(client("c"), "true").await.unwrap();
 }
@@ -120,7 +120,7 @@ async fn what_is_anothers_is_not_there() {
             let id = &ticket.id;
             let problems = [
                 work.report(id, &stranger).await.err(),
-                work.wait(id, &stranger, PATIENCE).await.err(),
+                work.wait(id, &stranger, TEST_TIMEOUT).await.err(),
                 work.cancel(id, &stranger).await.err(),
                 work.events(id, &stranger, 0).await.err(),
             ];
@@ -154,7 +154,8 @@ async fn what_is_anothers_is_not_there() {
 async fn what_nobody_was_told_of_is_stored_when_it_lasts_or_is_promised() {
     let bench = Bench::new(WorkLimits { concurrency: 1, ..limits() }).await;
     let client = nobody();
-    let accept = |code| bench.work.accept(bash(code), &client, None, AnswerWith::Report(PATIENCE));
+    let accept =
+        |code| bench.work.accept(bash(code), &client, None, AnswerWith::Report(TEST_TIMEOUT));
     let running = accept("echo begun; sleep 50").await.unwrap();
     bench.printed(&running.id, "begun").await;
     let stored = within(async {

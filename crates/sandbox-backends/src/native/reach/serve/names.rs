@@ -17,11 +17,11 @@ use super::{SHORT_OF_DESCRIPTORS, Server, Token};
 /// What is found for a name is used again for so long: a program asks for both kinds of addresses at once.
 const REMEMBERED: Duration = Duration::from_secs(5);
 /// Addresses of one kind that are told of a name. Each takes a listener for each port.
-const MOST_ADDRESSES: usize = 4;
+const MAX_ADDRESSES: usize = 4;
 /// A message of the domain name system over datagrams.
-const LARGEST_QUESTION: usize = 4096;
+const MAX_QUERY_BYTES: usize = 4096;
 /// Connections for questions at one time.
-const MOST_ASKERS: usize = 16;
+const MAX_CLIENTS: usize = 16;
 
 /// Who waits for an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) enum Asker {
 
 impl Server {
     pub(super) fn take_datagrams(&mut self) {
-        let mut bytes = [0; LARGEST_QUESTION];
+        let mut bytes = [0; MAX_QUERY_BYTES];
         for _ in 0..64 {
             let Ok((read, from)) = self.datagrams.recv_from(&mut bytes) else { return };
             if let Some(question) = questions::understand(&bytes[..read]) {
@@ -47,7 +47,7 @@ impl Server {
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
             Err(_) => return std::thread::sleep(SHORT_OF_DESCRIPTORS),
         };
-        if self.asking.len() >= MOST_ASKERS || stream.set_nonblocking(true).is_err() {
+        if self.asking.len() >= MAX_CLIENTS || stream.set_nonblocking(true).is_err() {
             links::reset(&stream);
             return;
         }
@@ -61,9 +61,9 @@ impl Server {
     /// Over a connection each message comes behind its length.
     pub(super) fn read_asker(&mut self, number: u64) {
         let Some((stream, received)) = self.asking.get_mut(&number) else { return };
-        let mut bytes = [0; LARGEST_QUESTION];
+        let mut bytes = [0; MAX_QUERY_BYTES];
         match stream.read(&mut bytes) {
-            Ok(read) if read > 0 && received.len() < 2 * LARGEST_QUESTION => {
+            Ok(read) if read > 0 && received.len() < 2 * MAX_QUERY_BYTES => {
                 received.extend_from_slice(&bytes[..read]);
             }
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return,
@@ -149,7 +149,7 @@ impl Server {
             // A name of the outside must not lead to what only insiders reach.
             if let Some(what) = special_address(address).filter(|_| !self.allow.covers(address)) {
                 refusal = Some(format!("{address} is {what}"));
-            } else if question.kind.is_of(&address) && told.len() < MOST_ADDRESSES {
+            } else if question.kind.is_of(&address) && told.len() < MAX_ADDRESSES {
                 match self.doors.open_for(address, &ports, &question.name) {
                     Ok(()) => told.push(address),
                     Err(Errno::MFILE) => {

@@ -1,6 +1,10 @@
 //! What is allowed works, and is told.
 
-use sandbox::{Decision, EventKind, NetworkEvent, Sandbox, Status};
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use sandbox::{Decision, EventKind, NetworkEvent, Report, Request, Sandbox, Status};
 use sandbox_tests::world::{OTHER, PRIVATE, SITE, SITE_V6, Who, in_a_world};
 
 use crate::servers::{Echo, page};
@@ -56,6 +60,36 @@ fn an_ordinary_user_reaches_it_too() {
         assert!(has_record(&report, "site.example", 8080, Decision::Allowed));
         // Nobody serves the web here, and our own listener inside took it: it was allowed, and failed.
         assert!(has_record(&report, "site.example", 80, Decision::Failed));
+    });
+}
+
+#[test]
+fn the_first_thing_a_program_does_can_be_a_connection() {
+    in_a_world("allowed::the_first_thing_a_program_does_can_be_a_connection", Who::Root, || {
+        let _server = Echo::listen("127.0.0.1", 7005);
+        let sandbox = Sandbox::new().unwrap();
+        // The supervisor, which has to listen inside before the program connects, gets the CPU seldom.
+        let is_over = AtomicBool::new(false);
+        let reports = thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    while !is_over.load(Ordering::Relaxed) {
+                        std::hint::spin_loop();
+                    }
+                });
+            }
+            let reports = (0..20).map(|_| {
+                let code = "exec 3<>/dev/tcp/127.0.0.1/7005 && echo >&3 && read -r -u 3";
+                let request = Request::builder("bash").code(code);
+                Ok(sandbox.execute(request.allow(allow(&["127.0.0.1:7005"])).build()?)?)
+            });
+            let reports = reports.collect::<Result<Vec<Report>, Box<dyn Error>>>();
+            is_over.store(true, Ordering::Relaxed);
+            reports.unwrap()
+        });
+        for report in reports {
+            assert_eq!(report.status, Status::Completed, "{}", report.stderr);
+        }
     });
 }
 

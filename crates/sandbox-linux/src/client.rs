@@ -370,6 +370,12 @@ impl Slot {
         exec_message::send(self.socket.as_fd(), order, &[])
     }
 
+    /// Tells init, which waits for it before it starts the program, that the allowed addresses are listened at.
+    pub fn network_is_open(&self) -> Result<(), StepError> {
+        let open = InitMessage::NetworkOpen.encode();
+        socket::send(self.socket.as_fd(), &open, &[]).at("tell init of the network")
+    }
+
     /// Takes the next notice if there is one. `None` inside means that every process is gone.
     pub fn try_receive(&self) -> Result<Received, StepError> {
         match socket::try_receive(self.socket.as_fd()) {

@@ -121,10 +121,12 @@ pub enum InitMessage<'a> {
     ExecInFile,
     /// To init: the stub got the request and becomes the program.
     ExecSentToStub,
+    /// To init: the supervisor listens at the allowed addresses, so the program can start.
+    NetworkOpen,
 }
 
 message! {
-    enum<'a> InitMessage<'a> { 1 => Exec(..request), 2 => ExecInFile {}, 3 => ExecSentToStub {} }
+    enum<'a> InitMessage<'a> { 1 => Exec(..request), 2 => ExecInFile {}, 3 => ExecSentToStub {}, 4 => NetworkOpen {} }
 }
 
 impl InitMessage<'_> {

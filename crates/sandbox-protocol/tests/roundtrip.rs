@@ -256,7 +256,7 @@ proptest! {
         let encoded = request.encode();
         check(&request, &encoded, corruption)?;
         for message in
-            [InitMessage::Exec(&encoded), InitMessage::ExecInFile, InitMessage::ExecSentToStub]
+            [InitMessage::Exec(&encoded), InitMessage::ExecInFile, InitMessage::ExecSentToStub, InitMessage::NetworkOpen]
         {
             check(&message, &message.encode(), corruption)?;
         }

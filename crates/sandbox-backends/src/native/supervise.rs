@@ -453,8 +453,11 @@ impl<'a> Watch<'a> {
                 let step = "open the network".to_owned();
                 self.failure = Some(StepError { step, cause });
                 self.end(Cause::Cancelled);
+                return;
             }
         }
+        // If init is gone, that is heard next.
+        let _ = self.running.slot.slot.network_is_open();
     }
 
     fn tell_of_network(&mut self) {

@@ -1,7 +1,7 @@
 //! What init does on an order: places what the order brings, starts the program or tells the runtime that
 //! waits for one, watches, and reports.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 use rustix::fs::Mode;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::CapabilitySet;
 use sandbox_protocol::Message as _;
-use sandbox_protocol::exec::{ExecRequest, OverlayMode};
+use sandbox_protocol::exec::{ExecRequest, InitMessage, OverlayMode};
 use sandbox_protocol::notice::Notice;
 
 use super::figures::Before;
@@ -65,6 +65,10 @@ pub(super) fn carry_out(
             socket::send(supervisor, &Notice::Network.encode(), &descriptors)
                 .at("hand the network over")?;
         }
+        // The kernel refuses what a program connects to before the supervisor listens there.
+        if !is_network_open(supervisor)? {
+            return Ok(());
+        }
     }
     let mut before = Before::now(prepared.counters.as_ref(), None);
     let program = clone_program(init, &order, &streams, &mut prepared)?;
@@ -76,6 +80,17 @@ pub(super) fn carry_out(
         before = hand_over(init, Some(&order), &job.read()?, program, &streams, &prepared)?;
     }
     watch_to_the_end(init, &prepared, program, streams, &before)
+}
+
+/// Waits until the supervisor listens at the addresses that are allowed; false if it is gone instead.
+fn is_network_open(supervisor: BorrowedFd<'_>) -> Result<bool, StepError> {
+    let Some(message) = socket::receive(supervisor).at("wait for the network")? else {
+        return Ok(false);
+    };
+    match InitMessage::decode(&message.bytes) {
+        Ok(InitMessage::NetworkOpen) => Ok(true),
+        _ => Err(Errno::PROTO).at("wait for the network"),
+    }
 }
 
 /// Watches the program that the stub has become or is about to.

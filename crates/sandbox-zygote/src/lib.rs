@@ -6,7 +6,7 @@
 //! (locks, random numbers) it does in every one of them.
 //!
 //! A fork has to be a child of the sandbox's init, in its PID namespace. So the zygote first makes a helper there, which
-//! shares the zygote's memory; the helper forks and exits at once; and the kernel gives the orphan to init ([`clone`]).
+//! shares the zygote's memory; the helper forks and exits at once; and the kernel gives the orphan to init (`clone.rs`).
 //! Memory is duplicated once, and only where it is written to.
 //!
 //! Nothing here allocates, takes a lock or panics. See docs/adr/0015.

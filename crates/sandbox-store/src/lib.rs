@@ -15,7 +15,7 @@ mod store;
 
 pub use error::StoreError;
 pub use key::{KeyRecord, NewKey, Permission, Permissions, Scope};
-pub use queue::{Job, LocalQueue, Queue, QueueError};
+pub use queue::{Fit, Job, LocalQueue, Queue, QueueError};
 pub use record::{
     AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
     ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, NewCallback, NewExecution,

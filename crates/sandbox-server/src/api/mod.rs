@@ -60,7 +60,10 @@ pub(crate) fn router(state: AppState) -> Router {
         .route("/api/v1/execute/{id}/stream", get(stream::stream))
         .route("/api/v1/batch", post(batch::batch))
         .route("/api/v1/executions", get(executions::list))
-        .route("/api/v1/runtimes", get(runtimes::list))
+        .route(
+            "/api/v1/runtimes",
+            get(runtimes::list).layer(Extension(Arc::<runtimes::Catalog>::default())),
+        )
         .route("/api/v1/environments", get(environments::list).post(environments::build))
         .route("/api/v1/environments/{name}", get(environments::one).delete(environments::remove))
         .route("/api/v1/workspaces", get(workspaces::list))

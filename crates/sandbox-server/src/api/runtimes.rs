@@ -1,13 +1,20 @@
-use axum::Json as Answer;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
 use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use axum::{Extension, Json as Answer};
 use sandbox::RuntimeStatus;
 use sandbox_api::{Code, Problem};
 use serde::Serialize;
+use tokio::sync::Mutex;
+use tokio::task::JoinError;
 use utoipa::ToSchema;
 
 use super::caller::{Caller, Read};
 use super::query::Query;
 use super::refusal::Refusal;
+use crate::sandboxes::Sandboxes;
 use crate::state::AppState;
 
 /// A language.
@@ -34,29 +41,66 @@ pub(super) struct RuntimeEntry {
     install: Option<String>,
 }
 
+/// For how long the list is reused. Probing every toolchain runs programs for seconds.
+const MAX_AGE: Duration = Duration::from_secs(30);
+
+/// The list of languages as it was last probed.
+#[derive(Default)]
+pub(super) struct Catalog {
+    probed: Mutex<Option<(Instant, Arc<Vec<RuntimeEntry>>)>>,
+}
+
+impl Catalog {
+    /// The list, probed by one request at a time.
+    async fn entries(
+        self: Arc<Self>,
+        sandboxes: Arc<Sandboxes>,
+    ) -> Result<Arc<Vec<RuntimeEntry>>, JoinError> {
+        // In a task of its own: when a client disconnects, the next one must not start a second probe.
+        let probing = tokio::spawn(async move {
+            let mut probed = self.probed.lock().await;
+            if let Some((at, entries)) = &*probed
+                && at.elapsed() < MAX_AGE
+            {
+                return Ok(Arc::clone(entries));
+            }
+            let found = tokio::task::spawn_blocking(move || {
+                sandboxes
+                    .preferred()
+                    .runtimes()
+                    .probe_all()
+                    .into_iter()
+                    .map(RuntimeEntry::from)
+                    .collect()
+            });
+            let entries = Arc::new(found.await?);
+            *probed = Some((Instant::now(), Arc::clone(&entries)));
+            Ok(entries)
+        });
+        probing.await?
+    }
+}
+
 /// The languages.
 #[utoipa::path(
     get,
     path = "/api/v1/runtimes",
     tag = "server",
     operation_id = "runtimes",
-    responses((status = 200, description = "All languages, also those that are not installed", body = Vec<RuntimeEntry>))
+    responses((status = 200, description = "All languages, also those that are not installed; at most 30 s old", body = Vec<RuntimeEntry>))
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
+    Extension(catalog): Extension<Arc<Catalog>>,
     _caller: Caller<Read>,
     query: Query,
-) -> Result<Answer<Vec<RuntimeEntry>>, Refusal> {
+) -> Result<Response, Refusal> {
     query.end()?;
-    // The first to ask waits until every toolchain has told its version.
-    let probed =
-        tokio::task::spawn_blocking(move || state.sandboxes.preferred().runtimes().probe_all())
-            .await;
-    let probed = probed.map_err(|error| {
-        tracing::error!(%error, "looking for toolchains failed");
-        Problem::new(Code::Internal, "the languages could not be looked for")
+    let entries = catalog.entries(state.sandboxes).await.map_err(|error| {
+        tracing::error!(%error, "probing the toolchains failed");
+        Problem::new(Code::Internal, "the languages could not be probed")
     })?;
-    Ok(Answer(probed.into_iter().map(RuntimeEntry::from).collect()))
+    Ok(Answer(&*entries).into_response())
 }
 
 impl From<RuntimeStatus> for RuntimeEntry {

@@ -60,6 +60,8 @@ pub(crate) struct Config {
     pub(crate) concurrency: usize,
     /// The sum of memory limits of executions that run at once.
     pub(crate) memory_budget: ByteSize,
+    /// The percentage of both that the executions of one key can have.
+    pub(crate) share_per_key: u8,
     /// Executions that wait at once.
     pub(crate) queue_bound: usize,
     /// Bytes of requests that wait.

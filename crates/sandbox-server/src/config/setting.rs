@@ -49,6 +49,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("max_pids", "1024"),
     found("concurrency", |surroundings| Some((surroundings.cores * 2).to_string())),
     found("memory_budget", memory_budget),
+    text("share_per_key", "75"),
     text("queue_bound", "1000"),
     text("queue_memory", "256M"),
     text("queue_memory_per_key", "64M"),

@@ -39,6 +39,7 @@ pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
         },
         concurrency: settled.read("concurrency", number)?,
         memory_budget,
+        share_per_key: settled.read("share_per_key", percentage)?,
         queue_bound: settled.read("queue_bound", number)?,
         queue_memory: settled.read("queue_memory", |text| waiting(text, max_body))?,
         queue_memory_per_key: settled
@@ -141,6 +142,13 @@ fn number<T: FromStr + PartialEq + Default>(text: &str) -> Result<T, String> {
     match text.parse() {
         Ok(number) if number != T::default() => Ok(number),
         _ => Err(format!("'{text}' is not a whole number from 1")),
+    }
+}
+
+fn percentage(text: &str) -> Result<u8, String> {
+    match text.parse() {
+        Ok(percentage) if (1..=100).contains(&percentage) => Ok(percentage),
+        _ => Err(format!("'{text}' is not a percentage from 1 to 100")),
     }
 }
 

@@ -259,8 +259,8 @@ impl ClientEnvironments {
         wanted: Wanted,
         build: &Build,
     ) -> Result<Environment, Problem> {
-        let turn = tokio::select! {
-            turn = self.work.turn(owner.clone(), Environments::build_memory()) => turn?,
+        let admission = tokio::select! {
+            admission = self.work.admit(owner.clone(), Environments::build_memory()) => admission?,
             () = build.cancelled() => return Err(problem::of(&PackageError::Cancelled)),
         };
         let (sandbox, cancel) = (Arc::clone(&self.sandbox), build.token());
@@ -273,7 +273,7 @@ impl ClientEnvironments {
                 .build_in(&directory, name, &language, &packages, &mut progress, &cancel)
                 .map_err(|error| problem::of(&error));
             // Only now are its sandboxes gone.
-            drop(turn);
+            drop(admission);
             result
         })
         .await

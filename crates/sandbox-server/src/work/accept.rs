@@ -1,4 +1,4 @@
-//! From a request to a place in the queue.
+//! Accepts requests into the queue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub(super) async fn accept(
         check(shared, asked, owner.clone(), is_quick).await?;
     // It has been run before, so that nothing is prepared for it that takes longer than its limits.
     let longest = needs.wall_time;
-    refuse_too_much_memory(shared, &request, &needs)?;
+    refuse_too_much_memory(shared, owner.as_deref(), &request, &needs)?;
     let created_at = Utc::now();
     let live =
         Live::new(owner.clone(), sandbox, request, needs, idempotency.clone(), created_at, 0);
@@ -160,16 +160,17 @@ fn check_here(
 /// What could never run must not wait.
 fn refuse_too_much_memory(
     shared: &Shared,
+    owner: Option<&str>,
     request: &Request,
     needs: &Requirements,
 ) -> Result<(), Problem> {
-    let could_fit = |memory: ByteSize| shared.budget.could_fit(memory.as_u64());
-    if could_fit(needs.memory) {
+    let max = ByteSize::bytes(shared.budget.max_memory(owner));
+    if needs.memory <= max {
         return Ok(());
     }
-    let most = shared.limits.memory_budget;
-    let reason = format!("{} is more than the {most} that this server gives", needs.memory);
-    if could_fit(request.run_limits().memory()) {
+    let reason =
+        format!("{} exceeds the {max} that one client of this server can use", needs.memory);
+    if request.run_limits().memory() <= max {
         let reason = format!("compiling or running {} may use {reason}", needs.language);
         return Err(Problem::new(Code::LanguageUnavailable, reason));
     }
@@ -191,10 +192,11 @@ async fn admit_unstored(
     if is_over_soon
         && waits_in_place
         && shared.queue.depth().await == 0
-        && let Some(place) = shared.budget.try_take(live.needs.memory.as_u64())
+        && let Ok(permit) =
+            shared.budget.try_acquire(live.owner.as_deref(), live.needs.memory.as_u64())
     {
         shared.metrics.accepted(&live.needs.language);
-        worker::carry_out_here(shared, live, place);
+        worker::carry_out_here(shared, live, permit);
         let report = report::of_live_when_stored(shared, live).await;
         let report = Some(report).filter(Told::is_final);
         return Ok(Ticket {

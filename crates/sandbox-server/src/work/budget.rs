@@ -1,62 +1,132 @@
+//! The capacity that running executions share.
+
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use sandbox_store::Queue;
+use sandbox_store::{Fit, Queue};
 
 use super::live::lock;
 
-/// What running executions may have together. The sum of their memory limits stays within it, so that
-/// all of them can use what they were promised.
+/// Admits executions while their number and the sum of their memory limits stay within the server's capacity, and
+/// those of one owner within the owner's share.
 pub(super) struct Budget {
-    most: usize,
-    memory: u64,
+    max: Amount,
+    max_per_owner: Amount,
     used: Mutex<Used>,
-    /// Told when something is given back: what did not fit may fit now.
+    /// Woken when capacity is released.
     queue: Arc<dyn Queue>,
 }
 
-#[derive(Default)]
-struct Used {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Amount {
     running: usize,
     memory: u64,
 }
 
-/// What one execution has, until it is dropped.
-pub(super) struct Place {
+#[derive(Default)]
+struct Used {
+    total: Amount,
+    /// Only owners that use something.
+    by_owner: HashMap<String, Amount>,
+}
+
+/// The capacity of one execution; released when dropped.
+pub(super) struct Permit {
     budget: Arc<Budget>,
-    memory: u64,
+    owner: Option<String>,
+    amount: Amount,
 }
 
 impl Budget {
-    pub(super) fn new(most: usize, memory: u64, queue: Arc<dyn Queue>) -> Self {
-        Self { most: most.max(1), memory, used: Mutex::default(), queue }
+    /// `share_per_owner` is a percentage of both maximums.
+    pub(super) fn new(
+        max_running: usize,
+        max_memory: u64,
+        share_per_owner: u8,
+        queue: Arc<dyn Queue>,
+    ) -> Self {
+        let share = usize::from(share_per_owner);
+        let max = Amount { running: max_running.max(1), memory: max_memory };
+        let max_per_owner = Amount {
+            running: (max.running.saturating_mul(share) / 100).max(1),
+            memory: max_memory / 100 * u64::from(share_per_owner)
+                + max_memory % 100 * u64::from(share_per_owner) / 100,
+        };
+        Self { max, max_per_owner, used: Mutex::default(), queue }
     }
 
-    /// Whether one with this memory could ever run.
-    pub(super) fn could_fit(&self, memory: u64) -> bool {
-        memory <= self.memory
+    /// The memory that the executions of this owner can have at once.
+    pub(super) fn max_memory(&self, owner: Option<&str>) -> u64 {
+        self.max_of(owner).memory
     }
 
-    /// A place for one with this memory, if there is one now.
-    pub(super) fn try_take(self: &Arc<Self>, memory: u64) -> Option<Place> {
+    /// Acquires a permit for an execution with this memory limit, or says what is missing.
+    pub(super) fn try_acquire(
+        self: &Arc<Self>,
+        owner: Option<&str>,
+        memory: u64,
+    ) -> Result<Permit, Fit> {
+        let amount = Amount { running: 1, memory };
         let mut used = lock(&self.used);
-        let fits = used.running < self.most && self.memory.saturating_sub(used.memory) >= memory;
-        fits.then(|| {
-            used.running += 1;
-            used.memory += memory;
-            Place { budget: Arc::clone(self), memory }
-        })
+        if !used.of(owner).leaves(amount, self.max_of(owner)) {
+            return Err(Fit::OwnerAtLimit);
+        }
+        if !used.total.leaves(amount, self.max) {
+            return Err(Fit::NoCapacity);
+        }
+        used.total.add(amount);
+        if let Some(owner) = owner {
+            used.by_owner.entry(owner.to_owned()).or_default().add(amount);
+        }
+        Ok(Permit { budget: Arc::clone(self), owner: owner.map(ToOwned::to_owned), amount })
     }
 
     pub(super) fn running(&self) -> usize {
-        lock(&self.used).running
+        lock(&self.used).total.running
+    }
+
+    /// Clients without a key are one tenant, and have the server for themselves.
+    fn max_of(&self, owner: Option<&str>) -> Amount {
+        if owner.is_some() { self.max_per_owner } else { self.max }
     }
 }
 
-impl Drop for Place {
+impl Amount {
+    fn add(&mut self, other: Self) {
+        self.running += other.running;
+        self.memory += other.memory;
+    }
+
+    fn subtract(&mut self, other: Self) {
+        self.running -= other.running;
+        self.memory -= other.memory;
+    }
+
+    /// Whether `more` fits beside this amount.
+    fn leaves(self, more: Self, max: Self) -> bool {
+        self.running + more.running <= max.running
+            && max.memory.saturating_sub(self.memory) >= more.memory
+    }
+}
+
+impl Used {
+    fn of(&self, owner: Option<&str>) -> Amount {
+        owner.and_then(|owner| self.by_owner.get(owner)).copied().unwrap_or_default()
+    }
+}
+
+impl Drop for Permit {
     fn drop(&mut self) {
         let mut used = lock(&self.budget.used);
-        used.running -= 1;
-        used.memory -= self.memory;
+        used.total.subtract(self.amount);
+        if let Some(owner) = &self.owner
+            && let Some(of_owner) = used.by_owner.get_mut(owner)
+        {
+            of_owner.subtract(self.amount);
+            if *of_owner == Amount::default() {
+                used.by_owner.remove(owner);
+            }
+        }
         drop(used);
         self.budget.queue.wake();
     }
@@ -68,19 +138,46 @@ mod tests {
 
     use super::*;
 
+    fn budget(running: usize, memory: u64, share: u8) -> Arc<Budget> {
+        Arc::new(Budget::new(running, memory, share, Arc::new(LocalQueue::new(1))))
+    }
+
     #[test]
-    fn neither_places_nor_memory_are_given_twice() {
-        let budget = Arc::new(Budget::new(3, 100, Arc::new(LocalQueue::new(1))));
-        assert!(budget.could_fit(100) && !budget.could_fit(101));
-        let fits = |memory| budget.try_take(memory).is_some();
-        let large = budget.try_take(60);
+    fn no_capacity_is_used_twice() {
+        let budget = budget(3, 100, 100);
+        let fits = |memory| budget.try_acquire(None, memory).is_ok();
+        let large = budget.try_acquire(None, 60);
         assert!(fits(40) && !fits(41));
-        let (_one, two) = (budget.try_take(10), budget.try_take(10));
-        assert!(!fits(1), "three are running");
+        let (_one, two) = (budget.try_acquire(None, 10), budget.try_acquire(None, 10));
+        assert_eq!(budget.try_acquire(None, 1).err(), Some(Fit::NoCapacity), "three are running");
         drop(two);
         assert!(fits(30) && !fits(31));
         drop(large);
         assert_eq!(budget.running(), 1);
         assert!(fits(90));
+    }
+
+    #[test]
+    fn an_owner_gets_its_share_and_leaves_the_rest() {
+        let budget = budget(4, 100, 75);
+        let hold = |owner, memory| budget.try_acquire(Some(owner), memory);
+        assert_eq!(hold("a", 76).err(), Some(Fit::OwnerAtLimit));
+        let held = [hold("a", 25), hold("a", 25), hold("a", 24)];
+        assert!(held.iter().all(Result::is_ok));
+        assert_eq!(hold("a", 1).err(), Some(Fit::OwnerAtLimit), "three of four run");
+        assert_eq!(hold("b", 27).err(), Some(Fit::NoCapacity));
+        let other = hold("b", 26);
+        assert_eq!(hold("c", 0).err(), Some(Fit::NoCapacity), "four of four run");
+        drop((held, other));
+        assert!(lock(&budget.used).by_owner.is_empty());
+        assert!(hold("a", 75).is_ok() && budget.try_acquire(None, 100).is_ok());
+    }
+
+    #[test]
+    fn the_smallest_share_is_one_execution() {
+        let budget = budget(2, 100, 1);
+        assert!(budget.try_acquire(Some("a"), 1).is_ok());
+        assert_eq!(budget.max_memory(Some("a")), 1);
+        assert_eq!(budget.max_memory(None), 100);
     }
 }

@@ -24,10 +24,10 @@ mod imports;
 mod shared;
 
 mod accept;
+mod admission;
 mod observe;
 mod recover;
 mod report;
-mod turn;
 mod worker;
 
 mod stream;
@@ -49,6 +49,7 @@ use crate::keys::Identity;
 use crate::metrics::Metrics;
 use crate::sandboxes::Sandboxes;
 pub(crate) use accept::{AnswerWith, Ticket};
+pub(crate) use admission::Admission;
 pub(crate) use caches::SharedCaches;
 pub(crate) use caps::Caps;
 pub(crate) use imports::Import;
@@ -58,7 +59,6 @@ pub(crate) use report::Told;
 use report::is_final;
 use shared::{Shared, WorkLimits, may_see, no_such, not_stored, store_failed};
 pub(crate) use stream::EventStream;
-pub(crate) use turn::Turn;
 pub(crate) use worker::wait_in_place;
 
 /// How long `cancel` waits for the end that it asked for. Programs are killed at once, so this is for
@@ -219,13 +219,13 @@ impl Work {
         })
     }
 
-    /// Waits until there is room for work that uses so much memory and is no execution.
-    pub(crate) async fn turn(
+    /// Waits until there is capacity for work that uses this much memory and is no execution.
+    pub(crate) async fn admit(
         &self,
         owner: Option<String>,
         memory: ByteSize,
-    ) -> Result<Turn, Problem> {
-        turn::wait(&self.shared, owner, memory).await
+    ) -> Result<Admission, Problem> {
+        admission::wait(&self.shared, owner, memory).await
     }
 
     /// Lets a client send the archive of a workspace, if there is room for it.
@@ -252,7 +252,7 @@ impl Work {
         let shared = &self.shared;
         shared.hub.close();
         shared.queue.close();
-        shared.turns.close();
+        shared.waiters.close();
         let dispatcher = lock(&self.dispatcher).take();
         if let Some(dispatcher) = dispatcher {
             // It only ends badly by a panic, which was printed when it happened.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::Utc;
-use sandbox::{Acceptance, ExecutionId, Status};
+use sandbox::{Acceptance, ByteSize, ExecutionId, Status};
 use sandbox_api::ExecuteRequest;
 use sandbox_store::{ExecutionRecord, FinishedExecution, StoreError};
 
@@ -70,8 +70,12 @@ async fn again(
     });
     let checked: Result<_, String> = checking.await.map_err(|error| error.to_string())?;
     let (sandbox, request, needs) = checked?;
-    if !shared.budget.could_fit(needs.memory.as_u64()) {
-        return Err(format!("{} is more memory than this server gives", needs.memory));
+    let max = ByteSize::bytes(shared.budget.max_memory(record.owner.as_deref()));
+    if needs.memory > max {
+        return Err(format!(
+            "{} of memory exceeds the {max} that one client can use",
+            needs.memory
+        ));
     }
     let live = Live::new(
         record.owner.clone(),

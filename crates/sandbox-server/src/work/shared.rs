@@ -9,6 +9,7 @@ use sandbox_store::{AuditRecord, ExecutionRecord, LocalQueue, Queue, Scope, Stor
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 
+use super::admission::Waiters;
 use super::budget::Budget;
 use super::caches::SharedCaches;
 use super::caps::Caps;
@@ -16,7 +17,6 @@ use super::familiar::Familiar;
 use super::hub::{Bounds, Hub};
 use super::imports::Imports;
 use super::network::NetworkPermission;
-use super::turn::Turns;
 use crate::callbacks::AddressPolicy;
 use crate::config::{Config, Packages};
 use crate::environments::directory_of;
@@ -41,6 +41,8 @@ pub(super) struct WorkLimits {
     pub(super) concurrency: usize,
     /// The sum of their memory limits.
     pub(super) memory_budget: ByteSize,
+    /// The percentage of both that the executions of one key can have.
+    pub(super) share_per_key: u8,
     /// Executions that wait at once.
     pub(super) queue_bound: usize,
     /// Bytes of requests that wait.
@@ -66,7 +68,7 @@ pub(super) struct Shared {
     pub(super) queue: Arc<dyn Queue>,
     pub(super) hub: Hub,
     pub(super) budget: Arc<Budget>,
-    pub(super) turns: Turns,
+    pub(super) waiters: Waiters,
     pub(super) imports: Arc<Imports>,
     pub(super) familiar: Familiar,
     /// Executions that were begun and are not yet stored.
@@ -85,6 +87,7 @@ impl From<&Config> for WorkLimits {
             environments: config.environments_directory(),
             concurrency: config.concurrency,
             memory_budget: config.memory_budget,
+            share_per_key: config.share_per_key,
             queue_bound: config.queue_bound,
             queue_memory: config.queue_memory,
             queue_memory_per_key: config.queue_memory_per_key,
@@ -105,7 +108,8 @@ impl Shared {
     ) -> Self {
         let queue: Arc<dyn Queue> = Arc::new(LocalQueue::new(limits.queue_bound));
         let memory = limits.memory_budget.as_u64();
-        let budget = Arc::new(Budget::new(limits.concurrency, memory, Arc::clone(&queue)));
+        let (running, share) = (limits.concurrency, limits.share_per_key);
+        let budget = Arc::new(Budget::new(running, memory, share, Arc::clone(&queue)));
         Self {
             sandboxes,
             store,
@@ -114,7 +118,7 @@ impl Shared {
             queue,
             hub: Hub::default(),
             budget,
-            turns: Turns::default(),
+            waiters: Waiters::default(),
             imports: Arc::default(),
             familiar: Familiar::default(),
             in_hand: watch::Sender::new(0),

@@ -47,6 +47,7 @@ fn limits() -> WorkLimits {
         environments: "/nonexistent".into(),
         concurrency: 2,
         memory_budget: ByteSize::mib(1024),
+        share_per_key: 100,
         queue_bound: 100,
         queue_memory: ByteSize::mib(256),
         queue_memory_per_key: ByteSize::mib(64),

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use sandbox::{Event, EventKind, ExecutionId, Report, Request, Status, with_causes};
-use sandbox_store::{FinishedExecution, Job, NewExecution, StoreError, StoreFuture};
+use sandbox_store::{FinishedExecution, Fit, Job, NewExecution, StoreError, StoreFuture};
 use tokio::runtime::Handle;
 use tokio::time::MissedTickBehavior;
 
-use super::budget::Place;
+use super::budget::Permit;
 use super::live::{Live, Outcome, lock};
 use super::report::Told;
 use super::shared::{Shared, audit_of_end};
@@ -37,7 +37,7 @@ const FIRST_LOOK: Duration = Duration::from_millis(5);
 const LAST_LOOK: Duration = Duration::from_millis(20);
 
 /// What came of an execution on this thread, or the panic that ended it.
-type Ran = std::thread::Result<(Option<Ended>, Option<Place>)>;
+type Ran = std::thread::Result<(Option<Ended>, Option<Permit>)>;
 
 /// Counts an execution as in hand until it is dropped.
 struct InHand(Arc<Shared>);
@@ -66,28 +66,29 @@ struct End {
 
 /// Begins executions as they fit, until the queue is closed.
 pub(super) async fn dispatch(shared: Arc<Shared>) {
-    // A job that fits has its place from then on: others take places too.
-    let taken = Mutex::new(None);
-    let fits = |job: &Job| {
-        let place = shared.budget.try_take(job.memory);
-        let fits = place.is_some();
-        *lock(&taken) = place;
-        fits
+    // The permit is acquired with the answer: requests that do not wait acquire theirs at the same time.
+    let acquired = Mutex::new(None);
+    let fit = |job: &Job| match shared.budget.try_acquire(job.owner.as_deref(), job.memory) {
+        Ok(permit) => {
+            *lock(&acquired) = Some(permit);
+            Fit::Now
+        }
+        Err(fit) => fit,
     };
-    while let Some(job) = shared.queue.claim(&fits).await {
-        let Some(place) = lock(&taken).take() else {
+    while let Some(job) = shared.queue.claim(&fit).await {
+        let Some(permit) = lock(&acquired).take() else {
             continue;
         };
         shared.hub.begun(&job.id);
         match shared.hub.get(&job.id) {
-            Some(live) => drop(tokio::spawn(carry_out(InHand::new(&shared), live, place))),
-            None => shared.turns.come(&job.id, place),
+            Some(live) => drop(tokio::spawn(carry_out(InHand::new(&shared), live, permit))),
+            None => shared.waiters.admit(&job.id, permit),
         }
     }
 }
 
 /// Carries out an execution whose turn came, on a thread of its own.
-async fn carry_out(in_hand: InHand, live: Arc<Live>, place: Place) {
+async fn carry_out(in_hand: InHand, live: Arc<Live>, permit: Permit) {
     let shared = &in_hand.0;
     let Some(request) = begin(shared, &live) else {
         return;
@@ -98,18 +99,18 @@ async fn carry_out(in_hand: InHand, live: Arc<Live>, place: Place) {
         tokio::task::spawn_blocking(move || {
             let ended = execute(&shared, &live, request, &runtime);
             // Only now is the sandbox gone.
-            (ended, kept_back(&shared, place))
+            (ended, kept_back(&shared, permit))
         })
     };
     match thread.await {
-        Ok((ended, place)) => settle(in_hand, live, ended, place).await,
+        Ok((ended, permit)) => settle(in_hand, live, ended, permit).await,
         Err(_) => after_panic(in_hand, live).await,
     }
 }
 
 /// Carries out an execution whose turn it is at once, on this thread: whoever waits for it is spared the
 /// way to another one and back. Other tasks of this thread go on elsewhere meanwhile.
-pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, place: Place) {
+pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, permit: Permit) {
     let in_hand = InHand::new(shared);
     shared.hub.begun(&live.id);
     let Some(request) = begin(shared, live) else {
@@ -120,7 +121,7 @@ pub(super) fn carry_out_here(shared: &Arc<Shared>, live: &Arc<Live>, place: Plac
     let runtime = Handle::current();
     // The library has what takes long done by `wait_in_place`.
     let outcome = catch_unwind(AssertUnwindSafe(|| execute(shared, live, request, &runtime)));
-    let outcome = outcome.map(|ended| (ended, kept_back(shared, place)));
+    let outcome = outcome.map(|ended| (ended, kept_back(shared, permit)));
     let _ = ran.set(Mutex::new(Some(outcome)));
 }
 
@@ -142,15 +143,15 @@ async fn settle_later(in_hand: InHand, live: Arc<Live>, ran: Arc<OnceLock<Mutex<
         pause = (pause * 2).min(LAST_LOOK);
     };
     match outcome {
-        Some(Ok((ended, place))) => settle(in_hand, live, ended, place).await,
+        Some(Ok((ended, permit))) => settle(in_hand, live, ended, permit).await,
         Some(Err(_)) | None => after_panic(in_hand, live).await,
     }
 }
 
-/// The place of an execution is free for the next one when its sandbox is gone; only when its end is written, if
-/// programs print faster than the disk writes: what waits to be written is in memory.
-fn kept_back(shared: &Shared, place: Place) -> Option<Place> {
-    shared.store.is_backlogged().then_some(place)
+/// The permit of an execution is released when its sandbox is gone; only when its end is written, if programs print
+/// faster than the disk writes: what waits to be written is in memory.
+fn kept_back(shared: &Shared, permit: Permit) -> Option<Permit> {
+    shared.store.is_backlogged().then_some(permit)
 }
 
 fn begin(shared: &Arc<Shared>, live: &Arc<Live>) -> Option<Request> {
@@ -283,12 +284,12 @@ fn store_end(
 }
 
 /// Sees to it that an end is stored, and lets go of the execution.
-async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>, place: Option<Place>) {
+async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>, permit: Option<Permit>) {
     let shared = &in_hand.0;
     if let Some(Ended { report, end }) = ended {
         observe::ended(shared, &live, &report);
         drop(report);
-        store_until_stored(shared, &live, end, place).await;
+        store_until_stored(shared, &live, end, permit).await;
         live.set_stored();
         shared.hub.remove(&live.id);
     }
@@ -298,13 +299,13 @@ async fn settle(in_hand: InHand, live: Arc<Live>, ended: Option<Ended>, place: O
 /// Stores an end, again and again if need be. An execution that the store has is kept until its end is
 /// stored too, or the server stops: until then only this process knows its report. One whose client has the
 /// report is given up after some attempts, or at once if many wait.
-async fn store_until_stored(shared: &Shared, live: &Live, end: End, place: Option<Place>) {
+async fn store_until_stored(shared: &Shared, live: &Live, end: End, permit: Option<Permit>) {
     let End { told, mut new, mut stored } = end;
-    let mut place = place;
+    let mut permit = permit;
     let mut delays = STORE_AGAIN.into_iter();
     loop {
         let outcome = stored.await;
-        drop(place.take());
+        drop(permit.take());
         let error = match outcome {
             Ok(true) => break,
             Ok(false) => match shared.store.summary(&live.id).await {

@@ -1,8 +1,8 @@
 //! The embedded queue, in memory.
 //!
-//! A job does not fit while it needs more memory than is free. Smaller jobs then overtake it, but only
-//! [`MAX_OVERTAKEN`] times. After that the queue waits until the job fits; otherwise a large job would never find
-//! enough memory among small ones.
+//! While a job needs more capacity than is free, smaller jobs overtake it, but only [`MAX_OVERTAKEN`] times. After
+//! that the queue waits until the job fits; otherwise a large job would never find enough memory among small ones.
+//! The jobs of an owner that has reached its own limit are passed over: only that owner waits for them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -13,7 +13,7 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use tokio::sync::Notify;
 
-use super::{Job, Queue, QueueError};
+use super::{Fit, Job, Queue, QueueError};
 
 /// How often other jobs may overtake a job that does not fit.
 const MAX_OVERTAKEN: u32 = 16;
@@ -48,7 +48,7 @@ impl LocalQueue {
         Ok(())
     }
 
-    async fn next(&self, fits: &(dyn Fn(&Job) -> bool + Send + Sync)) -> Option<Job> {
+    async fn next(&self, fit: &(dyn Fn(&Job) -> Fit + Send + Sync)) -> Option<Job> {
         loop {
             // Created before the check, so that a change between the check and the wait is not missed.
             let changed = self.changed.notified();
@@ -57,7 +57,7 @@ impl LocalQueue {
                 if state.closed {
                     return None;
                 }
-                if let Some(job) = state.claim(fits) {
+                if let Some(job) = state.claim(fit) {
                     return Some(job);
                 }
             }
@@ -66,7 +66,7 @@ impl LocalQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Only `fits` can panic, and it is called before anything is modified.
+        // Only `fit` can panic, and it is called before anything is modified.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -82,9 +82,9 @@ impl Queue for LocalQueue {
 
     fn claim<'a>(
         &'a self,
-        fits: &'a (dyn Fn(&Job) -> bool + Send + Sync),
+        fit: &'a (dyn Fn(&Job) -> Fit + Send + Sync),
     ) -> BoxFuture<'a, Option<Job>> {
-        self.next(fits).boxed()
+        self.next(fit).boxed()
     }
 
     fn release<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, ()> {
@@ -157,9 +157,15 @@ impl State {
         self.depth += 1;
     }
 
-    fn claim(&mut self, fits: impl Fn(&Job) -> bool) -> Option<Job> {
-        let (priority, turn) = self.next(fits)?;
-        self.count_overtaken(priority, turn);
+    fn claim(&mut self, fit: impl Fn(&Job) -> Fit) -> Option<Job> {
+        let mut overtaken = Vec::new();
+        let (priority, turn) = self.next(fit, &mut overtaken)?;
+        for (priority, turn) in overtaken {
+            if let Some(entry) = self.classes.get_mut(&priority).and_then(|class| class.first(turn))
+            {
+                entry.overtaken += 1;
+            }
+        }
         let class = self.classes.get_mut(&priority)?;
         let owner = class.turns.remove(turn)?;
         let jobs = class.by_owner.get_mut(&owner)?;
@@ -173,33 +179,25 @@ impl State {
         Some(entry.job)
     }
 
-    /// Finds the first job in order that fits, as its class and its owner's position in the turns. Returns none
-    /// if a job before it must not be overtaken again.
-    fn next(&self, fits: impl Fn(&Job) -> bool) -> Option<(Reverse<i32>, usize)> {
+    /// Finds the first job in order that can start, as its class and its owner's position in the turns, and collects
+    /// the positions of those it overtakes. Returns none if one of those must not be overtaken again.
+    fn next(
+        &self,
+        fit: impl Fn(&Job) -> Fit,
+        overtaken: &mut Vec<(Reverse<i32>, usize)>,
+    ) -> Option<(Reverse<i32>, usize)> {
         for (&priority, class) in &self.classes {
             for (turn, owner) in class.turns.iter().enumerate() {
                 let first = class.by_owner.get(owner)?.front()?;
-                if fits(&first.job) {
-                    return Some((priority, turn));
-                }
-                if first.overtaken >= MAX_OVERTAKEN {
-                    return None;
+                match fit(&first.job) {
+                    Fit::Now => return Some((priority, turn)),
+                    Fit::NoCapacity if first.overtaken >= MAX_OVERTAKEN => return None,
+                    Fit::NoCapacity => overtaken.push((priority, turn)),
+                    Fit::OwnerAtLimit => {}
                 }
             }
         }
         None
-    }
-
-    /// Counts that the jobs before this position are overtaken.
-    fn count_overtaken(&mut self, priority: Reverse<i32>, turn: usize) {
-        for (&class_priority, class) in self.classes.range_mut(..=priority) {
-            let overtaken = if class_priority == priority { turn } else { class.turns.len() };
-            for owner in class.turns.iter().take(overtaken) {
-                if let Some(first) = class.by_owner.get_mut(owner).and_then(VecDeque::front_mut) {
-                    first.overtaken += 1;
-                }
-            }
-        }
     }
 
     fn remove(&mut self, id: &str) -> bool {
@@ -231,6 +229,11 @@ impl State {
 }
 
 impl PriorityClass {
+    /// The first job of the owner at this position in the turns.
+    fn first(&mut self, turn: usize) -> Option<&mut Entry> {
+        self.by_owner.get_mut(self.turns.get(turn)?)?.front_mut()
+    }
+
     fn remove(&mut self, id: &str) -> bool {
         let found = self.by_owner.iter().find_map(|(owner, jobs)| {
             let position = jobs.iter().position(|entry| entry.job.id == id)?;

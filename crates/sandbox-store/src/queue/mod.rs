@@ -21,6 +21,17 @@ pub struct Job {
     pub memory: u64,
 }
 
+/// Whether a job can start now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// It can start.
+    Now,
+    /// There is not enough shared capacity, such as memory. Others may overtake the job, but not for ever.
+    NoCapacity,
+    /// Its owner has reached a limit of its own. All jobs of the owner are passed over.
+    OwnerAtLimit,
+}
+
 /// Why a queue did not accept a job.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -54,12 +65,11 @@ pub trait Queue: Send + Sync {
     /// Waits for the next job that fits, and claims it. Returns none when the queue is closed, even if jobs
     /// are left: they are in the store.
     ///
-    /// `fits` checks shared capacity, such as memory. Do not check an owner's quota in it: other owners would
-    /// wait for a job that only its own owner delays. The queue is locked while it calls `fits`, so it must be
-    /// quick and must not use the queue. When its answer may have changed, call [`Queue::wake`].
+    /// The queue is locked while it calls `fit`, so `fit` must be quick and must not use the queue. When its answer
+    /// may have changed, call [`Queue::wake`].
     fn claim<'a>(
         &'a self,
-        fits: &'a (dyn Fn(&Job) -> bool + Send + Sync),
+        fit: &'a (dyn Fn(&Job) -> Fit + Send + Sync),
     ) -> BoxFuture<'a, Option<Job>>;
 
     /// Releases a claimed job that has finished or is `queued` in the store again. A queue shared by several

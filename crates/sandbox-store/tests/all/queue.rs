@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sandbox_store::{Job, LocalQueue, Queue, QueueError};
+use sandbox_store::{Fit, Job, LocalQueue, Queue, QueueError};
 
 fn job(id: &str, owner: &str, priority: i32) -> Job {
     Job { id: id.to_owned(), owner: Some(owner.to_owned()), priority, memory: 1 }
@@ -27,7 +27,8 @@ fn push_all<const N: usize>(queue: &LocalQueue, jobs: [Job; N]) {
 
 /// Claims the next job that fits, if there is one, and returns its id.
 fn try_claim(queue: &LocalQueue, fits: impl Fn(&Job) -> bool + Send + Sync) -> Option<String> {
-    queue.claim(&fits).now_or_never().flatten().map(|job| job.id)
+    let fit = |job: &Job| if fits(job) { Fit::Now } else { Fit::NoCapacity };
+    queue.claim(&fit).now_or_never().flatten().map(|job| job.id)
 }
 
 /// Claims all waiting jobs and returns their ids in order.
@@ -107,6 +108,24 @@ fn a_job_that_does_not_fit_is_not_overtaken_forever() {
 }
 
 #[test]
+fn an_owner_at_its_limit_delays_no_other_owner() {
+    let queue = LocalQueue::new(1000);
+    push_all(&queue, [job("a0", "a", 1), job("a1", "a", 0)]);
+    for number in 0..200 {
+        now(queue.push(job(&format!("b{number}"), "b", 0))).unwrap();
+    }
+    let fit = |job: &Job| {
+        if job.owner.as_deref() == Some("a") { Fit::OwnerAtLimit } else { Fit::Now }
+    };
+    let claimed = std::iter::from_fn(|| queue.claim(&fit).now_or_never().flatten()).count();
+    assert_eq!(claimed, 200);
+    // They were not overtaken: it does not block others once there is no capacity for them either.
+    push_all(&queue, [job("b", "b", 0)]);
+    assert_eq!(try_claim(&queue, |job| job.id == "b").as_deref(), Some("b"));
+    assert_eq!(drain(&queue), ["a0", "a1"]);
+}
+
+#[test]
 fn jobs_continue_when_the_job_they_waited_for_is_removed() {
     let queue = LocalQueue::new(1000);
     now(queue.push(large("large", "a", 8))).unwrap();
@@ -155,7 +174,7 @@ async fn concurrent_claims_get_each_job_once() {
             tokio::spawn(async move {
                 let mut claimed = Vec::new();
                 while claimed.last().is_none_or(|id: &String| id != "end") {
-                    claimed.push(queue.claim(&|_| true).await.unwrap().id);
+                    claimed.push(queue.claim(&|_| Fit::Now).await.unwrap().id);
                 }
                 claimed
             })
@@ -184,8 +203,10 @@ async fn wake_makes_a_waiting_claim_check_again() {
     let free = AtomicU64::new(0);
     let queue = LocalQueue::new(10);
     now(queue.push(large("large", "a", 8))).unwrap();
-    let fits = |job: &Job| job.memory <= free.load(Ordering::SeqCst);
-    let mut claim = queue.claim(&fits);
+    let fit = |job: &Job| {
+        if job.memory <= free.load(Ordering::SeqCst) { Fit::Now } else { Fit::NoCapacity }
+    };
+    let mut claim = queue.claim(&fit);
     assert!(claim.as_mut().now_or_never().is_none());
     free.store(8, Ordering::SeqCst);
     queue.wake();
@@ -196,11 +217,11 @@ async fn wake_makes_a_waiting_claim_check_again() {
 async fn a_closed_queue_neither_accepts_nor_hands_out_jobs() {
     let queue = LocalQueue::new(10);
     now(queue.push(job("left", "a", 0))).unwrap();
-    let mut claim = queue.claim(&|_| false);
+    let mut claim = queue.claim(&|_| Fit::NoCapacity);
     assert!(claim.as_mut().now_or_never().is_none());
     queue.close();
     assert_eq!(claim.await, None);
-    assert_eq!(queue.claim(&|_| true).await, None);
+    assert_eq!(queue.claim(&|_| Fit::Now).await, None);
     assert!(matches!(now(queue.push(job("late", "a", 0))), Err(QueueError::Closed)));
     assert_eq!(now(queue.depth()), 1, "the remaining jobs are still counted");
 }

@@ -29,15 +29,19 @@ struct Probed {
     at: Instant,
 }
 
-/// A missing candidate is searched again after this time, if another one was found. A search takes as long as a small
-/// program runs.
+/// A missing candidate is searched again after this time, if another one was found.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A candidate that is there but cannot be used is probed again after this time: a probe runs programs, and clients of
+/// a server can ask for one with every request.
+const UNUSABLE_RECHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 impl Probed {
     fn is_current(&self) -> bool {
         self.results.iter().all(|result| match result {
             Ok(found) => found.is_current(),
-            Err(_) => self.at.elapsed() < RECHECK_INTERVAL,
+            Err(ProbeError::NotFound) => self.at.elapsed() < RECHECK_INTERVAL,
+            Err(ProbeError::Unusable(_)) => self.at.elapsed() < UNUSABLE_RECHECK_INTERVAL,
         })
     }
 }
@@ -152,7 +156,8 @@ impl Entry {
 
     /// Forgets the results of missing candidates, so that they are searched again.
     fn forget_absent(&self) {
-        self.known().retain(|_, probed| probed.results.iter().all(Result::is_ok));
+        let is_absent = |result: &Result<_, _>| matches!(result, Err(ProbeError::NotFound));
+        self.known().retain(|_, probed| !probed.results.iter().any(is_absent));
     }
 
     fn all(&self) -> impl Iterator<Item = Found> {

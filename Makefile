@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 QUICK := not test(/containers|docker|runc|crun|gvisor|images|warm|kernel_memory/)
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve check quick one test lint coverage fuzz real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady install clean
+.PHONY: help run serve check quick one test lint coverage fuzz real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady tenants install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -93,6 +93,11 @@ soak: ## 20,000 requests of all kinds to a sandboxd: every answer right, nothing
 steady: ## 100,000 executions in one process; fails if memory, descriptors, cgroups or inodes grow
 	scripts/setup run
 	cargo run --release -p sandbox-bench -- steady --results bench/results
+
+tenants: ## a hostile key against every endpoint for a minute: another key loses nothing, its p95 stays within 2x
+	scripts/setup bench
+	cargo build --release -p sandbox-server
+	cargo run --release -p sandbox-bench -- tenants --results bench/results
 
 install: ## build sandbox-run and copy it to PREFIX/bin (/usr/local/bin)
 	cargo build --release -p sandbox-cli

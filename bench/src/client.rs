@@ -48,8 +48,13 @@ pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)], body: 
 }
 
 impl Client {
+    /// Connects with the first request.
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self { address, stream: None }
+    }
+
     pub(crate) fn connect(address: SocketAddr) -> std::io::Result<Self> {
-        let mut client = Self { address, stream: None };
+        let mut client = Self::new(address);
         client.stream = Some(client.open()?);
         Ok(client)
     }

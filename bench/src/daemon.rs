@@ -39,7 +39,20 @@ pub(crate) struct Daemon {
 impl Daemon {
     /// Starts a server with further settings, and waits until it listens.
     pub(crate) fn start(program: &Path, settings: &[(&str, String)]) -> anyhow::Result<Self> {
+        Self::start_with_keys(program, settings, []).map(|(daemon, _)| daemon)
+    }
+
+    /// The same with a key for each of these names.
+    pub(crate) fn start_with_keys<const N: usize>(
+        program: &Path,
+        settings: &[(&str, String)],
+        names: [&str; N],
+    ) -> anyhow::Result<(Self, [String; N])> {
         let place = tempfile::tempdir().context("make a directory for the server")?;
+        let mut keys = [const { String::new() }; N];
+        for (key, name) in keys.iter_mut().zip(names) {
+            *key = create_key(program, place.path(), name)?;
+        }
         let log = File::create(log_in(&place)).context("make a file for the server's log")?;
         let process = Command::new(program)
             .arg("--data-dir")
@@ -60,7 +73,7 @@ impl Daemon {
             [OnInterrupt::remove(place.path()), OnInterrupt::run(move || stop_child(id))];
         let mut daemon = Self { _on_interrupt: on_interrupt, process, address: unknown, place };
         daemon.address = daemon.wait_until_listening()?;
-        Ok(daemon)
+        Ok((daemon, keys))
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -121,6 +134,18 @@ pub(crate) fn beside_us() -> anyhow::Result<PathBuf> {
         program.display()
     );
     Ok(program)
+}
+
+fn create_key(program: &Path, data: &Path, name: &str) -> anyhow::Result<String> {
+    let created = Command::new(program)
+        .args(["keys", "create", "--name", name, "--data-dir"])
+        .arg(data)
+        .current_dir(data)
+        .env("XDG_CONFIG_HOME", data)
+        .output()
+        .context("create a key")?;
+    ensure!(created.status.success(), "no key: {}", String::from_utf8_lossy(&created.stderr));
+    Ok(String::from_utf8(created.stdout)?.trim().to_owned())
 }
 
 fn log_in(place: &TempDir) -> PathBuf {

@@ -9,7 +9,8 @@
 //!
 //! `sandbox-bench load` asks what HTTP adds ([`load`]); it starts a `sandboxd` ([`daemon`]) and is its
 //! client ([`client`]). `sandbox-bench soak` asks whether a server stays right and small under many
-//! requests of all kinds ([`soak`]).
+//! requests of all kinds ([`soak`]). `sandbox-bench tenants` measures what one key of a server notices of another
+//! that is hostile ([`tenants`]).
 //!
 //! `sandbox-bench backends` asks what each builder of walls costs, against plain `docker run` ([`backends`]).
 //!
@@ -34,6 +35,7 @@ mod record;
 mod soak;
 mod steady;
 mod table;
+mod tenants;
 mod usage;
 mod walls;
 mod whole;
@@ -76,6 +78,11 @@ enum Benchmark {
     /// Ends with code 1 if an answer is wrong or missing, if the server's memory or descriptors grow, or
     /// if anything is left on the host.
     Soak(SoakArguments),
+    /// Two keys of one sandboxd, one of which attacks every endpoint.
+    ///
+    /// Ends with code 1 if the other key loses anything, or if the 95th percentile of its requests is more than twice
+    /// what it is without the attack.
+    Tenants(TenantsArguments),
     /// Ours against bare processes and other sandboxes: every part below, in one run, with a judgement.
     ///
     /// Writes bench.txt, bench.json and plots. Ends with code 0 whatever was found, unless --judge is given.
@@ -154,6 +161,43 @@ struct SoakArguments {
     /// Where soak.json and soak.txt go; they are not written if it is not given.
     #[arg(long, value_name = "DIRECTORY")]
     results: Option<PathBuf>,
+}
+
+#[derive(Args)]
+struct TenantsArguments {
+    /// Seconds of attack; the other key is measured alone for as long.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: u64,
+    /// Phases into which that is divided.
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
+    phases: u32,
+    /// Connections of the attacker.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    clients: u32,
+    /// One short phase, and no judgement of the latency.
+    #[arg(long, conflicts_with_all = ["seconds", "phases"])]
+    quick: bool,
+    /// The sandboxd to start [default: the one beside this program]
+    #[arg(long, value_name = "PROGRAM")]
+    server: Option<PathBuf>,
+    /// Directory for tenants.json and tenants.txt
+    #[arg(long, value_name = "DIRECTORY")]
+    results: Option<PathBuf>,
+}
+
+impl TenantsArguments {
+    fn plan(self) -> tenants::Plan {
+        let (seconds, phases) =
+            if self.quick { (QUICK_SECONDS, 1) } else { (self.seconds, self.phases) };
+        tenants::Plan {
+            attack: Duration::from_secs(seconds),
+            phases,
+            clients: self.clients as usize,
+            judges_latency: !self.quick,
+            server: self.server,
+            results: self.results,
+        }
+    }
 }
 
 #[derive(Args)]
@@ -258,6 +302,7 @@ fn cores() -> usize {
 }
 
 const QUICK_ROUNDS: u32 = 6;
+const QUICK_SECONDS: u64 = 6;
 
 fn main() -> anyhow::Result<ExitCode> {
     let benchmark = Arguments::parse().benchmark;
@@ -290,6 +335,7 @@ fn main() -> anyhow::Result<ExitCode> {
             server: arguments.server,
             results: arguments.results,
         }),
+        Benchmark::Tenants(arguments) => tenants::run(&arguments.plan()),
         Benchmark::All(options) => whole::run(&options, &Part::ALL),
         Benchmark::Latency(options) => whole::run(&options, &[Part::Latency]),
         Benchmark::Concurrency(options) => whole::run(&options, &[Part::Concurrency]),

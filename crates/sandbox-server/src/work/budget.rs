@@ -160,17 +160,17 @@ mod tests {
     #[test]
     fn an_owner_gets_its_share_and_leaves_the_rest() {
         let budget = budget(4, 100, 75);
-        let hold = |owner, memory| budget.try_acquire(Some(owner), memory);
-        assert_eq!(hold("a", 76).err(), Some(Fit::OwnerAtLimit));
-        let held = [hold("a", 25), hold("a", 25), hold("a", 24)];
+        let acquire = |owner, memory| budget.try_acquire(Some(owner), memory);
+        assert_eq!(acquire("a", 76).err(), Some(Fit::OwnerAtLimit));
+        let held = [acquire("a", 25), acquire("a", 25), acquire("a", 24)];
         assert!(held.iter().all(Result::is_ok));
-        assert_eq!(hold("a", 1).err(), Some(Fit::OwnerAtLimit), "three of four run");
-        assert_eq!(hold("b", 27).err(), Some(Fit::NoCapacity));
-        let other = hold("b", 26);
-        assert_eq!(hold("c", 0).err(), Some(Fit::NoCapacity), "four of four run");
+        assert_eq!(acquire("a", 1).err(), Some(Fit::OwnerAtLimit), "three of four run");
+        assert_eq!(acquire("b", 27).err(), Some(Fit::NoCapacity));
+        let other = acquire("b", 26);
+        assert_eq!(acquire("c", 0).err(), Some(Fit::NoCapacity), "four of four run");
         drop((held, other));
         assert!(lock(&budget.used).by_owner.is_empty());
-        assert!(hold("a", 75).is_ok() && budget.try_acquire(None, 100).is_ok());
+        assert!(acquire("a", 75).is_ok() && budget.try_acquire(None, 100).is_ok());
     }
 
     #[test]

@@ -101,7 +101,7 @@ impl Attack {
             };
             let shot = self.shot(endpoint, &mut dice);
             let outcome = self.fire(&mut client, &shot);
-            tally.count(shot.endpoint, outcome);
+            tally.count(shot.endpoint, &outcome);
         }
     }
 
@@ -254,7 +254,7 @@ impl Tally {
         self.0.iter().map(row).collect()
     }
 
-    fn count(&mut self, endpoint: &'static str, outcome: std::io::Result<u16>) {
+    fn count(&mut self, endpoint: &'static str, outcome: &std::io::Result<u16>) {
         let counts = self.0.entry(endpoint).or_default();
         match outcome {
             Ok(200..400) => counts.answered += 1,

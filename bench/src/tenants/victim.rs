@@ -31,7 +31,7 @@ impl Victim {
         let mut victim =
             Self { address, client, key, id: String::new(), report: Value::Null, executions: 0 };
         let first = victim.post(&python("print('first')"), &[("idempotency-key", "mine")])?;
-        victim.id = first["id"].as_str().context("it has an id")?.to_owned();
+        first["id"].as_str().context("it has an id")?.clone_into(&mut victim.id);
         victim.report = victim.json("GET", &format!("{EXECUTE}/{}", victim.id))?;
         let kept = with(python("open('f', 'w').write('kept')"), "workspace", "mine");
         victim.post(&kept, &[])?;

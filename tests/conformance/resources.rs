@@ -2,7 +2,7 @@
 //! or not as it likes.
 
 use sandbox::{Isolation, Report, Status};
-use sandbox_tests::backend::{Feature, execute, has, with_each_backend};
+use sandbox_tests::backend::{Feature, execute, has, with_each_backend, with_variant};
 
 use crate::table::{assert_consistent, bash, mib, millis, python};
 
@@ -148,5 +148,18 @@ fn a_fork_bomb_is_held_and_ended() {
         }
         let after = execute("a_fork_bomb", sandbox, bash("echo fine")).unwrap();
         assert_eq!(after.stdout, "fine\n");
+    });
+}
+
+/// See docs/adr/0034: the cgroup's limit alone lets a program that forks at its limit slow down every start of a sandbox.
+#[test]
+fn a_fork_at_the_limit_of_processes_is_refused_before_memory_is_copied() {
+    with_variant("native", |sandbox| {
+        let request = python("import resource\nprint(resource.getrlimit(resource.RLIMIT_NPROC))")
+            .limits(limits!(with_pids(8)));
+        let report = execute("a_fork_at_the_limit", sandbox, request).unwrap();
+        // Init is counted with the program where both have the caller's id.
+        let limit = if rustix::process::geteuid().is_root() { 8 } else { 9 };
+        assert_eq!(report.stdout, format!("({limit}, {limit})\n"));
     });
 }

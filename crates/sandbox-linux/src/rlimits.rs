@@ -32,13 +32,14 @@ const KINDS: &[Resource] = &[
     Resource::Cpu,
 ];
 
-/// What of the memory and process limits has to be done here because no cgroup does it.
+/// Limits that a cgroup enforces too, where there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fallback {
-    /// Bound the memory of each process.
+pub struct Shared {
+    /// Limit the memory of each process, because no cgroup limits that of all.
     pub memory: bool,
-    /// Bound the processes of this user namespace.
-    pub pids: bool,
+    /// Limit the processes of the sandbox's user. `fork` checks this limit before it copies memory, and the cgroup's
+    /// only afterwards, under a lock that every start of a sandbox on this host needs. See docs/adr/0034.
+    pub pids: Option<u64>,
 }
 
 /// The limits of one execution, as pairs of a kind and a value. `largest_file` is what its largest file
@@ -46,10 +47,10 @@ pub struct Fallback {
 pub fn encode(
     limits: &Limits,
     largest_file: ByteSize,
-    fallback: Fallback,
+    shared: Shared,
     open_files: bool,
 ) -> Vec<(u64, u64)> {
-    let stack = if fallback.memory { STACK_THAT_COUNTS } else { STACK };
+    let stack = if shared.memory { STACK_THAT_COUNTS } else { STACK };
     let mut wanted = vec![
         (Resource::Core, 0),
         (Resource::Fsize, largest_file.as_u64()),
@@ -63,11 +64,10 @@ pub fn encode(
     if open_files {
         wanted.push((Resource::Nofile, limits.open_files().into()));
     }
-    if fallback.pids {
-        // Init counts too where it shares the program's id.
-        wanted.push((Resource::Nproc, u64::from(limits.pids()) + 1));
+    if let Some(pids) = shared.pids {
+        wanted.push((Resource::Nproc, pids));
     }
-    if fallback.memory {
+    if shared.memory {
         wanted.push((Resource::Data, limits.memory().as_u64()));
     }
     if let Some(time) = limits.cpu_time() {
@@ -109,8 +109,8 @@ mod tests {
     #[test]
     fn limits_travel_whole_and_never_rise() {
         let limits = Limits::run().with_open_files(1_000_000).unwrap();
-        let fallback = Fallback { memory: true, pids: true };
-        let pairs = encode(&limits, limits.disk(), fallback, true);
+        let shared = Shared { memory: true, pids: Some(64) };
+        let pairs = encode(&limits, limits.disk(), shared, true);
         let read = decode(&pairs).unwrap();
         assert_eq!(read.len(), pairs.len());
         for (kind, limit) in read {

@@ -13,27 +13,37 @@ use super::engine::Engine;
 use super::failed;
 use super::state::Leftover;
 
-/// A request that reached the Engine has become a container by then.
-const MAKING_TIME: Duration = Duration::from_secs(2);
-const PAUSE: Duration = Duration::from_millis(20);
+/// A request that reached the Engine is listed as a container within this time.
+const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Containers that the Engine still lists after this time cannot be removed.
+const REMOVE_TIMEOUT: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Removes all of it.
 pub(super) fn sweep(engine: &Engine) -> Result<(), BackendError> {
     let leftovers = Leftover::all();
     let mut pending: Vec<&str> =
         leftovers.iter().flat_map(|left| &left.pending).map(String::as_str).collect();
-    let deadline = Instant::now() + MAKING_TIME;
+    let begun = Instant::now();
+    let mut last_found = begun;
     loop {
         let found = containers_of_the_dead(engine)?;
         for (id, name) in &found {
             remove(engine, id).map_err(|error| failed("remove a container", error))?;
             pending.retain(|pending| pending != name);
+            last_found = Instant::now();
         }
-        // One that never reached the Engine is waited for in vain.
-        if pending.is_empty() || Instant::now() >= deadline {
+        // The Engine lists a container before its creation is complete, and until then answers a removal as if there were
+        // none. So containers are gone only when the list says so.
+        if found.is_empty() && (pending.is_empty() || last_found.elapsed() >= CREATE_TIMEOUT) {
             break;
         }
-        std::thread::sleep(PAUSE);
+        if begun.elapsed() >= REMOVE_TIMEOUT {
+            let names: Vec<_> = found.iter().map(|(_, name)| name.as_str()).collect();
+            let names = format!("the Engine still lists {}", names.join(", "));
+            return Err(failed("remove containers of processes that have ended", names));
+        }
+        std::thread::sleep(POLL_INTERVAL);
     }
     leftovers.into_iter().for_each(Leftover::remove);
     Ok(())

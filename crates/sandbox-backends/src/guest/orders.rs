@@ -4,7 +4,7 @@ use rustix::process::Resource;
 use sandbox_core::{BackendError, StagePlan};
 use sandbox_linux::guest::{Inside, exec_frame};
 use sandbox_linux::landlock;
-use sandbox_linux::rlimits::{self, Fallback};
+use sandbox_linux::rlimits::{self, Shared};
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program, Verdict,
 };
@@ -73,7 +73,7 @@ impl Orders {
 
     /// The frame that asks the agent to run a stage.
     pub(crate) fn write(&self, plan: &StagePlan) -> Result<Vec<u8>, BackendError> {
-        let none = Fallback { memory: false, pids: false };
+        let none = Shared { memory: false, pids: None };
         let rlimits = rlimits::encode(&plan.limits, largest_file(plan), none, true);
         let mut rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
         if !self.inside.counts_cpu_time {

@@ -9,7 +9,7 @@ use sandbox_core::{
     TogetherLimits,
 };
 use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy, OuterLimits};
-use sandbox_linux::rlimits::Fallback;
+use sandbox_linux::rlimits::Shared;
 use sandbox_linux::seccomp::{
     Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Notification, Profile, Program,
     Verdict,
@@ -201,11 +201,15 @@ impl Host {
         }
     }
 
-    /// What resource limits must stand in for.
-    pub(crate) fn fallback(&self) -> Fallback {
-        Fallback {
+    /// The limits that resource limits enforce beside a cgroup, or in its place.
+    pub(crate) fn shared_rlimits(&self, limits: &sandbox_core::Limits) -> Shared {
+        // Beside a cgroup only where the sandbox has user ids of its own: older kernels count the caller's other processes
+        // too. Init counts where it shares the program's id.
+        let limits_pids = self.has_own_ids || !self.enforces.pids;
+        let pids = u64::from(limits.pids()) + u64::from(!self.has_own_ids);
+        Shared {
             memory: !self.enforces.memory && self.has(Protection::Memory),
-            pids: !self.enforces.pids && self.has(Protection::Pids),
+            pids: (limits_pids && self.has(Protection::Pids)).then_some(pids),
         }
     }
 

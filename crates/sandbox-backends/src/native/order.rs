@@ -120,7 +120,7 @@ fn order<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> ExecRequest
     let rlimits = if host.has(Protection::Rlimits) {
         let largest_file = workspace::largest_file(plan);
         let open_files = host.has(Protection::OpenFiles);
-        rlimits::encode(&plan.limits, largest_file, host.fallback(), open_files)
+        rlimits::encode(&plan.limits, largest_file, host.shared_rlimits(&plan.limits), open_files)
     } else {
         Vec::new()
     };

@@ -18,10 +18,10 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two looks at what nothing announces.
 const PAUSE: Duration = Duration::from_millis(5);
 
+const SETTINGS: [(&str, &str); 2] = [("SANDBOXD_LISTEN", "127.0.0.1:0"), ("SANDBOXD_LOG", "json")];
+
 /// Every request counts, and none is refused for being one of many.
-const SETTINGS: &[(&str, &str)] = &[
-    ("SANDBOXD_LISTEN", "127.0.0.1:0"),
-    ("SANDBOXD_LOG", "json"),
+const UNLIMITED: [(&str, &str); 4] = [
     ("SANDBOXD_REQUESTS_PER_MINUTE", "1000000000"),
     ("SANDBOXD_BURST", "1000000000"),
     ("SANDBOXD_QUEUE_BOUND", "100000"),
@@ -37,22 +37,30 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts a server with further settings, and waits until it listens.
+    /// Starts a server that limits no client, with further settings, and waits until it listens.
     pub(crate) fn start(program: &Path, settings: &[(&str, String)]) -> anyhow::Result<Self> {
-        Self::start_with_keys(program, settings, []).map(|(daemon, _)| daemon)
+        let settings = settings.iter().map(|(name, value)| (*name, value.as_str()));
+        Self::start_in(new_place()?, program, UNLIMITED.into_iter().chain(settings))
     }
 
-    /// The same with a key for each of these names.
+    /// Starts one with the limits that a server has by default, and a key for each of these names.
     pub(crate) fn start_with_keys<const N: usize>(
         program: &Path,
-        settings: &[(&str, String)],
         names: [&str; N],
     ) -> anyhow::Result<(Self, [String; N])> {
-        let place = tempfile::tempdir().context("make a directory for the server")?;
+        let place = new_place()?;
         let mut keys = [const { String::new() }; N];
         for (key, name) in keys.iter_mut().zip(names) {
             *key = create_key(program, place.path(), name)?;
         }
+        Ok((Self::start_in(place, program, [])?, keys))
+    }
+
+    fn start_in<'a>(
+        place: TempDir,
+        program: &Path,
+        settings: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> anyhow::Result<Self> {
         let log = File::create(log_in(&place)).context("make a file for the server's log")?;
         let process = Command::new(program)
             .arg("--data-dir")
@@ -60,8 +68,8 @@ impl Daemon {
             // No configuration file of whoever runs this is read.
             .current_dir(place.path())
             .env("XDG_CONFIG_HOME", place.path())
-            .envs(SETTINGS.iter().copied())
-            .envs(settings.iter().map(|(name, value)| (name, value)))
+            .envs(SETTINGS)
+            .envs(settings)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log)
@@ -73,7 +81,7 @@ impl Daemon {
             [OnInterrupt::remove(place.path()), OnInterrupt::run(move || stop_child(id))];
         let mut daemon = Self { _on_interrupt: on_interrupt, process, address: unknown, place };
         daemon.address = daemon.wait_until_listening()?;
-        Ok((daemon, keys))
+        Ok(daemon)
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -134,6 +142,10 @@ pub(crate) fn beside_us() -> anyhow::Result<PathBuf> {
         program.display()
     );
     Ok(program)
+}
+
+fn new_place() -> anyhow::Result<TempDir> {
+    tempfile::tempdir().context("make a directory for the server")
 }
 
 fn create_key(program: &Path, data: &Path, name: &str) -> anyhow::Result<String> {

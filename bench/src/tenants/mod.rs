@@ -29,10 +29,6 @@ use victim::Victim;
 /// The 95th percentile beside the attacker, at most this many times the one alone.
 const MAX_RATIO: f64 = 2.0;
 
-/// The requests of the attacker are limited as those of any key are; the machine is meant to be busy all the same.
-const SETTINGS: [(&str, &str); 2] =
-    [("SANDBOXD_QUOTA_PER_KEY", "100"), ("SANDBOXD_REQUESTS_PER_MINUTE", "60000")];
-
 /// How much is measured.
 pub(crate) struct Plan {
     /// How long the attacker attacks in all.
@@ -68,8 +64,7 @@ struct Latencies(Vec<Duration>);
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let host = HostFacts::gather("");
     let program = plan.server.clone().map_or_else(daemon::beside_us, Ok)?;
-    let settings = SETTINGS.map(|(name, value)| (name, value.to_owned()));
-    let (daemon, keys) = Daemon::start_with_keys(&program, &settings, ["victim", "attacker"])?;
+    let (daemon, keys) = Daemon::start_with_keys(&program, ["victim", "attacker"])?;
     let [key, hostile] = keys;
     let mut victim = Victim::prepare(daemon.address(), key)?;
     let attack = Attack::new(daemon.address(), hostile, victim.known());

@@ -5,9 +5,7 @@ use sandbox_core::{BackendError, StagePlan};
 use sandbox_linux::guest::{Inside, exec_frame};
 use sandbox_linux::landlock;
 use sandbox_linux::rlimits::{self, Shared};
-use sandbox_linux::seccomp::{
-    Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program, Verdict,
-};
+use sandbox_linux::seccomp::{Arch, DeniedAction, Profile, Program, Verdict};
 use sandbox_protocol::agent::SyscallDenyRules;
 
 use crate::failed;
@@ -41,7 +39,6 @@ impl Default for InContainer {
 pub(crate) struct Orders {
     inside: InContainer,
     profile: Profile,
-    options: FilterOptions,
     filter: Program,
     deny_rules: Option<Vec<SyscallDenyRules>>,
 }
@@ -49,23 +46,21 @@ pub(crate) struct Orders {
 impl Orders {
     pub(crate) fn new(inside: InContainer) -> Result<Self, BackendError> {
         let denied = inside.denied;
-        let options =
-            FilterOptions { denied, affinity: Affinity::Free, network: NetworkKind::None };
         let profile = Profile::builtin();
         let filter = profile
-            .compile(Arch::NATIVE, &options)
+            .compile(Arch::NATIVE, denied)
             .map_err(|error| failed("compile the system-call filter", error))?;
         let deny_rules = match denied {
             DeniedAction::Notify => Some(profile.deny_rules(Arch::NATIVE)),
             // The filter has them.
             DeniedAction::Errno => None,
         };
-        Ok(Self { inside, profile, options, filter, deny_rules })
+        Ok(Self { inside, profile, filter, deny_rules })
     }
 
     /// The name of a call that was denied.
     pub(crate) fn name_of(&self, number: u32, arguments: [u64; 6]) -> String {
-        match self.profile.verdict(Arch::NATIVE, &self.options, number, arguments) {
+        match self.profile.verdict(Arch::NATIVE, number, arguments) {
             Verdict::Deny { name, .. } => name.to_owned(),
             Verdict::Allow => format!("#{number}"),
         }

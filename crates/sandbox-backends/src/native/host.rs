@@ -10,10 +10,7 @@ use sandbox_core::{
 };
 use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy, OuterLimits};
 use sandbox_linux::rlimits::Shared;
-use sandbox_linux::seccomp::{
-    Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Notification, Profile, Program,
-    Verdict,
-};
+use sandbox_linux::seccomp::{Arch, DeniedAction, Notification, Profile, Program, Verdict};
 use sandbox_linux::skeleton::Shown;
 use sandbox_linux::{Walls, container_inodes, ids, landlock};
 
@@ -30,7 +27,6 @@ pub(crate) struct Host {
     pub(crate) walls: Walls,
     pub(crate) capabilities: Capabilities,
     pub(crate) profile: Profile,
-    pub(crate) filter_options: FilterOptions,
     pub(crate) filter: Program,
     /// Whether sandboxes have ids of their own, rather than the caller's.
     pub(crate) has_own_ids: bool,
@@ -82,13 +78,8 @@ impl Host {
             walls = walls.without(*protection);
         }
         let profile = Profile::builtin();
-        let filter_options = FilterOptions {
-            denied: DeniedAction::Notify,
-            affinity: if enforces.cpu_quota { Affinity::Free } else { Affinity::Fixed },
-            network: NetworkKind::None,
-        };
         let filter = profile
-            .compile(Arch::NATIVE, &filter_options)
+            .compile(Arch::NATIVE, DeniedAction::Notify)
             .map_err(|error| failed("compile the system-call filter", error))?;
         let landlock_version = landlock::version();
         for part in landlock::missing_from(landlock_version) {
@@ -114,7 +105,6 @@ impl Host {
             enforces,
             walls,
             profile,
-            filter_options,
             filter,
             has_own_ids,
             cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
@@ -158,8 +148,7 @@ impl Host {
 
     /// The name of a denied call, and what it is answered.
     pub(crate) fn refusal(&self, call: &Notification) -> (String, i32) {
-        let options = &self.filter_options;
-        match self.profile.verdict(Arch::NATIVE, options, call.number, call.arguments) {
+        match self.profile.verdict(Arch::NATIVE, call.number, call.arguments) {
             Verdict::Deny { name, errno, .. } => (name.to_owned(), errno),
             // Nothing is let through from here, whatever the reason it arrived.
             Verdict::Allow => (format!("#{}", call.number), Errno::PERM.raw_os_error()),

@@ -25,17 +25,6 @@ const NUMBER_OFFSET: u32 = 0;
 const ARCH_OFFSET: u32 = 4;
 const ARGUMENTS_OFFSET: u32 = 16;
 
-/// What differs between the filters of different sandboxes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FilterOptions {
-    /// Who answers a denied call.
-    pub denied: DeniedAction,
-    /// Whether programs may choose their processors.
-    pub affinity: Affinity,
-    /// What network the sandbox has.
-    pub network: NetworkKind,
-}
-
 /// Who answers a denied call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedAction {
@@ -45,29 +34,10 @@ pub enum DeniedAction {
     Errno,
 }
 
-/// Whether programs may choose on which processors they run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Affinity {
-    /// They may, within the processors they were given.
-    Free,
-    /// They may not: the sandbox was placed by affinity, which `sched_setaffinity` would undo.
-    Fixed,
-}
-
-/// What network the sandbox has. Both kinds have a network namespace of their own, so that the
-/// filter is the same for now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetworkKind {
-    /// No interface that is up.
-    None,
-    /// The loopback interface.
-    Localhost,
-}
-
 impl Profile {
     /// Builds the filter for one architecture.
-    pub fn compile(&self, arch: Arch, options: &FilterOptions) -> Result<Program, ProfileError> {
-        let mut compiler = Compiler { assembler: Assembler::default(), options: *options };
+    pub fn compile(&self, arch: Arch, denied: DeniedAction) -> Result<Program, ProfileError> {
+        let mut compiler = Compiler { assembler: Assembler::default(), denied };
         let dispatch = compiler.dispatch(arch, self);
         compiler.entry(arch, dispatch);
         let instructions = compiler.assembler.finish();
@@ -81,7 +51,7 @@ impl Profile {
 
 struct Compiler {
     assembler: Assembler,
-    options: FilterOptions,
+    denied: DeniedAction,
 }
 
 impl Compiler {
@@ -118,7 +88,7 @@ impl Compiler {
     /// The judgement of one call: its allow rules in turn, then its deny rules in turn.
     fn call(&mut self, rules: &CallRules) -> Label {
         let allowed = self.assembler.return_action(SECCOMP_RET_ALLOW);
-        let allow = rules.allow.iter().filter(|rule| rule.is_in_force(self.options));
+        let allow = rules.allow.iter();
         let mut list: Vec<_> = allow.map(|rule| Rule::new(&rule.conditions, allowed)).collect();
         for rule in &rules.deny {
             let denied = self.denial(rule.answer);
@@ -176,7 +146,7 @@ impl Compiler {
     }
 
     fn denial(&mut self, answer: Answer) -> Label {
-        let action = match (self.options.denied, answer.reporting) {
+        let action = match (self.denied, answer.reporting) {
             (DeniedAction::Notify, Reporting::Reported) => SECCOMP_RET_USER_NOTIF,
             (DeniedAction::Notify, Reporting::Quiet) | (DeniedAction::Errno, _) => {
                 SECCOMP_RET_ERRNO | answer.errno.unsigned_abs()

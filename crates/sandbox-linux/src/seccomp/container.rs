@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 
 use super::arch::Arch;
 use super::blocks::{Block, Rule, cells};
-use super::compile::{Affinity, DeniedAction, FilterOptions, NetworkKind};
 use super::profile::Profile;
 use super::rules::{Answer, CallRules, Condition, Membership, Reporting, Width};
 
@@ -45,13 +44,6 @@ enum Outcome {
 /// A rule as the formats have it, but for the names it counts for.
 type RuleKey = (Outcome, Vec<Block>);
 type RuleList = BTreeMap<RuleKey, BTreeSet<&'static str>>;
-
-/// The processors are bounded by the runtime, and the network by a namespace.
-const OPTIONS: FilterOptions = FilterOptions {
-    denied: DeniedAction::Errno,
-    affinity: Affinity::Free,
-    network: NetworkKind::None,
-};
 
 impl Profile {
     /// The filter as Docker takes it, for daemons on every architecture.
@@ -122,8 +114,7 @@ impl Profile {
 impl CallRules {
     /// The rules in the order in which they count.
     fn in_order(&self, filter: ContainerFilter) -> Vec<Rule<'_, Outcome>> {
-        let allow = self.allow.iter().filter(|rule| rule.is_in_force(OPTIONS));
-        let allow = allow.map(|rule| (&rule.conditions[..], Outcome::Allow));
+        let allow = self.allow.iter().map(|rule| (&rule.conditions[..], Outcome::Allow));
         let deny = self.deny.iter();
         let deny = deny.map(|rule| (&rule.conditions[..], filter.denial(rule.answer)));
         let last: (&[Condition], _) = (&[], filter.denial(Answer::UNLISTED));

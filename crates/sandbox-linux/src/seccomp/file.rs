@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::arch::Arch;
 use super::error::EntryProblem;
-use super::rules::{Condition, Membership, Switch, Width};
+use super::rules::{Condition, Membership, Width};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -25,7 +25,6 @@ pub(super) struct AllowEntry {
     arch: Option<Vec<Arch>>,
     #[serde(default)]
     when: Vec<ConditionEntry>,
-    pub(super) only_with: Option<Switch>,
 }
 
 #[derive(Deserialize)]

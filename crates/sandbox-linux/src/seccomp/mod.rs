@@ -38,7 +38,7 @@ mod container;
 mod tests;
 
 pub use arch::Arch;
-pub use compile::{Affinity, DeniedAction, FilterOptions, NetworkKind};
+pub use compile::DeniedAction;
 pub use container::ContainerFilter;
 pub use error::{EntryProblem, ProfileError};
 pub use install::{Listener, install};

@@ -62,10 +62,7 @@ impl Profile {
             if rules.always_allow() {
                 return Err(EntryProblem::NeverCounts { name });
             }
-            rules.allow.push(AllowRule {
-                only_with: entry.only_with,
-                conditions: entry.scope().conditions()?,
-            });
+            rules.allow.push(AllowRule { conditions: entry.scope().conditions()? });
         }
         Ok(())
     }
@@ -90,7 +87,7 @@ impl Profile {
 
 impl CallRules {
     fn always_allow(&self) -> bool {
-        self.allow.iter().any(|rule| rule.conditions.is_empty() && rule.only_with.is_none())
+        self.allow.iter().any(|rule| rule.conditions.is_empty())
     }
 }
 

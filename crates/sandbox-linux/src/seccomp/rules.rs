@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::compile::{Affinity, FilterOptions};
-
 /// The rules of one architecture, by call number.
 pub(super) type RuleTable = BTreeMap<u32, CallRules>;
 
@@ -18,7 +16,6 @@ pub(super) struct CallRules {
 
 #[derive(Debug)]
 pub(super) struct AllowRule {
-    pub(super) only_with: Option<Switch>,
     pub(super) conditions: Vec<Condition>,
 }
 
@@ -48,28 +45,6 @@ impl Answer {
 
     /// For numbers that the table does not know: what a kernel without the call answers.
     pub(super) const UNKNOWN: Self = Self { errno: libc::ENOSYS, reporting: Reporting::Reported };
-}
-
-/// An option of the sandbox that an allow entry may depend on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Switch {
-    FreeAffinity,
-}
-
-impl Switch {
-    fn is_on(self, options: FilterOptions) -> bool {
-        match self {
-            Self::FreeAffinity => options.affinity == Affinity::Free,
-        }
-    }
-}
-
-impl AllowRule {
-    /// Whether the sandbox's options let this rule count at all.
-    pub(super) fn is_in_force(&self, options: FilterOptions) -> bool {
-        self.only_with.is_none_or(|switch| switch.is_on(options))
-    }
 }
 
 /// How much of an argument register the kernel looks at.

@@ -1,7 +1,6 @@
 //! The judgement of one call, straight from the profile's data.
 
 use super::arch::Arch;
-use super::compile::FilterOptions;
 use super::profile::Profile;
 use super::rules::{AllowRule, Answer, CallRules, Condition, Membership, Reporting};
 
@@ -22,22 +21,15 @@ pub enum Verdict {
 }
 
 impl Profile {
-    /// Judges the call `number` with `arguments`, made by a program of `arch`, in a sandbox whose
-    /// filter was compiled with `options`.
+    /// Judges the call `number` with `arguments`, made by a program of `arch`.
     ///
     /// This reads the data and not the compiled program, so that each can be checked by the other.
-    pub fn verdict(
-        &self,
-        arch: Arch,
-        options: &FilterOptions,
-        number: u32,
-        arguments: [u64; 6],
-    ) -> Verdict {
+    pub fn verdict(&self, arch: Arch, number: u32, arguments: [u64; 6]) -> Verdict {
         let (name, answer) = match arch.name_of(number) {
             None => (arch.name_of_unknown(number), Answer::UNKNOWN),
             Some(name) => match self.rules_of(arch).get(&number) {
                 None => (name, Answer::UNLISTED),
-                Some(rules) if rules.allows(*options, arguments) => return Verdict::Allow,
+                Some(rules) if rules.allows(arguments) => return Verdict::Allow,
                 Some(rules) => (name, rules.answer(arguments)),
             },
         };
@@ -46,9 +38,9 @@ impl Profile {
 }
 
 impl CallRules {
-    fn allows(&self, options: FilterOptions, arguments: [u64; 6]) -> bool {
+    fn allows(&self, arguments: [u64; 6]) -> bool {
         let holds = |rule: &AllowRule| all_hold(&rule.conditions, arguments);
-        self.allow.iter().any(|rule| rule.is_in_force(options) && holds(rule))
+        self.allow.iter().any(holds)
     }
 
     fn answer(&self, arguments: [u64; 6]) -> Answer {

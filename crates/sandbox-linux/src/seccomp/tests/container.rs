@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::{Arch, ContainerFilter, DeniedAction, Profile, Verdict};
+use super::super::{Arch, ContainerFilter, Profile, Verdict};
 use super::equivalence::argument_lists;
-use super::options;
 
 const FILTERS: [ContainerFilter; 2] = [ContainerFilter::Alone, ContainerFilter::AroundAgent];
 
@@ -94,7 +93,7 @@ fn expected(
         (Some("seccomp"), ContainerFilter::AroundAgent) => low(0) == 1 && low(1) == 8,
         _ => false,
     };
-    match profile.verdict(arch, &options(DeniedAction::Notify), number, arguments) {
+    match profile.verdict(arch, number, arguments) {
         _ if is_needed => ("SCMP_ACT_ALLOW", None),
         Verdict::Allow => ("SCMP_ACT_ALLOW", None),
         Verdict::Deny { quiet: false, .. } if filter == ContainerFilter::AroundAgent => {

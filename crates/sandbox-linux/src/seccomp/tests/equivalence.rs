@@ -5,9 +5,7 @@ use libc::{
 };
 
 use super::super::rules::Condition;
-use super::super::{
-    Affinity, Arch, DeniedAction, FilterOptions, NetworkKind, Profile, Program, Verdict,
-};
+use super::super::{Arch, DeniedAction, Profile, Program, Verdict};
 use super::interpreter;
 
 /// What the program should return, if the verdict is right.
@@ -73,18 +71,10 @@ fn numbers() -> impl Iterator<Item = u32> {
     (0..600).chain(x32).chain([1023, 1024, 0x3fff_ffff, 0x7fff_ffff, 0x8000_0000, u32::MAX])
 }
 
-fn all_options() -> impl Iterator<Item = FilterOptions> {
-    [DeniedAction::Notify, DeniedAction::Errno].into_iter().flat_map(|denied| {
-        [Affinity::Free, Affinity::Fixed].map(|affinity| FilterOptions {
-            denied,
-            affinity,
-            network: NetworkKind::None,
-        })
-    })
-}
+const ALL_ACTIONS: [DeniedAction; 2] = [DeniedAction::Notify, DeniedAction::Errno];
 
-fn compile(profile: &Profile, arch: Arch, options: FilterOptions) -> Program {
-    profile.compile(arch, &options).expect("the shipped profile compiles")
+fn compile(profile: &Profile, arch: Arch, denied: DeniedAction) -> Program {
+    profile.compile(arch, denied).expect("the shipped profile compiles")
 }
 
 #[test]
@@ -94,15 +84,15 @@ fn the_program_and_the_verdict_agree_on_every_call_with_every_argument_worth_try
     for arch in Arch::ALL {
         let arguments: Vec<_> =
             numbers().map(|number| (number, argument_lists(&profile, arch, number))).collect();
-        for options in all_options() {
-            let program = compile(&profile, arch, options);
+        for denied in ALL_ACTIONS {
+            let program = compile(&profile, arch, denied);
             for (number, arguments) in
                 arguments.iter().flat_map(|(n, lists)| lists.iter().map(move |l| (*n, *l)))
             {
                 let action =
                     interpreter::run(&program.instructions, number, arch.audit_number(), arguments);
-                let verdict = profile.verdict(arch, &options, number, arguments);
-                let expected = expected_action(verdict, options.denied);
+                let verdict = profile.verdict(arch, number, arguments);
+                let expected = expected_action(verdict, denied);
                 assert_eq!(action, expected, "{arch:?} {number} {arguments:x?} {verdict:?}");
                 compared += 1;
             }
@@ -114,9 +104,9 @@ fn the_program_and_the_verdict_agree_on_every_call_with_every_argument_worth_try
 #[test]
 fn a_call_of_another_architecture_kills_the_process() {
     let profile = Profile::builtin();
-    for options in all_options() {
+    for denied in ALL_ACTIONS {
         for arch in Arch::ALL {
-            let program = compile(&profile, arch, options);
+            let program = compile(&profile, arch, denied);
             let others = Arch::ALL.into_iter().filter(|other| *other != arch);
             for other in others.map(Arch::audit_number).chain([I386, 0, u32::MAX]) {
                 for number in numbers() {
@@ -132,14 +122,14 @@ fn a_call_of_another_architecture_kills_the_process() {
 fn the_programs_are_short() {
     let profile = Profile::builtin();
     for arch in Arch::ALL {
-        for options in all_options() {
-            let length = compile(&profile, arch, options).len();
+        for denied in ALL_ACTIONS {
+            let length = compile(&profile, arch, denied).len();
             #[expect(clippy::print_stdout, reason = "the figure is wanted in the test's output")]
             {
-                println!("{} {:?}: {length} instructions", arch.name(), options.denied);
+                println!("{} {:?}: {length} instructions", arch.name(), denied);
             }
             // Each takes most of a microsecond to install.
-            assert!(length < 280, "{arch:?} {options:?}: {length} instructions");
+            assert!(length < 280, "{arch:?} {denied:?}: {length} instructions");
         }
     }
 }

@@ -12,13 +12,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::super::{
     Arch, DeniedAction, Listener, Notifications, Profile, Program, Verdict, install,
 };
-use super::options;
 
 /// How often each call was denied.
 pub(super) type Violations = BTreeMap<&'static str, u32>;
 
 pub(super) fn program(denied: DeniedAction) -> Program {
-    let compiled = Profile::builtin().compile(Arch::NATIVE, &options(denied));
+    let compiled = Profile::builtin().compile(Arch::NATIVE, denied);
     compiled.expect("the shipped profile compiles")
 }
 
@@ -46,14 +45,13 @@ pub(super) fn supervised<T: Send>(work: impl FnOnce() -> T + Send) -> (T, Violat
 
 fn answer_until_all_are_gone(notifications: &Notifications) -> Option<Violations> {
     let profile = Profile::builtin();
-    let options = options(DeniedAction::Notify);
     let deadline = Instant::now() + Duration::from_mins(1);
     let mut violations = Violations::new();
     while Instant::now() < deadline {
         let mut ready = [PollFd::new(notifications, PollFlags::IN)];
         poll(&mut ready, Some(&Timespec { tv_sec: 1, tv_nsec: 0 })).expect("polls");
         while let Some(call) = notifications.receive().expect("receives") {
-            let verdict = profile.verdict(Arch::NATIVE, &options, call.number, call.arguments);
+            let verdict = profile.verdict(Arch::NATIVE, call.number, call.arguments);
             let Verdict::Deny { name, errno, quiet: false } = verdict else {
                 panic!("the kernel reported {call:?}, and the verdict is {verdict:?}");
             };

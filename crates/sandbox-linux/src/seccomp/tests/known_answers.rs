@@ -3,8 +3,7 @@
 
 use libc::{EAFNOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
-use super::super::{Affinity, Arch, DeniedAction, FilterOptions, Profile, Verdict};
-use super::options;
+use super::super::{Arch, Profile, Verdict};
 
 /// Bits above those that the kernel looks at in an `int` argument.
 const HIGH: u64 = 0xdead_beef_0000_0000;
@@ -19,10 +18,6 @@ use Expected::{Allowed, Denied, QuietlyDenied};
 
 /// Checks, on both architectures, what each list of arguments of the call `name` leads to.
 fn check(name: &'static str, rows: &[(&[u64], Expected)]) {
-    check_with(options(DeniedAction::Notify), name, rows);
-}
-
-fn check_with(options: FilterOptions, name: &'static str, rows: &[(&[u64], Expected)]) {
     let profile = Profile::builtin();
     for arch in Arch::ALL {
         let number = arch.number_of(name).expect("the call exists on both");
@@ -34,7 +29,7 @@ fn check_with(options: FilterOptions, name: &'static str, rows: &[(&[u64], Expec
                 Denied(errno) => Verdict::Deny { name, errno, quiet: false },
                 QuietlyDenied(errno) => Verdict::Deny { name, errno, quiet: true },
             };
-            let verdict = profile.verdict(arch, &options, number, arguments);
+            let verdict = profile.verdict(arch, number, arguments);
             assert_eq!(verdict, expected, "{arch:?} {name} {given:x?}");
         }
     }
@@ -251,19 +246,15 @@ fn device_nodes_are_denied_and_other_nodes_are_not() {
 }
 
 #[test]
-fn processors_may_be_chosen_unless_they_are_fixed() {
-    let free = options(DeniedAction::Notify);
-    check_with(free, "sched_setaffinity", &[(&[], Allowed)]);
-    let fixed = FilterOptions { affinity: Affinity::Fixed, ..free };
-    check_with(fixed, "sched_setaffinity", &[(&[], Denied(EPERM))]);
-    check_with(fixed, "sched_getaffinity", &[(&[], Allowed)]);
+fn cpus_can_be_read_and_not_chosen() {
+    check("sched_setaffinity", &[(&[], Denied(EPERM))]);
+    check("sched_getaffinity", &[(&[], Allowed)]);
 }
 
 #[test]
 fn numbers_outside_the_table_do_not_exist_and_share_few_names() {
     let profile = Profile::builtin();
-    let options = options(DeniedAction::Notify);
-    let judge = |arch, number| profile.verdict(arch, &options, number, [0; 6]);
+    let judge = |arch, number| profile.verdict(arch, number, [0; 6]);
     let missing = |name| Verdict::Deny { name, errno: ENOSYS, quiet: false };
     assert_eq!(judge(Arch::X86_64, 400), missing("unknown"));
     assert_eq!(judge(Arch::X86_64, 0x3fff_ffff), missing("unknown"));

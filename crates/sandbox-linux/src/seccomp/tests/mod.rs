@@ -7,10 +7,3 @@ mod kernel;
 mod known_answers;
 mod oracle;
 mod runtimes;
-
-use super::{Affinity, DeniedAction, FilterOptions, NetworkKind};
-
-/// The usual options, with denied calls answered by `denied`.
-fn options(denied: DeniedAction) -> FilterOptions {
-    FilterOptions { denied, affinity: Affinity::Free, network: NetworkKind::None }
-}

@@ -11,7 +11,7 @@ PREFIX ?= /usr/local
 QUICK := not test(/containers|docker|runc|crun|gvisor|images|warm|kernel_memory/)
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve check quick one test test-all lint coverage fuzz real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady tenants install clean
+.PHONY: help run serve check quick one map test test-all lint coverage fuzz real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady tenants install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -41,6 +41,9 @@ quick: ## native conformance and attacks, in Python, C and Bash: no containers, 
 one: ## the tests whose names contain T, in any crate: make one T=kernel_memory
 	@test -n "$(T)" || { echo "usage: make one T=part-of-a-test-name" >&2; exit 2; }
 	cargo nextest run --workspace -E 'test($(T))'
+
+map: ## rewrite the map of modules in ARCHITECTURE.md
+	scripts/module-map
 
 test-all: ## make test with every backend for every language, all of Java's warm cases, and the whole soak (hours)
 	scripts/setup test

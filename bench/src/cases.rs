@@ -135,13 +135,13 @@ impl Way {
     /// What a row of this name contains.
     pub(crate) fn contents(self) -> &'static str {
         match self {
-            Self::Bare => "posix_spawn from this process, then waiting for its end; no wall",
+            Self::Bare => "posix_spawn from this process, then waiting for its end; no isolation",
             Self::Bubblewrap => {
                 "the same, of bwrap --unshare-all with /usr read-only, /proc, /dev and /tmp; \
                  no limit, no filter"
             }
             Self::Ours => {
-                "from the request to the complete answer through the library's backend: every wall \
+                "from the request to the complete answer through the library's backend: every protection \
                  and every cgroup limit on, output captured, counters read; spare slots as by default"
             }
             Self::OursUnprepared => {
@@ -151,12 +151,12 @@ impl Way {
     }
 }
 
-/// Our backend with every wall.
+/// Our backend with every protection.
 pub(crate) fn start_backend(spare: Spare) -> anyhow::Result<NativeBackend> {
     start_backend_without(spare, BTreeSet::new())
 }
 
-/// Our backend with some walls left out.
+/// Our backend with some protections off.
 pub(crate) fn start_backend_without(
     spare: Spare,
     without: BTreeSet<Protection>,
@@ -199,7 +199,7 @@ impl<'a> Case<'a> {
         };
         let enforced = run_plan(backend, plan)?.enforced;
         let all = Protection::ALL.iter().copied();
-        Ok(all.filter(|wall| !enforced.contains(wall)).collect())
+        Ok(all.filter(|protection| !enforced.contains(protection)).collect())
     }
 }
 
@@ -270,7 +270,7 @@ fn plan(payload: Payload) -> StagePlan {
     }
 }
 
-/// Hears nothing: what is told while a program runs is not part of the question.
+/// Ignores events: they are not part of the measurement.
 struct Deaf;
 
 impl Observer for Deaf {

@@ -1,4 +1,4 @@
-//! The cold benchmark from beginning to end: measure, show, record, judge.
+//! The cold benchmark: measure, print, write the results, check the promise.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,18 +11,18 @@ use sandbox_core::Protection;
 use crate::cases::{Case, Payload, Way, start_backend};
 use crate::host::HostFacts;
 use crate::measure::{Pacing, Series, measure};
-use crate::walls::{self, WallCost};
+use crate::protections::{self, ProtectionCost};
 use crate::{record, table};
 
 /// A Python run takes about as long as this many of the small program.
 const PYTHON_FACTOR: usize = 3;
 
-/// Everything that was found out.
+/// All results.
 pub(crate) struct Findings {
     pub(crate) host: HostFacts,
     pub(crate) comparisons: Vec<Comparison>,
-    pub(crate) walls: Vec<WallCost>,
-    /// What did not stand around our runs on this host.
+    pub(crate) protections: Vec<ProtectionCost>,
+    /// Protections that this host does not support.
     pub(crate) not_enforced: Vec<Protection>,
 }
 
@@ -87,8 +87,8 @@ pub(crate) fn run(rounds: usize, results: &Path) -> anyhow::Result<ExitCode> {
             });
         }
     }
-    let walls = walls::costs(rounds)?;
-    let findings = Findings { host, comparisons, walls, not_enforced };
+    let protections = protections::costs(rounds)?;
+    let findings = Findings { host, comparisons, protections, not_enforced };
     let text = table::render(&findings);
     std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
     record::write(&findings, &text, results)?;

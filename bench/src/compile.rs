@@ -70,10 +70,10 @@ impl Way {
         match self {
             Self::Bare => {
                 "the compiler's usual command in a shell, then the program; the compiler's own cache \
-                 is warm; no wall"
+                 is warm; no isolation"
             }
             Self::New => {
-                "from the request to the report: compiled in one sandbox, run in another, every wall \
+                "from the request to the report: compiled in one sandbox, run in another, every protection \
                  and limit on; what is made once for the toolchain is there"
             }
             Self::Known => "the same request again: looked up, verified, and run",

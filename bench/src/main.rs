@@ -1,23 +1,20 @@
-//! Benchmarks that compare within one run, because only ratios survive on a shared machine.
+//! Benchmarks of sandbox-run. Every benchmark compares alternatives within one run, in turns, because only ratios are
+//! meaningful on a shared machine.
 //!
-//! `sandbox-bench cold` asks what a sandbox costs that is built for one program and thrown away. The
-//! program runs bare, under bubblewrap and in our sandbox, in turns, so that whatever else the machine
-//! does falls on all alike ([`cases`], [`measure`]). Then it shows where our own time goes: by stage of
-//! a run, and by wall ([`walls`]). [`table`] is for people, [`record`] for machines.
+//! | subcommand | measures | module |
+//! |---|---|---|
+//! | `all` | everything of `make bench`; its parts are subcommands too | [`suite`] |
+//! | `cold` | a single-use sandbox against a bare process and bubblewrap; time per stage and per protection | [`cold`], [`cases`], [`protections`] |
+//! | `compile` | compiling hello: bare, uncached, cached | [`compile`] |
+//! | `load` | what HTTP adds to the library | [`load`] |
+//! | `soak` | a server under many requests of all kinds: every response correct, nothing grows | [`soak`] |
+//! | `tenants` | what one API key notices of another that attacks | [`tenants`] |
+//! | `backends` | every backend against plain `docker run` | [`backends`] |
+//! | `reach` | throughput through an allow-list | [`reach`] |
+//! | `steady` | growth over very many executions in one process | [`steady`] |
 //!
-//! `sandbox-bench compile` asks what compiling costs ([`compile`]).
-//!
-//! `sandbox-bench load` asks what HTTP adds ([`load`]); it starts a `sandboxd` ([`daemon`]) and is its
-//! client ([`client`]). `sandbox-bench soak` asks whether a server stays right and small under many
-//! requests of all kinds ([`soak`]). `sandbox-bench tenants` measures what one key of a server notices of another
-//! that is hostile ([`tenants`]).
-//!
-//! `sandbox-bench backends` asks what each builder of walls costs, against plain `docker run` ([`backends`]).
-//!
-//! `sandbox-bench reach` asks how much comes through an allow-list ([`reach`]).
-//!
-//! `sandbox-bench all` is `make bench` ([`whole`]); its parts can be asked for one by one. `sandbox-bench
-//! steady` asks whether anything stays behind after very many executions ([`steady`]).
+//! `load`, `soak`, `tenants` and part of `all` start a `sandboxd` ([`daemon`]) and are its clients ([`client`]).
+//! [`measure`] takes the times, [`table`] prints them, [`record`] writes them.
 
 mod backends;
 mod cases;
@@ -25,20 +22,20 @@ mod client;
 mod cold;
 mod compile;
 mod daemon;
-mod dice;
 mod host;
 mod interrupt;
 mod load;
 mod measure;
+mod protections;
 mod reach;
 mod record;
+mod rng;
 mod soak;
 mod steady;
+mod suite;
 mod table;
 mod tenants;
 mod usage;
-mod walls;
-mod whole;
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -48,7 +45,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 
-use whole::options::{Options, Part};
+use suite::options::{Options, Part};
 
 #[derive(Parser)]
 #[command(name = "sandbox-bench", about, version)]
@@ -59,76 +56,75 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Benchmark {
-    /// What a single-use sandbox costs, against a bare process and bubblewrap.
+    /// Measure a single-use sandbox against a bare process and bubblewrap.
     ///
-    /// Ends with code 1 if a run of /bin/true in ours is not cheaper than under bubblewrap in every
-    /// pacing.
+    /// Exits with 1 if /bin/true in our sandbox is not faster than under bubblewrap in every pacing.
     Cold(ColdArguments),
-    /// What compiling and running hello costs: bare, new to us, and compiled before.
+    /// Measure compiling and running hello: bare, uncached and cached.
     ///
-    /// Ends with code 1 if a program that was compiled before takes longer than compiling it bare.
+    /// Exits with 1 if a cached program takes longer than compiling it bare.
     Compile(CompileArguments),
-    /// What HTTP adds to a Python hello, against the library, with one client and with many.
+    /// Measure what HTTP adds to a Python hello, with one client and with many.
     ///
-    /// Starts the sandboxd that was built beside this program. Ends with code 1 if more than 0.5 ms is
-    /// added to the median, or if 64 clients get less than 0.9 of the library's executions in a second.
+    /// Starts the sandboxd that was built beside this program. Exits with 1 if HTTP adds more than 0.5 ms to the
+    /// median, or if 64 clients get less than 0.9 of the library's executions per second.
     Load(LoadArguments),
-    /// Many requests of all kinds against a real sandboxd, every answer checked.
+    /// Send many requests of all kinds to a sandboxd and check every response.
     ///
-    /// Ends with code 1 if an answer is wrong or missing, if the server's memory or descriptors grow, or
+    /// Exits with 1 if a response is wrong or missing, if the server's memory or descriptors grow, or
     /// if anything is left on the host.
     Soak(SoakArguments),
-    /// Two keys of one sandboxd, one of which attacks every endpoint.
+    /// Attack every endpoint of a sandboxd with one API key while another one works.
     ///
-    /// Ends with code 1 if the other key loses anything, or if the 95th percentile of its requests is more than twice
+    /// Exits with 1 if the other key loses anything, or if the 95th percentile of its requests is more than twice
     /// what it is without the attack.
     Tenants(TenantsArguments),
-    /// Ours against bare processes and other sandboxes: every part below, in one run, with a judgement.
+    /// Measure everything: our sandbox against bare processes and other sandboxes.
     ///
-    /// Writes bench.txt, bench.json and plots. Ends with code 0 whatever was found, unless --judge is given.
+    /// Writes bench.txt, bench.json and plots. Exits with 0 whatever the results are, unless --judge is given.
     All(Options),
-    /// The part of `all` about one run at a time, back to back and after idleness.
+    /// Measure one run at a time, back to back and after idleness (part of `all`).
     Latency(Options),
-    /// The part of `all` about many runs at once.
+    /// Measure many runs at once (part of `all`).
     Concurrency(Options),
-    /// The part of `all` about runs in a second.
+    /// Measure runs per second (part of `all`).
     Throughput(Options),
-    /// The part of `all` about sandboxes that wait for a request.
+    /// Measure the memory of prepared sandboxes (part of `all`).
     Memory(Options),
-    /// The part of `all` about programs in flight.
+    /// Measure the cost of an execution beside many running programs (part of `all`).
     Growth(Options),
-    /// The part of `all` about a server's queue.
+    /// Measure a server's queue (part of `all`).
     Queue(Options),
-    /// A Python hello behind every backend, built for it and waiting, against plain `docker run`.
+    /// Measure a Python hello on every backend, cold and prepared, against plain `docker run`.
     ///
-    /// Needs a Docker Engine, runc and runsc. Ends with code 1 if a container of Docker's that waited takes
-    /// more than 0.35 of `docker run`.
+    /// Needs a Docker Engine, runc and runsc. Exits with 1 if a prepared Docker container takes
+    /// more than 0.35 of the time of `docker run`.
     Backends(BackendsArguments),
-    /// Bytes through an allow-list, against a plain connection over loopback.
+    /// Measure throughput through an allow-list against a plain loopback connection.
     ///
-    /// Ends with code 1 if less than half of a plain connection's comes through.
+    /// Exits with 1 if it is less than half of the plain connection's.
     Reach(ReachArguments),
-    /// Very many executions in one process, with counts at ten points of what must not grow.
+    /// Run very many executions in one process and count ten times what must not grow.
     ///
-    /// Ends with code 1 if memory, descriptors, processes, cgroups or inodes grow.
+    /// Exits with 1 if memory, descriptors, processes, cgroups or inodes grow.
     Steady(SteadyArguments),
-    /// Starts commands that come on standard input, for another one of these.
-    #[command(name = whole::runner::COMMAND, hide = true)]
+    /// Start the commands that another sandbox-bench sends on standard input.
+    #[command(name = suite::runner::COMMAND, hide = true)]
     Runner,
 }
 
 #[derive(Args)]
 struct SteadyArguments {
-    /// How many.
+    /// Number of executions
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(10..=100_000_000))]
     executions: u32,
-    /// Workers at once; as many as there are cores if not given.
+    /// Number of workers [default: the number of cores]
     #[arg(long)]
     workers: Option<NonZero<usize>>,
-    /// One in so many is a Python hello, the others are /bin/true.
+    /// One execution in N is a Python hello, the others are /bin/true
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     python_every: u32,
-    /// Where steady.json and steady.txt go; they are not written if it is not given.
+    /// Directory for steady.json and steady.txt [default: not written]
     #[arg(long, value_name = "DIRECTORY")]
     results: Option<PathBuf>,
 }
@@ -146,35 +142,35 @@ impl SteadyArguments {
 
 #[derive(Args)]
 struct SoakArguments {
-    /// How many.
+    /// Number of requests
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     requests: u32,
-    /// Clients at once.
+    /// Number of concurrent clients
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1000))]
     clients: u32,
-    /// After so many minutes no more is asked, and what was not asked counts as not answered.
+    /// Stop after this many minutes; unsent requests count as unanswered
     #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: u64,
-    /// The sandboxd to start; the one beside this program if not given.
+    /// The sandboxd to start [default: the one beside this program]
     #[arg(long, value_name = "PROGRAM")]
     server: Option<PathBuf>,
-    /// Where soak.json and soak.txt go; they are not written if it is not given.
+    /// Directory for soak.json and soak.txt [default: not written]
     #[arg(long, value_name = "DIRECTORY")]
     results: Option<PathBuf>,
 }
 
 #[derive(Args)]
 struct TenantsArguments {
-    /// Seconds of attack; the other key is measured alone for as long.
+    /// Seconds of attack; the other key is measured without it for as long
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Phases into which that is divided.
+    /// Number of phases of the attack
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=100))]
     phases: u32,
-    /// Connections of the attacker.
+    /// Number of connections of the attacker
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     clients: u32,
-    /// One short phase, and no judgement of the latency.
+    /// Run one short phase and do not check the latency
     #[arg(long, conflicts_with_all = ["seconds", "phases"])]
     quick: bool,
     /// The sandboxd to start [default: the one beside this program]
@@ -202,58 +198,58 @@ impl TenantsArguments {
 
 #[derive(Args)]
 struct LoadArguments {
-    /// Requests of each kind with one client.
+    /// Requests of each kind with one client
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(2..=100_000))]
     pairs: u32,
-    /// Rounds of each kind for each number of clients.
+    /// Rounds of each kind for each number of clients
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// How long a round is.
+    /// Seconds per round
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
-    /// Numbers of clients at once.
+    /// Numbers of concurrent clients
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
     clients: Vec<usize>,
-    /// Programs that run at once, in the server and through the library; twice the cores if not given.
+    /// Concurrent programs, in the server and through the library [default: twice the cores]
     #[arg(long)]
     concurrency: Option<NonZero<usize>>,
-    /// The sandboxd to start; the one beside this program if not given.
+    /// The sandboxd to start [default: the one beside this program]
     #[arg(long, value_name = "PROGRAM")]
     server: Option<PathBuf>,
-    /// Where load.json and load.txt go.
+    /// Directory for load.json and load.txt
     #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
     results: PathBuf,
 }
 
 #[derive(Args)]
 struct CompileArguments {
-    /// Programs of each language.
+    /// Programs of each language
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u32).range(2..=1000))]
     rounds: u32,
-    /// Where compile.json and compile.txt go.
+    /// Directory for compile.json and compile.txt
     #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
     results: PathBuf,
 }
 
 #[derive(Args)]
 struct ReachArguments {
-    /// Runs of each.
+    /// Runs of each
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
-    /// How much is carried in each.
+    /// MiB per run
     #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(1..=4000))]
     mib: u32,
-    /// Where to write what was found.
+    /// Directory for reach.json and reach.txt
     #[arg(long, value_name = "DIR", default_value = "bench/results")]
     results: PathBuf,
 }
 
 #[derive(Args)]
 struct BackendsArguments {
-    /// Runs of each.
+    /// Runs of each
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     rounds: u32,
-    /// Where the Docker Engine listens.
+    /// Address of the Docker Engine
     #[arg(
         long,
         value_name = "unix:///PATH",
@@ -261,20 +257,20 @@ struct BackendsArguments {
         default_value = "unix:///var/run/docker.sock"
     )]
     docker_host: String,
-    /// Where backends.json and backends.txt go.
+    /// Directory for backends.json and backends.txt
     #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
     results: PathBuf,
 }
 
 #[derive(Args)]
 struct ColdArguments {
-    /// Rounds with pauses; the other pacings do a multiple of it.
+    /// Rounds with pauses; the other pacings run a multiple of it
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u32).range(2..=10_000))]
     rounds: u32,
-    /// A few rounds only: to see that it works, not to quote figures.
+    /// Run only a few rounds: a smoke test, not for quoting figures
     #[arg(long, conflicts_with = "rounds")]
     quick: bool,
-    /// Where cold.json and cold.txt go.
+    /// Directory for cold.json and cold.txt
     #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
     results: PathBuf,
 }
@@ -292,7 +288,7 @@ impl LoadArguments {
     }
 }
 
-/// As many programs as a server runs at once by default.
+/// The default concurrency of a server.
 fn twice_the_cores() -> usize {
     cores() * 2
 }
@@ -306,7 +302,7 @@ const QUICK_SECONDS: u64 = 6;
 
 fn main() -> anyhow::Result<ExitCode> {
     let benchmark = Arguments::parse().benchmark;
-    // A runner ends with whoever started it.
+    // A runner exits when the process that started it does.
     if !matches!(benchmark, Benchmark::Runner) {
         interrupt::listen().context("listen to signals")?;
     }
@@ -336,14 +332,14 @@ fn main() -> anyhow::Result<ExitCode> {
             results: arguments.results,
         }),
         Benchmark::Tenants(arguments) => tenants::run(&arguments.plan()),
-        Benchmark::All(options) => whole::run(&options, &Part::ALL),
-        Benchmark::Latency(options) => whole::run(&options, &[Part::Latency]),
-        Benchmark::Concurrency(options) => whole::run(&options, &[Part::Concurrency]),
-        Benchmark::Throughput(options) => whole::run(&options, &[Part::Throughput]),
-        Benchmark::Memory(options) => whole::run(&options, &[Part::Memory]),
-        Benchmark::Growth(options) => whole::run(&options, &[Part::Growth]),
-        Benchmark::Queue(options) => whole::run(&options, &[Part::Queue]),
+        Benchmark::All(options) => suite::run(&options, &Part::ALL),
+        Benchmark::Latency(options) => suite::run(&options, &[Part::Latency]),
+        Benchmark::Concurrency(options) => suite::run(&options, &[Part::Concurrency]),
+        Benchmark::Throughput(options) => suite::run(&options, &[Part::Throughput]),
+        Benchmark::Memory(options) => suite::run(&options, &[Part::Memory]),
+        Benchmark::Growth(options) => suite::run(&options, &[Part::Growth]),
+        Benchmark::Queue(options) => suite::run(&options, &[Part::Queue]),
         Benchmark::Steady(arguments) => steady::run(&arguments.plan()),
-        Benchmark::Runner => whole::runner::serve(),
+        Benchmark::Runner => suite::runner::serve(),
     }
 }

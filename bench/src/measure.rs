@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::cases::{Case, Payload, Run};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// A pause after which the kernel has forgotten that anyone was in a hurry: joining a cgroup then
 /// waits for a grace period of several milliseconds, which a tight loop hides.
@@ -106,9 +106,9 @@ pub(crate) fn measure(
 ) -> anyhow::Result<Vec<Series>> {
     let mut series: Vec<Series> = cases.iter().map(|_| Series::default()).collect();
     let mut order: Vec<usize> = (0..cases.len()).collect();
-    let mut dice = Dice::of(0);
+    let mut rng = Rng::seeded(0);
     for round in 0..WARM_UP + rounds {
-        dice.shuffle(&mut order);
+        rng.shuffle(&mut order);
         for place in &order {
             let mut runs = Vec::with_capacity(pacing.runs_in_a_row());
             for _ in 0..pacing.runs_in_a_row() {

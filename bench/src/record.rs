@@ -23,9 +23,9 @@ pub(crate) fn write(findings: &Findings, text: &str, directory: &Path) -> anyhow
 }
 
 fn to_json(findings: &Findings) -> Value {
-    let walls = findings.walls.iter().map(|cost| {
+    let protections = findings.protections.iter().map(|cost| {
         json!({
-            "wall": cost.wall,
+            "wall": cost.protection,
             "prepared_us": rounded(cost.prepared.micros),
             "prepared_uncertainty_us": rounded(cost.prepared.uncertainty),
             "unprepared_us": rounded(cost.unprepared.micros),
@@ -37,7 +37,7 @@ fn to_json(findings: &Findings) -> Value {
         "host": findings.host.to_json(),
         "not_enforced": findings.not_enforced,
         "comparisons": findings.comparisons.iter().map(comparison).collect::<Vec<_>>(),
-        "walls": walls.collect::<Vec<_>>(),
+        "walls": protections.collect::<Vec<_>>(),
     })
 }
 

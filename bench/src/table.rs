@@ -24,7 +24,8 @@ pub(crate) fn render(findings: &Findings) -> String {
         line_to(&mut text, &format!("  {}: {}", way.name(), way.contents()));
     }
     if !findings.not_enforced.is_empty() {
-        let names: Vec<&str> = findings.not_enforced.iter().map(|wall| wall.name()).collect();
+        let names: Vec<&str> =
+            findings.not_enforced.iter().map(|protection| protection.name()).collect();
         line_to(&mut text, &format!("  not held on this host: {}", names.join(", ")));
     }
     line_to(&mut text, &format!("\n{}", stages_section(findings)));
@@ -80,7 +81,7 @@ fn stages_section(findings: &Findings) -> String {
     }
     format!(
         "Where our time goes, by stage\n{}\n\
-         \x20 prepare: from the request until we hear that the program, inside every wall, starts\n\
+         \x20 prepare: from the request until we hear that the program, fully confined, starts\n\
          \x20 between: what is left of the total: the news of the end on its way\n\
          \x20 program: from exec until init has seen the program's end\n\
          \x20 collect: counters read, files collected, the answer put together",
@@ -103,11 +104,15 @@ fn stage_medians(series: &Series) -> Vec<String> {
 
 fn walls_section(findings: &Findings) -> String {
     let heads = ["µs", "ours", "nothing prepared"];
-    let rows = findings.walls.iter().map(|cost| {
-        vec![cost.wall.name().to_owned(), difference(cost.prepared), difference(cost.unprepared)]
+    let rows = findings.protections.iter().map(|cost| {
+        vec![
+            cost.protection.name().to_owned(),
+            difference(cost.prepared),
+            difference(cost.unprepared),
+        ]
     });
     format!(
-        "Where our time goes, by wall: what {} takes longer with it than without it \
+        "Where our time goes, by protection: what {} takes longer with it than without it \
          (median over rounds,\nwith the standard error of that median: less than twice \
          the error is noise)\n{}",
         Payload::True.name(),

@@ -1,13 +1,13 @@
 //! What HTTP adds: a Python hello through the library and through a `sandboxd` of the same build.
 //!
 //! Both have as many spare slots and run as many programs at once. They take turns, a few requests each for
-//! the time that a request takes ([`alone`]), one round each for how many there are in a second
-//! ([`crowd`]), so that whatever else the machine does falls on both alike. The client's own cost is
+//! the time that a request takes ([`single_client`]), one round each for how many there are in a second
+//! ([`many_clients`]), so that whatever else the machine does falls on both alike. The client's own cost is
 //! measured with the cheapest request that the server answers.
 
-mod alone;
-mod crowd;
+mod many_clients;
 mod show;
+mod single_client;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,13 @@ use crate::client;
 use crate::daemon::{self, Daemon};
 use crate::host::HostFacts;
 
-use alone::Alone;
-use crowd::Crowd;
+use many_clients::ManyClients;
+use single_client::SingleClient;
 
-/// The most that a request may take longer over HTTP, in the median.
+/// The maximum time that HTTP may add to a request, in the median.
 const MAX_ADDED: Duration = Duration::from_micros(500);
-/// The least share of the library's executions in a second, with [`PROMISED_CLIENTS`].
-const LEAST_SHARE: f64 = 0.9;
+/// The minimum share of the library's executions in a second, with [`PROMISED_CLIENTS`].
+const MIN_SHARE: f64 = 0.9;
 const PROMISED_CLIENTS: usize = 64;
 
 /// Requests of a turn: as in steady use, most follow one of their own kind. If they followed one of the
@@ -63,12 +63,12 @@ pub(crate) struct Plan {
 struct Findings {
     host: HostFacts,
     concurrency: usize,
-    alone: Alone,
+    in_turns: SingleClient,
     /// The same in turns of one request.
-    alternating: Alone,
+    alternating: SingleClient,
     /// The same after pauses.
-    spaced: Alone,
-    crowds: Vec<Crowd>,
+    spaced: SingleClient,
+    many_clients: Vec<ManyClients>,
 }
 
 impl Findings {
@@ -79,13 +79,13 @@ impl Findings {
 
     /// Whether the server comes close to the library, if that was asked.
     fn holds_share(&self) -> Option<bool> {
-        let crowd = self.crowds.iter().find(|crowd| crowd.clients == PROMISED_CLIENTS)?;
-        Some(crowd.share_by_round() >= LEAST_SHARE && crowd.errors() == 0)
+        let promised = self.many_clients.iter().find(|row| row.clients == PROMISED_CLIENTS)?;
+        Some(promised.share_by_round() >= MIN_SHARE && promised.errors() == 0)
     }
 }
 
-/// The two that are compared.
-struct Contestants {
+/// What is compared: the library and a server.
+struct Setup {
     sandbox: Sandbox,
     daemon: Daemon,
     /// The request over HTTP, as it goes over the wire.
@@ -94,7 +94,7 @@ struct Contestants {
     health: Vec<u8>,
 }
 
-impl Contestants {
+impl Setup {
     fn start(plan: &Plan) -> anyhow::Result<Self> {
         let program = plan.server.clone().map_or_else(daemon::beside_us, Ok)?;
         let settings = [("SANDBOXD_CONCURRENCY", plan.concurrency.to_string())];
@@ -122,15 +122,16 @@ impl Contestants {
 /// Measures, prints, writes `load.json` and `load.txt`, and ends with 1 if a target is missed.
 pub(crate) fn run(plan: &Plan, results: &Path) -> anyhow::Result<ExitCode> {
     let host = HostFacts::gather("");
-    let contestants = Contestants::start(plan)?;
-    let spaced = alone::measure(&contestants, plan.pairs / 2, 1, PAUSE)?;
-    let alone = alone::measure(&contestants, plan.pairs, TURN, Duration::ZERO)?;
-    let alternating = alone::measure(&contestants, plan.pairs / 2, 1, Duration::ZERO)?;
-    let crowds: anyhow::Result<Vec<_>> =
-        plan.clients.iter().map(|clients| crowd::measure(&contestants, plan, *clients)).collect();
+    let setup = Setup::start(plan)?;
+    let spaced = single_client::measure(&setup, plan.pairs / 2, 1, PAUSE)?;
+    let in_turns = single_client::measure(&setup, plan.pairs, TURN, Duration::ZERO)?;
+    let alternating = single_client::measure(&setup, plan.pairs / 2, 1, Duration::ZERO)?;
+    let many_clients: anyhow::Result<Vec<_>> =
+        plan.clients.iter().map(|clients| many_clients::measure(&setup, plan, *clients)).collect();
     let concurrency = plan.concurrency;
-    let findings = Findings { host, concurrency, alone, alternating, spaced, crowds: crowds? };
-    contestants.daemon.stop()?;
+    let findings =
+        Findings { host, concurrency, in_turns, alternating, spaced, many_clients: many_clients? };
+    setup.daemon.stop()?;
     let text = show::render(&findings);
     std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
     show::record(&findings, &text, results)?;

@@ -6,9 +6,9 @@ use std::path::Path;
 use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::alone::{Alone, Way};
-use super::crowd::{Crowd, Round};
-use super::{Findings, LEAST_SHARE, MAX_ADDED, PROMISED_CLIENTS};
+use super::many_clients::{ManyClients, Round};
+use super::single_client::{SingleClient, Way};
+use super::{Findings, MAX_ADDED, MIN_SHARE, PROMISED_CLIENTS};
 use crate::measure::{Summary, ratio};
 use crate::table::{grid, millis};
 
@@ -18,10 +18,13 @@ pub(super) fn render(findings: &Findings) -> String {
         let _ = writeln!(text, "{line}");
     }
     let _ = writeln!(text, "{} programs at once, in both", findings.concurrency);
-    text.push_str(&alone("One client, each request after 50 ms of idleness", &findings.spaced));
-    text.push_str(&alone("One client, in turns of 20 requests", &findings.alone));
-    text.push_str(&alone("One client, request by request", &findings.alternating));
-    text.push_str(&crowds(&findings.crowds));
+    text.push_str(&single_client(
+        "One client, each request after 50 ms of idleness",
+        &findings.spaced,
+    ));
+    text.push_str(&single_client("One client, in turns of 20 requests", &findings.in_turns));
+    text.push_str(&single_client("One client, request by request", &findings.alternating));
+    text.push_str(&many_clients(&findings.many_clients));
     text.push_str(
         "\nWhat a row contains\n\
          \x20 library: Sandbox::execute in this process, with its usual spare slots\n\
@@ -34,7 +37,7 @@ pub(super) fn render(findings: &Findings) -> String {
     text
 }
 
-fn alone(heading: &str, alone: &Alone) -> String {
+fn single_client(heading: &str, client: &SingleClient) -> String {
     let heads = [
         "ms", "runs", "median", "p95", "p99", "queue", "prepare", "run", "collect", "the rest",
         "warm",
@@ -55,24 +58,24 @@ fn alone(heading: &str, alone: &Alone) -> String {
         row
     };
     let mut health = vec!["health".to_owned()];
-    health.extend(figures(alone.health.summary()));
-    let rows = [row("library", &alone.library), row("HTTP", &alone.server), health];
-    let pair = alone.added_by_pair();
+    health.extend(figures(client.health.summary()));
+    let rows = [row("library", &client.library), row("HTTP", &client.server), health];
+    let pair = client.added_by_pair();
     format!(
         "\n{heading}{}\n{}\n\
          \x20 HTTP adds {} ms to the median, which is {:.3} times the library's\n\
          \x20 pair by pair it adds {:.3} ± {:.3} ms (median, with its standard error)\n",
-        if alone.library.total.summary().is_noisy() { " (noisy)" } else { "" },
+        if client.library.total.summary().is_noisy() { " (noisy)" } else { "" },
         grid(&heads, rows),
-        millis(alone.added()),
-        times(alone),
+        millis(client.added()),
+        times(client),
         pair.micros / 1e3,
         pair.uncertainty / 1e3,
     )
 }
 
-fn times(alone: &Alone) -> f64 {
-    ratio(alone.server.total.summary().median, alone.library.total.summary().median)
+fn times(client: &SingleClient) -> f64 {
+    ratio(client.server.total.summary().median, client.library.total.summary().median)
 }
 
 fn figures(summary: Summary) -> [String; 4] {
@@ -80,7 +83,7 @@ fn figures(summary: Summary) -> [String; 4] {
     [count.to_string(), millis(median), millis(p95), millis(p99)]
 }
 
-fn crowds(crowds: &[Crowd]) -> String {
+fn many_clients(rows: &[ManyClients]) -> String {
     let heads = [
         "clients",
         "answers",
@@ -94,25 +97,25 @@ fn crowds(crowds: &[Crowd]) -> String {
         "by round",
         "health/s",
     ];
-    let rows = crowds.iter().map(|crowd| {
-        let mut row = vec![crowd.clients.to_string()];
-        row.extend(figures(Round::summary_of(&crowd.server)));
-        row.push(crowd.errors().to_string());
+    let table = rows.iter().map(|clients| {
+        let mut row = vec![clients.clients.to_string()];
+        row.extend(figures(Round::summary_of(&clients.server)));
+        row.push(clients.errors().to_string());
         let (server, library) =
-            (Round::per_second_of(&crowd.server), Round::per_second_of(&crowd.library));
+            (Round::per_second_of(&clients.server), Round::per_second_of(&clients.library));
         row.extend([
             format!("{server:.1}"),
-            format!("{library:.1} ({} threads)", crowd.threads),
+            format!("{library:.1} ({} threads)", clients.threads),
             format!("{:.3}", server / library),
-            format!("{:.3}", crowd.share_by_round()),
-            format!("{:.0}", crowd.health.per_second()),
+            format!("{:.3}", clients.share_by_round()),
+            format!("{:.0}", clients.health.per_second()),
         ]);
         row
     });
-    let mut text = format!("\nMany clients, rounds in turns\n{}\n", grid(&heads, rows));
-    for crowd in crowds {
-        if let Some(error) = crowd.error() {
-            let _ = writeln!(text, "  with {} clients, one of the errors: {error}", crowd.clients);
+    let mut text = format!("\nMany clients, rounds in turns\n{}\n", grid(&heads, table));
+    for row in rows {
+        if let Some(error) = row.error() {
+            let _ = writeln!(text, "  with {} clients, one of the errors: {error}", row.clients);
         }
     }
     text
@@ -125,12 +128,12 @@ fn verdict(findings: &Findings) -> String {
          \x20 without pauses, when starting runtimes takes most of the processors, it adds {} ms: not judged\n",
         millis(MAX_ADDED),
         word(findings.holds_added()),
-        millis(findings.alone.added()),
+        millis(findings.in_turns.added()),
     );
     if let Some(holds) = findings.holds_share() {
         let _ = writeln!(
             text,
-            "At least {LEAST_SHARE} of the library's executions in a second with {PROMISED_CLIENTS} clients \
+            "At least {MIN_SHARE} of the library's executions in a second with {PROMISED_CLIENTS} clients \
              (by round): {}",
             word(holds)
         );
@@ -155,39 +158,39 @@ fn to_json(findings: &Findings) -> Value {
         "benchmark": "load",
         "host": findings.host.to_json(),
         "concurrency": findings.concurrency,
-        "spaced": of_alone(&findings.spaced),
-        "in_turns": of_alone(&findings.alone),
-        "request_by_request": of_alone(&findings.alternating),
+        "spaced": single_client_json(&findings.spaced),
+        "in_turns": single_client_json(&findings.in_turns),
+        "request_by_request": single_client_json(&findings.alternating),
         "added_holds": findings.holds_added(),
-        "crowds": findings.crowds.iter().map(crowd).collect::<Vec<_>>(),
+        "crowds": findings.many_clients.iter().map(many_clients_json).collect::<Vec<_>>(),
         "share_holds": findings.holds_share(),
     })
 }
 
-fn of_alone(alone: &Alone) -> Value {
-    let pair = alone.added_by_pair();
+fn single_client_json(client: &SingleClient) -> Value {
+    let pair = client.added_by_pair();
     json!({
-        "library": summary(alone.library.total.summary()),
-        "http": summary(alone.server.total.summary()),
-        "health": summary(alone.health.summary()),
-        "added_us": rounded(alone.added().as_secs_f64() * 1e6),
+        "library": summary(client.library.total.summary()),
+        "http": summary(client.server.total.summary()),
+        "health": summary(client.health.summary()),
+        "added_us": rounded(client.added().as_secs_f64() * 1e6),
         "added_by_pair_us": rounded(pair.micros),
         "added_by_pair_uncertainty_us": rounded(pair.uncertainty),
-        "ratio": rounded(times(alone)),
-        "warm_percent": [alone.library.warm_share(), alone.server.warm_share()],
+        "ratio": rounded(times(client)),
+        "warm_percent": [client.library.warm_share(), client.server.warm_share()],
     })
 }
 
-fn crowd(crowd: &Crowd) -> Value {
+fn many_clients_json(row: &ManyClients) -> Value {
     json!({
-        "clients": crowd.clients,
-        "library_threads": crowd.threads,
-        "http": summary(Round::summary_of(&crowd.server)),
-        "errors": crowd.errors(),
-        "http_per_second": rounded(Round::per_second_of(&crowd.server)),
-        "library_per_second": rounded(Round::per_second_of(&crowd.library)),
-        "share_by_round": rounded(crowd.share_by_round()),
-        "health_per_second": rounded(crowd.health.per_second()),
+        "clients": row.clients,
+        "library_threads": row.threads,
+        "http": summary(Round::summary_of(&row.server)),
+        "errors": row.errors(),
+        "http_per_second": rounded(Round::per_second_of(&row.server)),
+        "library_per_second": rounded(Round::per_second_of(&row.library)),
+        "share_by_round": rounded(row.share_by_round()),
+        "health_per_second": rounded(row.health.per_second()),
     })
 }
 

@@ -1,14 +1,14 @@
 //! Many requests of all kinds against a real `sandboxd`: is each answered rightly, does the server stay
 //! as small as it was, and is nothing left on the host?
 //!
-//! The number of a request decides what it asks ([`question`]), so that every run asks the same,
-//! whichever client comes first. [`ask`] checks each answer to the letter; [`vital`] looks at the server
+//! The number of a request decides what it asks ([`case`]), so that every run asks the same,
+//! whichever client comes first. [`exchange`] checks each answer to the letter; [`server_stats`] looks at the server
 //! from outside.
 
-mod ask;
+mod case;
+mod exchange;
 mod programs;
-mod question;
-mod vital;
+mod server_stats;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -32,9 +32,9 @@ use crate::daemon::{self, Daemon};
 use crate::host::HostFacts;
 use crate::table::grid;
 
+use case::{Case, Kind};
 use programs::PROGRAMS;
-use question::{Kind, Question};
-use vital::{Comparison, Sample};
+use server_stats::{Comparison, Sample};
 
 /// What a server that was stopped still needs to be gone.
 const SOON: Duration = Duration::from_secs(15);
@@ -154,11 +154,11 @@ fn ask_some(
             if number >= numbers.end {
                 break;
             }
-            let question = Question::draw(number, languages, nonce);
-            let answer = ask::ask(address, &mut client, &question);
+            let case = Case::draw(number, languages, nonce);
+            let answer = exchange::check(address, &mut client, &case);
             show_progress(number, plan.requests);
             let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
-            tally.add(question.kind, number, answer);
+            tally.add(case.kind, number, answer);
         }
     };
     std::thread::scope(|scope| {
@@ -255,7 +255,7 @@ fn render(findings: &Findings) -> String {
     let rows = [row("warm", &comparison.warm), row("at the end", &comparison.end)];
     let heads = ["the server", "resident KiB", "descriptors", "threads", "waiting sandboxes"];
     let verdict = if comparison.is_flat() { "flat" } else { "NOT flat" };
-    let _ = writeln!(text, "\n{}\n{verdict}: {}", grid(&heads, rows), vital::RULE);
+    let _ = writeln!(text, "\n{}\n{verdict}: {}", grid(&heads, rows), server_stats::RULE);
     if findings.left.is_empty() {
         text.push_str("nothing left on the host\n");
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::client::{Client, request};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 const EXECUTE: &str = "/api/v1/execute";
 /// How long a stream of events is followed.
@@ -90,7 +90,7 @@ impl Attack {
     pub(super) fn run(&self, number: usize, is_over: &AtomicBool) -> Tally {
         // Its client would be another machine: what it costs is not the server's. If refused, the attack is only stronger.
         let _ = rustix::process::setpriority_process(None, 19);
-        let mut dice = Dice::of(number);
+        let mut rng = Rng::seeded(number);
         let mut tally = Tally::default();
         let mut client = Client::new(self.address);
         // Every endpoint once, however slow the machine is; each client begins with another.
@@ -99,9 +99,9 @@ impl Attack {
             let endpoint = match round.next() {
                 Some(place) => ENDPOINTS[place].1,
                 None if is_over.load(Ordering::Relaxed) => return tally,
-                None => draw(&mut dice),
+                None => draw(&mut rng),
             };
-            let shot = self.shot(endpoint, &mut dice);
+            let shot = self.shot(endpoint, &mut rng);
             let outcome = self.fire(&mut client, &shot);
             tally.count(shot.endpoint, &outcome);
         }
@@ -154,18 +154,18 @@ impl Attack {
         status.ok_or_else(|| std::io::ErrorKind::InvalidData.into())
     }
 
-    fn shot(&self, endpoint: &'static str, dice: &mut Dice) -> Shot {
+    fn shot(&self, endpoint: &'static str, rng: &mut Rng) -> Shot {
         let (_, template) = endpoint.split_once(' ').unwrap_or_default();
-        let name = if dice.below(2) == 0 { "mine" } else { "w" };
+        let name = if rng.below(2) == 0 { "mine" } else { "w" };
         let path = template.replace("{id}", &self.victims).replace("{name}", name);
         let plain = Shot { endpoint, path, body: Vec::new() };
         match endpoint {
             "POST /api/v1/execute" => {
-                let (query, body) = execution(dice);
+                let (query, body) = execution(rng);
                 Shot { path: format!("{EXECUTE}{query}"), body, ..plain }
             }
             "POST /api/v1/batch" => {
-                let requests: Vec<_> = (0..16).map(|_| program(dice)).collect();
+                let requests: Vec<_> = (0..16).map(|_| program(rng)).collect();
                 let body = json!({ "requests": requests }).to_string().into_bytes();
                 Shot { path: format!("{}?wait=1", plain.path), body, ..plain }
             }
@@ -180,8 +180,8 @@ impl Attack {
     }
 }
 
-fn draw(dice: &mut Dice) -> &'static str {
-    let mut left = dice.below(ENDPOINTS.iter().map(|(weight, _)| weight).sum());
+fn draw(rng: &mut Rng) -> &'static str {
+    let mut left = rng.below(ENDPOINTS.iter().map(|(weight, _)| weight).sum());
     for (weight, endpoint) in ENDPOINTS {
         if left < *weight {
             return endpoint;
@@ -192,8 +192,8 @@ fn draw(dice: &mut Dice) -> &'static str {
 }
 
 /// The query and body of a request to execute something.
-fn execution(dice: &mut Dice) -> (&'static str, Vec<u8>) {
-    let body = match dice.below(10) {
+fn execution(rng: &mut Rng) -> (&'static str, Vec<u8>) {
+    let body = match rng.below(10) {
         // Large and wrong only in its last byte.
         0 => {
             return (
@@ -202,33 +202,33 @@ fn execution(dice: &mut Dice) -> (&'static str, Vec<u8>) {
             );
         }
         1 => {
-            let mut body = program(dice);
+            let mut body = program(rng);
             body["code"] = "x = 1\n".repeat(100_000).into();
             body
         }
         2 => {
-            let mut body = program(dice);
+            let mut body = program(rng);
             body["stdin"] = "x".repeat(1 << 20).into();
             body
         }
         3 => {
-            let code = TEMPLATES.replace("SALT", &dice.below(1 << 30).to_string());
+            let code = TEMPLATES.replace("SALT", &rng.below(1 << 30).to_string());
             json!({ "language": "cpp", "code": code })
         }
         4 => {
-            let mut body = program(dice);
+            let mut body = program(rng);
             body["allow_missing"] = json!(["landlock", "seccomp"]);
             body
         }
-        5 => json!({ "language": format!("l{}", dice.below(1 << 30)), "code": "" }),
-        _ => program(dice),
+        5 => json!({ "language": format!("l{}", rng.below(1 << 30)), "code": "" }),
+        _ => program(rng),
     };
-    let query = if dice.below(3) == 0 { "?wait=false" } else { "?wait=1" };
+    let query = if rng.below(3) == 0 { "?wait=false" } else { "?wait=1" };
     (query, body.to_string().into_bytes())
 }
 
-fn program(dice: &mut Dice) -> Value {
-    let code = PROGRAMS[dice.below(PROGRAMS.len())];
+fn program(rng: &mut Rng) -> Value {
+    let code = PROGRAMS[rng.below(PROGRAMS.len())];
     let language = "python";
     json!({ "language": language, "code": code, "timeout_ms": 3_000, "cpus": 64.0 })
 }

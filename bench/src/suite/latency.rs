@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::contender::Way;
 use super::subjects::Subject;
-use crate::dice::Dice;
 use crate::measure::{Pacing, Series, ratio};
+use crate::rng::Rng;
 
 /// Rounds at the start that are not counted: files are read for the first time.
 const WARM_UP: usize = 2;
@@ -61,10 +61,10 @@ fn compare(subject: &Subject<'_>, pacing: Pacing, rounds: usize) -> anyhow::Resu
     let mut series: Vec<_> =
         subject.ways.iter().map(|(way, _)| (*way, Series::default())).collect();
     let mut order: Vec<usize> = (0..series.len()).collect();
-    let mut dice = Dice::of(rounds);
+    let mut rng = Rng::seeded(rounds);
     for round in 0..WARM_UP + rounds {
         // What one run leaves to be cleaned up then disturbs each of the others equally often.
-        dice.shuffle(&mut order);
+        rng.shuffle(&mut order);
         for place in &order {
             let (way, contender) = &subject.ways[*place];
             if has_turn(*way, round) {

@@ -1,11 +1,11 @@
-//! What is asked, and what the answer has to be. The number of a request decides both.
+//! The cases of the soak: a request with its expected response. The number of a case decides both, so every run sends the same.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::programs::{PROGRAMS, Program, VARIANTS, greeting};
-use crate::dice::Dice;
+use crate::rng::Rng;
 
 /// Of a hundred requests, so many of each of the kinds that end badly.
 const EACH_BAD_END: usize = 5;
@@ -34,7 +34,7 @@ pub(super) enum Kind {
 }
 
 /// One request.
-pub(super) struct Question {
+pub(super) struct Case {
     pub(super) kind: Kind,
     pub(super) body: Vec<u8>,
     pub(super) expected: Expected,
@@ -65,16 +65,16 @@ impl Kind {
     }
 }
 
-impl Question {
+impl Case {
     /// The request of this number. `nonce` makes texts that no earlier run has had compiled.
     pub(super) fn draw(number: usize, languages: &[&str], nonce: u64) -> Self {
-        let mut dice = Dice::of(number);
-        match dice.below(100) / EACH_BAD_END {
-            0 => timeout(&mut dice),
-            1 => memory(&mut dice, languages),
-            2 => cancelled(&mut dice),
-            3 => bad_input(&mut dice),
-            _ => right(number, &mut dice, languages, nonce),
+        let mut rng = Rng::seeded(number);
+        match rng.below(100) / EACH_BAD_END {
+            0 => timeout(&mut rng),
+            1 => memory(&mut rng, languages),
+            2 => cancelled(&mut rng),
+            3 => bad_input(&mut rng),
+            _ => right(number, &mut rng, languages, nonce),
         }
     }
 
@@ -84,26 +84,26 @@ impl Question {
     }
 }
 
-fn right(number: usize, dice: &mut Dice, languages: &[&str], nonce: u64) -> Question {
+fn right(number: usize, rng: &mut Rng, languages: &[&str], nonce: u64) -> Case {
     let line = format!("line {number}");
-    if dice.below(8) == 0 {
+    if rng.below(8) == 0 {
         return files(&line);
     }
     let known: Vec<&Program> =
         PROGRAMS.iter().filter(|program| languages.contains(&program.language)).collect();
-    let program = known[dice.below(known.len())];
-    let variant = dice.below(VARIANTS);
-    let remark = (dice.below(100) < NEW_TEXTS).then(|| format!("{nonce} {number}"));
+    let program = known[rng.below(known.len())];
+    let variant = rng.below(VARIANTS);
+    let remark = (rng.below(100) < NEW_TEXTS).then(|| format!("{nonce} {number}"));
     let body = json!({
         "language": program.language,
         "code": program.text(variant, remark.as_deref()),
         "stdin": format!("{line}\n"),
     });
-    let kind = [Kind::Waited, Kind::Polled, Kind::Streamed][dice.below(3)];
-    Question::of(kind, &body, completed(greeting(variant, &line), json!([])))
+    let kind = [Kind::Waited, Kind::Polled, Kind::Streamed][rng.below(3)];
+    Case::of(kind, &body, completed(greeting(variant, &line), json!([])))
 }
 
-fn files(line: &str) -> Question {
+fn files(line: &str) -> Case {
     let body = json!({
         "language": "python",
         "code": "text = open('in.txt').read()\nopen('out.txt', 'w').write(text.upper())\nprint(text)",
@@ -115,16 +115,16 @@ fn files(line: &str) -> Question {
     let collected = json!([
         { "path": "out.txt", "size": upper.len(), "encoding": "utf-8", "content": upper },
     ]);
-    Question::of(Kind::Files, &body, completed(format!("{line}\n"), collected))
+    Case::of(Kind::Files, &body, completed(format!("{line}\n"), collected))
 }
 
-fn timeout(dice: &mut Dice) -> Question {
-    let code = ["import time; time.sleep(60)", "while True: pass"][dice.below(2)];
+fn timeout(rng: &mut Rng) -> Case {
+    let code = ["import time; time.sleep(60)", "while True: pass"][rng.below(2)];
     let body = json!({ "language": "python", "code": code, "timeout_ms": 200 });
-    Question::of(Kind::Timeout, &body, ended("timeout"))
+    Case::of(Kind::Timeout, &body, ended("timeout"))
 }
 
-fn memory(dice: &mut Dice, languages: &[&str]) -> Question {
+fn memory(rng: &mut Rng, languages: &[&str]) -> Case {
     let python = ("python", "b'x' * (512 << 20)");
     // The compiler must not see that nobody reads it.
     let c = (
@@ -137,37 +137,37 @@ fn memory(dice: &mut Dice, languages: &[&str]) -> Question {
          }\n",
     );
     let (language, code) =
-        if languages.contains(&"c") { [python, c][dice.below(2)] } else { python };
+        if languages.contains(&"c") { [python, c][rng.below(2)] } else { python };
     let body = json!({ "language": language, "code": code, "memory_limit_mb": 48 });
-    Question::of(Kind::Memory, &body, ended("memory_limit"))
+    Case::of(Kind::Memory, &body, ended("memory_limit"))
 }
 
-fn cancelled(dice: &mut Dice) -> Question {
+fn cancelled(rng: &mut Rng) -> Case {
     let body = json!({ "language": "python", "code": "import time; time.sleep(60)" });
-    let after = u64::try_from(dice.below(LATEST_CANCEL_MS)).unwrap_or_default();
-    let question = Question::of(Kind::Cancelled, &body, ended("cancelled"));
-    Question { cancel_after: Duration::from_millis(after), ..question }
+    let after = u64::try_from(rng.below(LATEST_CANCEL_MS)).unwrap_or_default();
+    let case = Case::of(Kind::Cancelled, &body, ended("cancelled"));
+    Case { cancel_after: Duration::from_millis(after), ..case }
 }
 
-fn bad_input(dice: &mut Dice) -> Question {
+fn bad_input(rng: &mut Rng) -> Case {
     let problem = |status, code, names| Expected::Problem { status, code, names };
-    match dice.below(4) {
+    match rng.below(4) {
         0 => {
             let body = json!({ "language": "python", "code": "1", "colour": "red" });
-            Question::of(Kind::BadInput, &body, problem(400, "invalid_body", "colour"))
+            Case::of(Kind::BadInput, &body, problem(400, "invalid_body", "colour"))
         }
         1 => {
             let body = json!({ "language": "klingon", "code": "1" });
-            Question::of(Kind::BadInput, &body, problem(400, "unknown_language", "klingon"))
+            Case::of(Kind::BadInput, &body, problem(400, "unknown_language", "klingon"))
         }
         2 => {
             let body = json!({ "language": "python", "code": "#".repeat(MAX_CODE_BYTES + 1) });
-            Question::of(Kind::BadInput, &body, problem(413, "code_too_large", "larger than"))
+            Case::of(Kind::BadInput, &body, problem(413, "code_too_large", "larger than"))
         }
         _ => {
-            let question =
-                Question::of(Kind::BadInput, &Value::Null, problem(400, "invalid_body", "line 1"));
-            Question { body: b"{\"language\": \"python\", \"code".to_vec(), ..question }
+            let case =
+                Case::of(Kind::BadInput, &Value::Null, problem(400, "invalid_body", "line 1"));
+            Case { body: b"{\"language\": \"python\", \"code".to_vec(), ..case }
         }
     }
 }
@@ -190,8 +190,8 @@ mod tests {
         let languages: Vec<_> = PROGRAMS.iter().map(|program| program.language).collect();
         let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
         for number in 0..10_000 {
-            let one = Question::draw(number, &languages, 1);
-            assert_eq!(one.body, Question::draw(number, &languages, 1).body);
+            let one = Case::draw(number, &languages, 1);
+            assert_eq!(one.body, Case::draw(number, &languages, 1).body);
             *counts.entry(one.kind).or_default() += 1;
         }
         for kind in [Kind::Timeout, Kind::Memory, Kind::Cancelled, Kind::BadInput] {

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::super::Findings;
 use super::super::contender::Way;
-use super::super::crowd::{Crowd, Round};
 use super::super::judge::Judgement;
 use super::super::latency::Comparison;
+use super::super::parallel::{Parallel, Round};
 use super::super::peers::Peer;
 use crate::measure::{Summary, ratio};
 use crate::table::{grid, millis};
@@ -26,8 +26,8 @@ pub(in super::super) fn render(findings: &Findings, judgements: &[Judgement]) ->
     for comparison in &findings.latency {
         text.push_str(&latency(comparison));
     }
-    text.push_str(&crowds("Many at once", &findings.concurrency));
-    text.push_str(&crowds("How many in a second", &findings.throughput));
+    text.push_str(&parallel("Many at once", &findings.concurrency));
+    text.push_str(&parallel("How many in a second", &findings.throughput));
     text.push_str(&memory(findings));
     text.push_str(&growth(findings));
     text.push_str(&queue(findings));
@@ -70,22 +70,24 @@ fn figures(summary: Summary) -> [String; 4] {
     [count.to_string(), millis(median), millis(p95), millis(p99)]
 }
 
-fn crowds(title: &str, crowds: &[Crowd]) -> String {
-    if crowds.is_empty() {
+fn parallel(title: &str, parallel: &[Parallel]) -> String {
+    if parallel.is_empty() {
         return String::new();
     }
     let heads = ["ms", "workers", "runs", "median", "p95", "p99", "in a second", "× bare by round"];
-    let rows = crowds.iter().flat_map(|crowd| {
+    let rows = parallel.iter().flat_map(|parallel| {
         let row = |name: &str, rounds: &[Round], gain: String| {
-            let mut row = vec![format!("{}, {name}", crowd.subject), crowd.workers.to_string()];
+            let mut row =
+                vec![format!("{}, {name}", parallel.subject), parallel.workers.to_string()];
             row.extend(figures(Round::summary_of(rounds)));
             row.extend([format!("{:.1}", Round::per_second_of(rounds)), gain]);
             row
         };
-        let noisy = if Round::summary_of(&crowd.bare).is_noisy() { "bare (noisy)" } else { "bare" };
+        let noisy =
+            if Round::summary_of(&parallel.bare).is_noisy() { "bare (noisy)" } else { "bare" };
         [
-            row(noisy, &crowd.bare, String::new()),
-            row("ours", &crowd.ours, format!("{:.3}", crowd.gain())),
+            row(noisy, &parallel.bare, String::new()),
+            row("ours", &parallel.ours, format!("{:.3}", parallel.gain())),
         ]
     });
     format!("\n{title}, in alternating rounds\n{}\n", grid(&heads, rows))

@@ -1,4 +1,4 @@
-//! One way to run one program, to be measured beside others.
+//! The ways to run a program: bare, in our sandbox, in a peer.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use sandbox::{CancelToken, Event, EventKind, Request, Sandbox, Status};
 
-use super::crowd::{self, Round};
+use super::parallel::{self, Round};
 use super::peers::Peer;
 use super::process::Words;
 use super::runner::Started;
@@ -40,10 +40,10 @@ impl Way {
     pub(crate) fn contents(self) -> &'static str {
         match self {
             Self::Bare => {
-                "posix_spawn from a small process, output read to its end, waited for; no wall"
+                "posix_spawn from a small process, output read to its end, waited for; no isolation"
             }
             Self::Prepared => {
-                "from the plan to the outcome through the library's backend: every wall and every cgroup \
+                "from the plan to the outcome through the library's backend: every protection and every cgroup \
                  limit on; spare slots as by default"
             }
             Self::Unprepared => "the same without spare slots",
@@ -54,14 +54,14 @@ impl Way {
     }
 }
 
-/// Something that can be run again and again.
+/// One way to run a program, repeatedly.
 pub(super) trait Contender: Sync {
-    /// Runs once and makes sure that it did what it should.
+    /// Runs once and checks the result.
     fn run(&self) -> anyhow::Result<Run>;
 
-    /// Runs again and again with so many workers at once, for so long.
-    fn crowd(&self, workers: usize, length: Duration) -> anyhow::Result<Round> {
-        crowd::together(&|| self.run(), workers, length)
+    /// Runs repeatedly with so many workers in parallel, for this long.
+    fn run_parallel(&self, workers: usize, length: Duration) -> anyhow::Result<Round> {
+        parallel::together(&|| self.run(), workers, length)
     }
 }
 

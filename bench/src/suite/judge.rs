@@ -122,11 +122,11 @@ fn throughput(findings: &Findings) -> Judgement {
     let promise = format!(
         "{PYTHON} in a second with {GAIN_WORKERS} workers: at least {LEAST_GAIN} times as many as bare"
     );
-    let mut crowds = findings.throughput.iter();
-    match crowds.find(|crowd| crowd.workers == GAIN_WORKERS) {
+    let mut parallel = findings.throughput.iter();
+    match parallel.find(|parallel| parallel.workers == GAIN_WORKERS) {
         None => Judgement { promise, figures: String::new(), verdict: Verdict::NotMeasured },
-        Some(crowd) => {
-            let gain = crowd.gain();
+        Some(parallel) => {
+            let gain = parallel.gain();
             let figures = format!("{gain:.2} times as many");
             Judgement { promise, figures, verdict: Verdict::of(gain >= LEAST_GAIN) }
         }
@@ -152,7 +152,7 @@ mod tests {
     use crate::cases::Run;
     use crate::host::HostFacts;
     use crate::measure::{Pacing, Series};
-    use crate::whole::peers::Peer;
+    use crate::suite::peers::Peer;
 
     fn comparison(pacing: Pacing, micros: &[(Way, u64)]) -> Comparison {
         let series = micros.iter().map(|(way, micros)| {

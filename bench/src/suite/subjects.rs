@@ -2,11 +2,11 @@
 
 use anyhow::Context;
 
-use super::arena::Arena;
 use super::contender::{Code, Contender, Fresh, HELLO, Library, NewSource, Process, Small, Way};
 use super::peers::Guest;
 use super::process::words;
 use super::runner::Started;
+use super::setup::Setup;
 use crate::cases::{Case, Payload, Way as CaseWay};
 
 /// Compiled languages whose artefact is looked up.
@@ -41,12 +41,12 @@ pub(crate) fn compiled_before(language: &str) -> &'static str {
 
 /// Every program that this host can run; what it cannot is said in `missing`.
 pub(super) fn all<'a>(
-    arena: &'a Arena,
+    setup: &'a Setup,
     missing: &mut Vec<String>,
 ) -> anyhow::Result<Vec<Subject<'a>>> {
-    let mut subjects = vec![small(arena)?, python(arena)?];
-    let more = [("javascript", node(arena)), ("java", java(arena))];
-    let compiled = COMPILED.map(|(name, language)| (language, artefact(arena, name, language)));
+    let mut subjects = vec![small(setup)?, python(setup)?];
+    let more = [("javascript", node(setup)), ("java", java(setup))];
+    let compiled = COMPILED.map(|(name, language)| (language, artefact(setup, name, language)));
     for (language, subject) in more.into_iter().chain(compiled) {
         match subject {
             Ok(subject) => subjects.push(subject),
@@ -56,35 +56,35 @@ pub(super) fn all<'a>(
     Ok(subjects)
 }
 
-pub(super) fn small(arena: &Arena) -> anyhow::Result<Subject<'_>> {
+pub(super) fn small(setup: &Setup) -> anyhow::Result<Subject<'_>> {
     let guest = Guest { name: TRUE, command: words([TRUE]), expected: b"" };
-    let unprepared = Small(Case::ours(Payload::True, CaseWay::OursUnprepared, &arena.unprepared));
+    let unprepared = Small(Case::ours(Payload::True, CaseWay::OursUnprepared, &setup.unprepared));
     let mut subject = Subject::of(TRUE, String::new());
     subject.ways = vec![
-        (Way::Bare, bare(arena, &guest)?),
-        (Way::Prepared, Box::new(Small::prepared(&arena.prepared))),
+        (Way::Bare, bare(setup, &guest)?),
+        (Way::Prepared, Box::new(Small::prepared(&setup.prepared))),
         (Way::Unprepared, Box::new(unprepared)),
     ];
-    subject.add_peers(arena, &guest);
+    subject.add_peers(setup, &guest);
     Ok(subject)
 }
 
-pub(super) fn python(arena: &Arena) -> anyhow::Result<Subject<'_>> {
-    interpreted(arena, PYTHON, "python", "-c", "print('Hello, World!')")
+pub(super) fn python(setup: &Setup) -> anyhow::Result<Subject<'_>> {
+    interpreted(setup, PYTHON, "python", "-c", "print('Hello, World!')")
 }
 
-fn node(arena: &Arena) -> anyhow::Result<Subject<'_>> {
-    interpreted(arena, NODE, "javascript", "-e", "console.log('Hello, World!')")
+fn node(setup: &Setup) -> anyhow::Result<Subject<'_>> {
+    interpreted(setup, NODE, "javascript", "-e", "console.log('Hello, World!')")
 }
 
 fn interpreted<'a>(
-    arena: &'a Arena,
+    setup: &'a Setup,
     name: &'static str,
     language: &'static str,
     option: &str,
     code: &str,
 ) -> anyhow::Result<Subject<'a>> {
-    let runtime = arena.warm.runtimes().resolve(&language.parse()?)?;
+    let runtime = setup.warm.runtimes().resolve(&language.parse()?)?;
     let program = runtime.program().to_string_lossy().into_owned();
     let guest = Guest {
         name,
@@ -92,16 +92,16 @@ fn interpreted<'a>(
         expected: HELLO.as_bytes(),
     };
     let mut subject = Subject::of(name, runtime.version().to_owned());
-    subject.ways.push((Way::Bare, bare(arena, &guest)?));
-    subject.add_ours(arena, language, |_| Code::Same(code.to_owned()))?;
-    subject.add_peers(arena, &guest);
+    subject.ways.push((Way::Bare, bare(setup, &guest)?));
+    subject.add_ours(setup, language, |_| Code::Same(code.to_owned()))?;
+    subject.add_peers(setup, &guest);
     Ok(subject)
 }
 
-fn java(arena: &Arena) -> anyhow::Result<Subject<'_>> {
-    let runtime = arena.warm.runtimes().resolve(&"java".parse()?)?;
-    let source = arena.hello("java")?;
-    let directory = arena.directory("java")?;
+fn java(setup: &Setup) -> anyhow::Result<Subject<'_>> {
+    let runtime = setup.warm.runtimes().resolve(&"java".parse()?)?;
+    let source = setup.hello("java")?;
+    let directory = setup.directory("java")?;
     let compiler = runtime.program();
     let machine = compiler.with_file_name("java");
     let (compiler, machine) = (compiler.to_string_lossy(), machine.to_string_lossy());
@@ -111,42 +111,42 @@ fn java(arena: &Arena) -> anyhow::Result<Subject<'_>> {
         expected: HELLO.as_bytes(),
     };
     let (file, fresh) = (directory.join("Main.java"), Fresh::of(&source, "bare"));
-    let started = Started { process, runner: &arena.outside };
+    let started = Started { process, runner: &setup.outside };
     let bare = NewSource { started, file, source: fresh };
     bare.run()?;
     let mut subject = Subject::of(JAVA, runtime.version().to_owned());
     subject.is_long = true;
     subject.ways.push((Way::Bare, Box::new(bare)));
-    subject.add_ours(arena, "java", |way| Code::Fresh(Fresh::of(&source, way.name())))?;
+    subject.add_ours(setup, "java", |way| Code::Fresh(Fresh::of(&source, way.name())))?;
     Ok(subject)
 }
 
 fn artefact<'a>(
-    arena: &'a Arena,
+    setup: &'a Setup,
     name: &'static str,
     language: &'static str,
 ) -> anyhow::Result<Subject<'a>> {
-    let runtime = arena.warm.runtimes().resolve(&language.parse()?)?;
-    let code = arena.hello(language)?;
-    let program = arena.artefact(language, &code)?.to_string_lossy().into_owned();
+    let runtime = setup.warm.runtimes().resolve(&language.parse()?)?;
+    let code = setup.hello(language)?;
+    let program = setup.artefact(language, &code)?.to_string_lossy().into_owned();
     let guest = Guest {
         name: compiled_before(name),
         command: words([program]),
         expected: HELLO.as_bytes(),
     };
     let mut subject = Subject::of(guest.name, runtime.version().to_owned());
-    subject.ways.push((Way::Bare, bare(arena, &guest)?));
-    subject.add_ours(arena, language, |_| Code::Same(code.clone()))?;
+    subject.ways.push((Way::Bare, bare(setup, &guest)?));
+    subject.add_ours(setup, language, |_| Code::Same(code.clone()))?;
     Ok(subject)
 }
 
-fn bare<'a>(arena: &'a Arena, guest: &Guest) -> anyhow::Result<Box<dyn Contender + 'a>> {
+fn bare<'a>(setup: &'a Setup, guest: &Guest) -> anyhow::Result<Box<dyn Contender + 'a>> {
     let process = Process {
         commands: vec![guest.command.clone()],
-        directory: arena.directory("bare")?,
+        directory: setup.directory("bare")?,
         expected: guest.expected,
     };
-    let bare = Started { process, runner: &arena.outside };
+    let bare = Started { process, runner: &setup.outside };
     bare.run().with_context(|| format!("{} without a sandbox", guest.name))?;
     Ok(Box::new(bare))
 }
@@ -158,11 +158,11 @@ impl<'a> Subject<'a> {
 
     fn add_ours(
         &mut self,
-        arena: &'a Arena,
+        setup: &'a Setup,
         language: &'static str,
         code: impl Fn(Way) -> Code,
     ) -> anyhow::Result<()> {
-        for (way, sandbox) in [(Way::Warm, &arena.warm), (Way::Cold, &arena.cold)] {
+        for (way, sandbox) in [(Way::Warm, &setup.warm), (Way::Cold, &setup.cold)] {
             let library = Library { sandbox, language, code: code(way) };
             // What is made once for a toolchain is made now.
             library.run()?;
@@ -171,8 +171,8 @@ impl<'a> Subject<'a> {
         Ok(())
     }
 
-    fn add_peers(&mut self, arena: &'a Arena, guest: &Guest) {
-        let (peers, complaints) = arena.peers.contenders(guest, &arena.outside);
+    fn add_peers(&mut self, setup: &'a Setup, guest: &Guest) {
+        let (peers, complaints) = setup.peers.contenders(guest, &setup.outside);
         self.ways.extend(peers.into_iter().map(|(peer, contender)| (Way::Peer(peer), contender)));
         self.complaints.extend(complaints);
     }

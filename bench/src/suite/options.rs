@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{crowd, latency};
+use super::{latency, parallel};
 
 /// A part of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,18 +95,22 @@ impl Options {
         latency::Rounds { turns: self.turns as usize, spaced: self.spaced as usize }
     }
 
-    pub(super) fn crowd_rounds(&self) -> crowd::Rounds {
+    pub(super) fn parallel_rounds(&self) -> parallel::Rounds {
         if self.quick {
-            return crowd::Rounds { count: 1, length: Duration::from_millis(200) };
+            return parallel::Rounds { count: 1, length: Duration::from_millis(200) };
         }
         let length = Duration::from_millis(self.round_ms);
-        crowd::Rounds { count: self.repeats.div_ceil(2) as usize, length }
+        parallel::Rounds { count: self.repeats.div_ceil(2) as usize, length }
     }
 
     /// Fewer numbers of workers, and a promise about one of them: more rounds.
-    pub(super) fn throughput_rounds(&self) -> crowd::Rounds {
-        let rounds = self.crowd_rounds();
-        if self.quick { rounds } else { crowd::Rounds { count: self.repeats as usize, ..rounds } }
+    pub(super) fn throughput_rounds(&self) -> parallel::Rounds {
+        let rounds = self.parallel_rounds();
+        if self.quick {
+            rounds
+        } else {
+            parallel::Rounds { count: self.repeats as usize, ..rounds }
+        }
     }
 
     pub(super) fn concurrency(&self) -> Vec<usize> {

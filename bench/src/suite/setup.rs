@@ -11,14 +11,14 @@ use tempfile::TempDir;
 
 use super::peers::Peers;
 use super::runner::Runner;
-use super::warmth::{self, Warmth};
+use super::warm::{self, Start};
 use crate::cases::start_backend;
 use crate::interrupt::OnInterrupt;
 
 /// Where the recipes put what they compile.
 const ARTEFACT: &str = ".program/program";
 
-pub(super) struct Arena {
+pub(super) struct Setup {
     pub(super) warm: Sandbox,
     pub(super) cold: Sandbox,
     pub(super) prepared: NativeBackend,
@@ -34,7 +34,7 @@ pub(super) struct Arena {
     place: TempDir,
 }
 
-impl Arena {
+impl Setup {
     pub(super) fn start(with_peers: bool) -> anyhow::Result<Self> {
         let place = tempfile::Builder::new().prefix("sandbox-run-bench").tempdir()?;
         let on_interrupt = OnInterrupt::remove(place.path());
@@ -44,8 +44,8 @@ impl Arena {
         Ok(Self {
             // First: what it inherits is little.
             outside: Runner::start()?,
-            warm: warmth::library(Warmth::Warm, &store)?,
-            cold: warmth::library(Warmth::Cold, &store)?,
+            warm: warm::library(Start::Warm, &store)?,
+            cold: warm::library(Start::Cold, &store)?,
             prepared: start_backend(NativeOptions::default().spare)?,
             unprepared: start_backend(Spare::Keep(0))?,
             peers: if with_peers { Peers::find(&peers) } else { Peers::none() },

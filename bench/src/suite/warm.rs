@@ -16,7 +16,7 @@ const WAVES: usize = 20;
 
 /// Whether runtimes are started before there is a program for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Warmth {
+pub(super) enum Start {
     /// As the library does by default.
     Warm,
     /// Sandboxes are prepared, runtimes are not.
@@ -24,11 +24,11 @@ pub(super) enum Warmth {
 }
 
 /// The library, with what it compiles in a directory of our own.
-pub(super) fn library(warmth: Warmth, store: &Path) -> anyhow::Result<Sandbox> {
+pub(super) fn library(start: Start, store: &Path) -> anyhow::Result<Sandbox> {
     let builder = Sandbox::builder().store_directory(store.to_owned());
-    let builder = match warmth {
-        Warmth::Warm => builder,
-        Warmth::Cold => builder.warm(false),
+    let builder = match start {
+        Start::Warm => builder,
+        Start::Cold => builder.warm(false),
     };
     builder.build().context("start the library")
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
-use super::{Contestants, Plan};
+use super::{Plan, Setup};
 use crate::client::{Answer, Client};
 use crate::measure::{Summary, median_number};
 
@@ -16,7 +16,7 @@ const STACK: usize = 128 << 10;
 const HEALTH_ROUND: Duration = Duration::from_millis(500);
 
 /// What so many clients see together.
-pub(super) struct Crowd {
+pub(super) struct ManyClients {
     pub(super) clients: usize,
     /// Threads that call the library: as many as the server has workers, and no more than clients.
     pub(super) threads: usize,
@@ -36,7 +36,7 @@ pub(super) struct Round {
     elapsed: Duration,
 }
 
-impl Crowd {
+impl ManyClients {
     /// The median over the rounds of the server's executions in a second over the library's.
     pub(super) fn share_by_round(&self) -> f64 {
         let pairs = self.server.iter().zip(&self.library);
@@ -77,45 +77,41 @@ impl Round {
     }
 }
 
-pub(super) fn measure(
-    contestants: &Contestants,
-    plan: &Plan,
-    clients: usize,
-) -> anyhow::Result<Crowd> {
+pub(super) fn measure(setup: &Setup, plan: &Plan, clients: usize) -> anyhow::Result<ManyClients> {
     let threads = plan.concurrency.min(clients);
-    let health = server_round(contestants, clients, HEALTH_ROUND, Question::Health)?;
+    let health = server_round(setup, clients, HEALTH_ROUND, Endpoint::Health)?;
     let (mut server, mut library) = (Vec::new(), Vec::new());
     for round in 0..plan.rounds {
         // Neither always has the machine as the other left it.
         if round % 2 == 0 {
-            server.push(server_round(contestants, clients, plan.round, Question::Execute)?);
-            library.push(library_round(contestants, threads, plan.round)?);
+            server.push(server_round(setup, clients, plan.round, Endpoint::Execute)?);
+            library.push(library_round(setup, threads, plan.round)?);
         } else {
-            library.push(library_round(contestants, threads, plan.round)?);
-            server.push(server_round(contestants, clients, plan.round, Question::Execute)?);
+            library.push(library_round(setup, threads, plan.round)?);
+            server.push(server_round(setup, clients, plan.round, Endpoint::Execute)?);
         }
     }
-    Ok(Crowd { clients, threads, server, library, health })
+    Ok(ManyClients { clients, threads, server, library, health })
 }
 
 #[derive(Clone, Copy)]
-enum Question {
+enum Endpoint {
     Execute,
     Health,
 }
 
 /// Every client asks, waits for the answer and asks again, until the time is up.
 fn server_round(
-    contestants: &Contestants,
+    setup: &Setup,
     clients: usize,
     round: Duration,
-    question: Question,
+    endpoint: Endpoint,
 ) -> anyhow::Result<Round> {
-    let request = match question {
-        Question::Execute => &contestants.execute,
-        Question::Health => &contestants.health,
+    let request = match endpoint {
+        Endpoint::Execute => &setup.execute,
+        Endpoint::Health => &setup.health,
     };
-    let address: SocketAddr = contestants.daemon.address();
+    let address: SocketAddr = setup.daemon.address();
     together(clients, |start| {
         let mut client = Client::connect(address);
         start.wait();
@@ -128,7 +124,7 @@ fn server_round(
                 Err(error) => Err(error.to_string()),
             };
             let time = started.elapsed();
-            match answer.and_then(|answer| check(&answer, question)) {
+            match answer.and_then(|answer| check(&answer, endpoint)) {
                 Ok(()) => found.times.push(time),
                 Err(error) => {
                     found.errors += 1;
@@ -143,18 +139,14 @@ fn server_round(
     })
 }
 
-fn library_round(
-    contestants: &Contestants,
-    threads: usize,
-    round: Duration,
-) -> anyhow::Result<Round> {
+fn library_round(setup: &Setup, threads: usize, round: Duration) -> anyhow::Result<Round> {
     together(threads, |start| {
         start.wait();
         let until = Instant::now() + round;
         let mut found = Round::default();
         while Instant::now() < until {
             let started = Instant::now();
-            contestants.library()?;
+            setup.library()?;
             found.times.push(started.elapsed());
         }
         Ok(found)
@@ -162,10 +154,10 @@ fn library_round(
 }
 
 /// Looks for what a right answer has in it: parsing them all would be the client's cost.
-fn check(answer: &Answer, question: Question) -> Result<(), String> {
-    let is_right = match question {
-        Question::Health => true,
-        Question::Execute => {
+fn check(answer: &Answer, endpoint: Endpoint) -> Result<(), String> {
+    let is_right = match endpoint {
+        Endpoint::Health => true,
+        Endpoint::Execute => {
             let has = |part: &str| answer.body.windows(part.len()).any(|at| at == part.as_bytes());
             has(r#""status":"completed""#) && has(r#""stdout":"Hello, World!\n""#)
         }

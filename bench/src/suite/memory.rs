@@ -6,7 +6,7 @@ use anyhow::ensure;
 use sandbox::Backend as _;
 use sandbox_tests::wait::wait_for;
 
-use super::warmth;
+use super::warm;
 use crate::measure::median_number;
 use crate::usage::{HostMemory, below_kib};
 
@@ -71,11 +71,11 @@ pub(super) fn measure(
     repetitions: usize,
 ) -> (anyhow::Result<Memory>, anyhow::Result<Memory>) {
     let prepared = || -> anyhow::Result<Count> {
-        let backend = warmth::keep_prepared(sandboxes)?;
+        let backend = warm::keep_prepared(sandboxes)?;
         Ok(Box::new(move || backend.pool().map_or(0, |pool| pool.ready)))
     };
     let warm = || -> anyhow::Result<Count> {
-        let pythons = warmth::keep_warm_pythons(sandboxes)?;
+        let pythons = warm::keep_warm_pythons(sandboxes)?;
         Ok(Box::new(move || pythons.ready()))
     };
     (

@@ -1,27 +1,26 @@
-//! The benchmark of `make bench`: is a run in our sandbox sooner done than a bare one, and what does it cost
-//! beside time?
+//! The benchmark of `make bench`: our sandbox against bare processes and other sandboxes.
 //!
-//! [`arena`] starts everything that is compared, [`subjects`] are the programs with every way to run each
-//! ([`contender`], [`peers`]), most of them started by a [`runner`]. The parts: [`latency`] of one run, many at once ([`crowd`], for concurrency and
-//! throughput), [`memory`] of sandboxes that wait, [`growth`] with what is in flight, and a server's [`queue`].
-//! [`judge`] holds the figures against what is promised. [`warmth`] is the one place that knows how the
-//! library is told to keep things ready.
+//! [`setup`] starts everything that is compared. [`subjects`] are the programs, each with all ways to run it
+//! ([`contender`], [`peers`]); a [`runner`] starts most of them. The parts are [`latency`] of one run, many runs at once
+//! ([`parallel`], for concurrency and throughput), [`memory`] of prepared sandboxes, [`growth`] beside running programs,
+//! and a server's [`queue`]. [`judge`] checks the figures against the promises. [`warm`] holds everything that depends on
+//! how the library keeps things ready.
 
-mod arena;
 mod contender;
-mod crowd;
 mod growth;
 mod judge;
 mod latency;
 mod memory;
+mod parallel;
 mod peers;
 mod plot;
 mod process;
 mod queue;
 pub(crate) mod runner;
+mod setup;
 mod show;
 mod subjects;
-mod warmth;
+mod warm;
 
 pub(crate) mod options;
 
@@ -34,9 +33,9 @@ use anyhow::Context;
 
 use crate::daemon;
 use crate::host::HostFacts;
-use arena::Arena;
 use contender::Way;
 use options::{Options, Part};
+use setup::Setup;
 use subjects::Subject;
 
 /// Everything that was found out.
@@ -49,8 +48,8 @@ struct Findings {
     /// How runtimes that were started ahead were used, in words.
     warm: Vec<String>,
     latency: Vec<latency::Comparison>,
-    concurrency: Vec<crowd::Crowd>,
-    throughput: Vec<crowd::Crowd>,
+    concurrency: Vec<parallel::Parallel>,
+    throughput: Vec<parallel::Parallel>,
     memory: Vec<memory::Memory>,
     growth: Vec<growth::Growth>,
     queue: Vec<queue::Queue>,
@@ -97,7 +96,7 @@ pub(crate) fn run(options: &Options, parts: &[Part]) -> anyhow::Result<ExitCode>
         }
     }
     if parts.iter().any(|part| !matches!(part, Part::Memory | Part::Queue)) {
-        in_arena(options, parts, &mut findings)?;
+        in_setup(options, parts, &mut findings)?;
     }
     findings.seconds = begun.elapsed().as_secs();
     let judgements = judge::judge(&findings);
@@ -109,15 +108,15 @@ pub(crate) fn run(options: &Options, parts: &[Part]) -> anyhow::Result<ExitCode>
     Ok(ExitCode::from(u8::from(options.judge && !holds)))
 }
 
-fn in_arena(options: &Options, parts: &[Part], findings: &mut Findings) -> anyhow::Result<()> {
+fn in_setup(options: &Options, parts: &[Part], findings: &mut Findings) -> anyhow::Result<()> {
     say("starting everything that is compared");
     let has_latency = parts.contains(&Part::Latency);
-    let arena = Arena::start(has_latency && !options.without_peers)?;
-    findings.note_peers(&arena);
+    let setup = Setup::start(has_latency && !options.without_peers)?;
+    findings.note_peers(&setup);
     let subjects = if has_latency {
-        subjects::all(&arena, &mut findings.missing)?
+        subjects::all(&setup, &mut findings.missing)?
     } else {
-        vec![subjects::small(&arena)?, subjects::python(&arena)?]
+        vec![subjects::small(&setup)?, subjects::python(&setup)?]
     };
     for subject in &subjects {
         findings.missing.extend(subject.complaints.iter().cloned());
@@ -130,41 +129,46 @@ fn in_arena(options: &Options, parts: &[Part], findings: &mut Findings) -> anyho
     if parts.contains(&Part::Concurrency) {
         for (subject, ours) in [(small, Way::Prepared), (python, Way::Warm)] {
             let levels = options.concurrency();
-            findings.concurrency.extend(crowds(subject, ours, &levels, options.crowd_rounds())?);
+            findings.concurrency.extend(run_parallel(
+                subject,
+                ours,
+                &levels,
+                options.parallel_rounds(),
+            )?);
         }
     }
     if parts.contains(&Part::Throughput) {
         let (workers, rounds) = (options.workers(), options.throughput_rounds());
-        findings.throughput.extend(crowds(python, Way::Warm, &workers, rounds)?);
+        findings.throughput.extend(run_parallel(python, Way::Warm, &workers, rounds)?);
     }
     if parts.contains(&Part::Growth) {
         for in_flight in options.in_flight() {
             say(&format!("{in_flight} in flight"));
-            let measured = growth::measure(&arena.warm, small, in_flight, options.growth_runs());
+            let measured = growth::measure(&setup.warm, small, in_flight, options.growth_runs());
             findings.growth.extend(noted(measured, &mut findings.missing, "growth"));
         }
     }
     drop(subjects);
-    findings.warm = warmth::used(&arena.warm);
-    arena.stop()
+    findings.warm = warm::used(&setup.warm);
+    setup.stop()
 }
 
-fn crowds(
+fn run_parallel(
     subject: &Subject<'_>,
     ours: Way,
     workers: &[usize],
-    rounds: crowd::Rounds,
-) -> anyhow::Result<Vec<crowd::Crowd>> {
+    rounds: parallel::Rounds,
+) -> anyhow::Result<Vec<parallel::Parallel>> {
     let measure = |workers: &usize| {
         say(&format!("{} with {workers} workers", subject.name));
-        crowd::measure(subject, ours, *workers, rounds)
+        parallel::measure(subject, ours, *workers, rounds)
     };
     workers.iter().map(measure).collect()
 }
 
 impl Findings {
-    fn note_peers(&mut self, arena: &Arena) {
-        let peers = &arena.peers;
+    fn note_peers(&mut self, setup: &Setup) {
+        let peers = &setup.peers;
         self.versions.extend(
             peers.versions.iter().map(|(peer, version)| (peer.name().to_owned(), version.clone())),
         );

@@ -5,9 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::super::Findings;
-use super::super::crowd::{Crowd, Round};
 use super::super::judge::Judgement;
 use super::super::latency::Comparison;
+use super::super::parallel::{Parallel, Round};
 use crate::measure::{Summary, ratio};
 
 pub(in super::super) fn of(findings: &Findings, judgements: &[Judgement]) -> Value {
@@ -20,8 +20,8 @@ pub(in super::super) fn of(findings: &Findings, judgements: &[Judgement]) -> Val
         "seconds": findings.seconds,
         "started_ahead": findings.warm,
         "latency": findings.latency.iter().map(latency).collect::<Vec<_>>(),
-        "concurrency": findings.concurrency.iter().map(crowd).collect::<Vec<_>>(),
-        "throughput": findings.throughput.iter().map(crowd).collect::<Vec<_>>(),
+        "concurrency": findings.concurrency.iter().map(parallel).collect::<Vec<_>>(),
+        "throughput": findings.throughput.iter().map(parallel).collect::<Vec<_>>(),
         "memory": findings.memory.iter().map(|memory| json!({
             "kind": memory.kind,
             "sandboxes": memory.sandboxes,
@@ -74,17 +74,17 @@ fn latency(comparison: &Comparison) -> Value {
     })
 }
 
-fn crowd(crowd: &Crowd) -> Value {
-    let bare = Round::summary_of(&crowd.bare);
+fn parallel(parallel: &Parallel) -> Value {
+    let bare = Round::summary_of(&parallel.bare);
     json!({
-        "program": crowd.subject,
-        "workers": crowd.workers,
+        "program": parallel.subject,
+        "workers": parallel.workers,
         "noisy": bare.is_noisy(),
         "bare": summary(bare),
-        "ours": summary(Round::summary_of(&crowd.ours)),
-        "bare_per_second": rounded(Round::per_second_of(&crowd.bare)),
-        "ours_per_second": rounded(Round::per_second_of(&crowd.ours)),
-        "gain_by_round": rounded(crowd.gain()),
+        "ours": summary(Round::summary_of(&parallel.ours)),
+        "bare_per_second": rounded(Round::per_second_of(&parallel.bare)),
+        "ours_per_second": rounded(Round::per_second_of(&parallel.ours)),
+        "gain_by_round": rounded(parallel.gain()),
     })
 }
 

@@ -1,4 +1,4 @@
-//! What each wall costs: the same run with one wall left out at a time.
+//! The cost of each protection: the same run with one protection off at a time.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,8 @@ use sandbox_core::Protection;
 use crate::cases::{Case, Payload, Way, start_backend_without};
 use crate::measure::{Difference, Pacing, Series, measure};
 
-/// Walls that can be left out and that cost something while a sandbox is built.
-const WALLS: &[Protection] = &[
+/// Protections that can be turned off and that cost something while a sandbox is built.
+const PROTECTIONS: &[Protection] = &[
     Protection::Seccomp,
     Protection::Landlock,
     Protection::NetNamespace,
@@ -27,28 +27,32 @@ const WALLS: &[Protection] = &[
 /// Slots of the run before are not prepared again while the next one is measured.
 const PACING: Pacing = Pacing::Refilled;
 
-/// What one wall adds to a run.
-pub(crate) struct WallCost {
-    pub(crate) wall: Protection,
+/// The time that one protection adds to a run.
+pub(crate) struct ProtectionCost {
+    pub(crate) protection: Protection,
     /// With spare slots, as by default.
     pub(crate) prepared: Difference,
     /// With nothing prepared.
     pub(crate) unprepared: Difference,
 }
 
-/// Measures every wall against the run with all of them.
-pub(crate) fn costs(rounds: usize) -> anyhow::Result<Vec<WallCost>> {
+/// Measures a run without each protection against the run with all of them.
+pub(crate) fn costs(rounds: usize) -> anyhow::Result<Vec<ProtectionCost>> {
     let prepared = costs_with(NativeOptions::default().spare, Way::Ours, rounds)?;
     let unprepared = costs_with(Spare::Keep(0), Way::OursUnprepared, rounds)?;
-    let costs = WALLS.iter().zip(prepared.into_iter().zip(unprepared));
+    let costs = PROTECTIONS.iter().zip(prepared.into_iter().zip(unprepared));
     Ok(costs
-        .map(|(wall, (prepared, unprepared))| WallCost { wall: *wall, prepared, unprepared })
+        .map(|(protection, (prepared, unprepared))| ProtectionCost {
+            protection: *protection,
+            prepared,
+            unprepared,
+        })
         .collect())
 }
 
 fn costs_with(spare: Spare, way: Way, rounds: usize) -> anyhow::Result<Vec<Difference>> {
     let none = std::iter::once(BTreeSet::new());
-    let each = WALLS.iter().map(|wall| BTreeSet::from([*wall]));
+    let each = PROTECTIONS.iter().map(|protection| BTreeSet::from([*protection]));
     let backends: Vec<NativeBackend> = none
         .chain(each)
         .map(|without| start_backend_without(spare, without))

@@ -21,7 +21,7 @@ pub(crate) struct Rounds {
 }
 
 /// What so many workers see.
-pub(crate) struct Crowd {
+pub(crate) struct Parallel {
     pub(crate) subject: &'static str,
     pub(crate) workers: usize,
     pub(crate) bare: Vec<Round>,
@@ -35,7 +35,7 @@ pub(crate) struct Round {
     pub(super) elapsed: Duration,
 }
 
-impl Crowd {
+impl Parallel {
     /// How many times as many as bare in a second: the median over the rounds.
     pub(crate) fn gain(&self) -> f64 {
         let pairs = self.ours.iter().zip(&self.bare);
@@ -68,18 +68,19 @@ pub(super) fn measure(
     ours: Way,
     workers: usize,
     rounds: Rounds,
-) -> anyhow::Result<Crowd> {
+) -> anyhow::Result<Parallel> {
     let (bare, ours) = (subject.way(Way::Bare)?, subject.way(ours)?);
-    let mut crowd = Crowd { subject: subject.name, workers, bare: Vec::new(), ours: Vec::new() };
+    let mut parallel =
+        Parallel { subject: subject.name, workers, bare: Vec::new(), ours: Vec::new() };
     for round in 0..rounds.count {
         // Neither always has the machine as the other left it.
         for is_ours in [round % 2 == 0, round % 2 == 1] {
             let (contender, found) =
-                if is_ours { (ours, &mut crowd.ours) } else { (bare, &mut crowd.bare) };
-            found.push(contender.crowd(workers, rounds.length)?);
+                if is_ours { (ours, &mut parallel.ours) } else { (bare, &mut parallel.bare) };
+            found.push(contender.run_parallel(workers, rounds.length)?);
         }
     }
-    Ok(crowd)
+    Ok(parallel)
 }
 
 /// Runs again and again on so many threads.

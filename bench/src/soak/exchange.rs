@@ -1,42 +1,42 @@
-//! Asking, and checking the answer to the letter.
+//! Sends one case to the server and checks the response exactly.
 
 use std::net::SocketAddr;
 
 use anyhow::{Context, bail, ensure};
 use serde_json::Value;
 
-use super::question::{Expected, Kind, Question};
+use super::case::{Case, Expected, Kind};
 use crate::client::{Answer, Client, request};
 
-/// Asks and checks; the error says what was wrong.
-pub(super) fn ask(
+/// Sends a case and checks the response; the error says what is wrong with it.
+pub(super) fn check(
     address: SocketAddr,
     client: &mut Option<Client>,
-    question: &Question,
+    case: &Case,
 ) -> anyhow::Result<()> {
     let mut connection = match client.take() {
         Some(connection) => connection,
         None => Client::connect(address).context("connect")?,
     };
-    let asked = Asker { client: &mut connection, question }.ask();
-    // After a failure nobody knows what the connection has still to tell.
-    if asked.is_ok() {
+    let result = Exchange { client: &mut connection, case }.run();
+    // After a failure the connection may still hold the rest of a response.
+    if result.is_ok() {
         *client = Some(connection);
     }
-    asked.with_context(|| {
-        let body = String::from_utf8_lossy(&question.body);
-        format!("{}: {}", question.kind.name(), body.chars().take(300).collect::<String>())
+    result.with_context(|| {
+        let body = String::from_utf8_lossy(&case.body);
+        format!("{}: {}", case.kind.name(), body.chars().take(300).collect::<String>())
     })
 }
 
-struct Asker<'a> {
+struct Exchange<'a> {
     client: &'a mut Client,
-    question: &'a Question,
+    case: &'a Case,
 }
 
-impl Asker<'_> {
-    fn ask(&mut self) -> anyhow::Result<()> {
-        match self.question.kind {
+impl Exchange<'_> {
+    fn run(&mut self) -> anyhow::Result<()> {
+        match self.case.kind {
             Kind::Polled => {
                 let path = self.accept()?;
                 let answer = self.send("GET", &format!("{path}?wait=60"), &[])?;
@@ -50,10 +50,10 @@ impl Asker<'_> {
             }
             Kind::Cancelled => {
                 let path = self.accept()?;
-                std::thread::sleep(self.question.cancel_after);
+                std::thread::sleep(self.case.cancel_after);
                 let answer = self.send("DELETE", &path, &[])?;
                 self.check(&answer)?;
-                // It is remembered as what the answer said.
+                // The stored report equals the response.
                 let answer = self.send("GET", &path, &[])?;
                 self.check(&answer)
             }
@@ -64,7 +64,7 @@ impl Asker<'_> {
         }
     }
 
-    /// Has the request accepted for later; gives the path of the execution.
+    /// Submits the request without waiting; returns the path of the execution.
     fn accept(&mut self) -> anyhow::Result<String> {
         let answer = self.post("/api/v1/execute?wait=false")?;
         ensure!(answer.status == 202, "not accepted: {}", words(&answer));
@@ -74,7 +74,7 @@ impl Asker<'_> {
     }
 
     fn post(&mut self, path: &str) -> anyhow::Result<Answer> {
-        Ok(self.client.exchange(&request("POST", path, &[], &self.question.body))?)
+        Ok(self.client.exchange(&request("POST", path, &[], &self.case.body))?)
     }
 
     fn send(
@@ -87,7 +87,7 @@ impl Asker<'_> {
     }
 
     fn check(&self, answer: &Answer) -> anyhow::Result<()> {
-        match &self.question.expected {
+        match &self.case.expected {
             Expected::Report { .. } => {
                 ensure!(answer.status == 200, "{}: {}", answer.status, words(answer));
                 self.check_report(&json(answer)?)
@@ -104,13 +104,13 @@ impl Asker<'_> {
     }
 
     fn check_report(&self, report: &Value) -> anyhow::Result<()> {
-        let Expected::Report { status, exit_code, stdout, files } = &self.question.expected else {
+        let Expected::Report { status, exit_code, stdout, files } = &self.case.expected else {
             bail!("a report where a problem was expected: {report}");
         };
         let is_right = report["status"] == *status
             && report["exit_code"] == *exit_code
             && report["stdout"] == *stdout
-            // A language's complaint about running out of memory is its own.
+            // A runtime may print its own message when it runs out of memory.
             && (report["stderr"] == "" || *status == "memory_limit")
             && report["output_files"].as_array().map_or(0, Vec::len)
                 == files.as_array().map_or(0, Vec::len)
@@ -136,7 +136,7 @@ impl Asker<'_> {
     }
 }
 
-/// Whether a report has this file, whatever else is said about it.
+/// Whether a report has this file; further fields are ignored.
 fn has(report: &Value, file: &Value) -> bool {
     let found = report["output_files"].as_array().into_iter().flatten();
     let fields = file.as_object().into_iter().flatten();

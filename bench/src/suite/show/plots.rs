@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::super::Findings;
 use super::super::contender::Way;
-use super::super::crowd::{Crowd, Round};
 use super::super::latency::Comparison;
+use super::super::parallel::{Parallel, Round};
 use super::super::plot::{Bars, Group, Line, Lines};
 use super::super::subjects::{PYTHON, TRUE};
 use crate::measure::{Pacing, Summary};
@@ -75,13 +75,14 @@ fn languages(findings: &Findings) -> String {
     .draw()
 }
 
-fn concurrency(crowds: &[Crowd], subject: &str) -> String {
-    let of: Vec<&Crowd> = crowds.iter().filter(|crowd| crowd.subject == subject).collect();
+fn concurrency(parallel: &[Parallel], subject: &str) -> String {
+    let of: Vec<&Parallel> =
+        parallel.iter().filter(|parallel| parallel.subject == subject).collect();
     let mut series = Vec::new();
     for (percentile, take) in PERCENTILES {
         for (name, side) in SIDES {
-            let point = |crowd: &&Crowd| {
-                (number(crowd.workers), millis(take(&Round::summary_of(side(crowd)))))
+            let point = |parallel: &&Parallel| {
+                (number(parallel.workers), millis(take(&Round::summary_of(side(parallel)))))
             };
             let points = of.iter().map(point).collect();
             series.push(Line { name: format!("{name}, {percentile}"), points });
@@ -91,8 +92,9 @@ fn concurrency(crowds: &[Crowd], subject: &str) -> String {
         .draw()
 }
 
-type Side = fn(&Crowd) -> &[Round];
-const SIDES: [(&str, Side); 2] = [("bare", |crowd| &crowd.bare), ("ours", |crowd| &crowd.ours)];
+type Side = fn(&Parallel) -> &[Round];
+const SIDES: [(&str, Side); 2] =
+    [("bare", |parallel| &parallel.bare), ("ours", |parallel| &parallel.ours)];
 type Percentile = fn(&Summary) -> Duration;
 const PERCENTILES: [(&str, Percentile); 3] = [
     ("p50", |summary| summary.median),
@@ -100,12 +102,12 @@ const PERCENTILES: [(&str, Percentile); 3] = [
     ("p99", |summary| summary.p99),
 ];
 
-fn throughput(crowds: &[Crowd]) -> String {
+fn throughput(parallel: &[Parallel]) -> String {
     let lines = SIDES.map(|(name, side)| Line {
         name: name.to_owned(),
-        points: crowds
+        points: parallel
             .iter()
-            .map(|crowd| (number(crowd.workers), Round::per_second_of(side(crowd))))
+            .map(|parallel| (number(parallel.workers), Round::per_second_of(side(parallel))))
             .collect(),
     });
     let title = format!("{PYTHON} in a second");

@@ -1,25 +1,25 @@
-//! Numbers that look random and are the same in every run.
+//! Pseudo-random numbers that are the same in every run.
 
-/// A small generator.
-pub(crate) struct Dice(u64);
+/// An xorshift generator.
+pub(crate) struct Rng(u64);
 
-impl Dice {
-    /// Those of this name.
-    pub(crate) fn of(name: usize) -> Self {
-        let spread = (name as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let mut dice = Self(spread | 1);
-        // The first numbers of neighbours are alike.
+impl Rng {
+    pub(crate) fn seeded(seed: usize) -> Self {
+        let spread = (seed as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut rng = Self(spread | 1);
+        // The first numbers of adjacent seeds are similar.
         for _ in 0..8 {
-            dice.below(1);
+            rng.below(1);
         }
-        dice
+        rng
     }
 
+    /// A number in `0..end`.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        // The high bits are the better ones; the list is short enough for the bias not to matter.
+        // The high bits are the better ones; `end` is small enough for the bias not to matter.
         (self.0 >> 33) as usize % end
     }
 
@@ -37,10 +37,10 @@ mod tests {
     #[test]
     fn shuffling_keeps_every_case() {
         let mut order: Vec<usize> = (0..8).collect();
-        let mut dice = Dice::of(1);
+        let mut rng = Rng::seeded(1);
         let mut seen_first = std::collections::BTreeSet::new();
         for _ in 0..200 {
-            dice.shuffle(&mut order);
+            rng.shuffle(&mut order);
             seen_first.insert(order[0]);
         }
         assert_eq!(seen_first.len(), 8);

@@ -1,4 +1,4 @@
-//! The server's memory and descriptors over time, and whether they stay what they were.
+//! The server's memory, descriptors and threads over time, and whether they grow.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -7,36 +7,36 @@ use anyhow::{Context, ensure};
 
 use crate::client::{Client, request};
 
-/// How much more resident memory there may be at the end, for what is fragmented and what is cached.
+/// Allowed growth of resident memory, for fragmentation and caches.
 const MORE_MEMORY: f64 = 1.10;
 const MORE_MEMORY_KIB: f64 = 4096.0;
-/// How many more descriptors and threads there may be.
+/// Allowed growth of descriptors and threads.
 const MORE_DESCRIPTORS: u64 = 16;
 const MORE_THREADS: u64 = 16;
-/// The most that a sandbox which waits for a program holds. How many wait follows the demand.
-const DESCRIPTORS_OF_A_SANDBOX: u64 = 32;
+/// Maximum number of descriptors of one prepared sandbox. The number of prepared sandboxes follows the demand.
+const DESCRIPTORS_PER_SANDBOX: u64 = 32;
 
-/// When it is taken to be idle.
-const ALIKE: usize = 3;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
-const MAX_WAIT: Duration = Duration::from_mins(1);
+/// The server counts as idle after so many equal samples.
+const EQUAL_SAMPLES: usize = 3;
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
+const IDLE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// How it is judged, for people.
+/// The criterion, as the results print it.
 pub(super) const RULE: &str = "after a third of the requests the server is warm, and is left alone until it \
     is idle; idle again after the last one it may have a tenth and 4 MiB more memory, 16 more descriptors \
     and 16 more threads, and 32 descriptors for each sandbox that waits for a program now and did not then";
 
-/// The server at one moment.
+/// The figures of the server at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub(super) memory_kib: u64,
     pub(super) descriptors: u64,
     pub(super) threads: u64,
-    /// Sandboxes that wait for a program.
+    /// Number of prepared sandboxes.
     pub(super) waiting: u64,
 }
 
-/// What is compared.
+/// The samples that are compared.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Comparison {
     pub(super) warm: Sample,
@@ -44,14 +44,14 @@ pub(super) struct Comparison {
 }
 
 impl Sample {
-    /// Looks when nothing goes on any more: when three looks in a row find the same descriptors and threads.
+    /// Samples an idle server: three samples in a row have the same descriptors, threads and prepared sandboxes.
     pub(super) fn of_idle(process: u32, client: &mut Client) -> anyhow::Result<Self> {
-        let deadline = Instant::now() + MAX_WAIT;
+        let deadline = Instant::now() + IDLE_TIMEOUT;
         let mut last = Self::take(process, client)?;
         let mut alike = 0;
-        while alike < ALIKE {
-            ensure!(Instant::now() < deadline, "the server does not come to rest: {last:?}");
-            std::thread::sleep(BETWEEN_LOOKS);
+        while alike < EQUAL_SAMPLES {
+            ensure!(Instant::now() < deadline, "the server does not become idle: {last:?}");
+            std::thread::sleep(SAMPLE_INTERVAL);
             let next = Self::take(process, client)?;
             let is_alike = |sample: &Self| (sample.descriptors, sample.threads, sample.waiting);
             alike = if is_alike(&next) == is_alike(&last) { alike + 1 } else { 0 };
@@ -78,7 +78,7 @@ impl Sample {
     }
 }
 
-/// How many sandboxes wait, by the server's own metrics.
+/// The number of prepared sandboxes, from the server's metrics.
 fn waiting(client: &mut Client) -> anyhow::Result<u64> {
     let answer = client.exchange(&request("GET", "/metrics", &[], b""))?;
     let text = String::from_utf8(answer.body).context("read the metrics")?;
@@ -94,7 +94,7 @@ impl Comparison {
         let Self { warm, end } = self;
         #[expect(clippy::cast_precision_loss, reason = "no machine has that much memory")]
         let kib = |sample: &Sample| sample.memory_kib as f64;
-        let waiting = end.waiting.saturating_sub(warm.waiting) * DESCRIPTORS_OF_A_SANDBOX;
+        let waiting = end.waiting.saturating_sub(warm.waiting) * DESCRIPTORS_PER_SANDBOX;
         kib(end) <= kib(warm) * MORE_MEMORY + MORE_MEMORY_KIB
             && end.descriptors <= warm.descriptors + MORE_DESCRIPTORS + waiting
             && end.threads <= warm.threads + MORE_THREADS
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn a_little_more_is_flat_and_much_more_is_not() {
+    fn growth_within_the_allowance_is_flat() {
         let warm = sample(50_000, 100, 4);
         assert!(is_flat(warm, sample(58_000, 110, 4)));
         assert!(!is_flat(warm, sample(60_000, 100, 4)));
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn sandboxes_that_wait_have_descriptors() {
+    fn more_prepared_sandboxes_may_hold_more_descriptors() {
         let warm = sample(50_000, 100, 4);
         assert!(is_flat(warm, sample(50_000, 150, 6)));
         assert!(!is_flat(warm, sample(50_000, 150, 4)));

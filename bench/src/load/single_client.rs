@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, ensure};
 use sandbox::{Report, Start, Status, Timings};
 
-use super::{Contestants, STDOUT};
+use super::{STDOUT, Setup};
 use crate::cases::Run;
 use crate::client::Client;
 use crate::measure::{Difference, Series};
@@ -14,7 +14,7 @@ use crate::measure::{Difference, Series};
 const WARM_UP: usize = 20;
 
 /// What one client sees.
-pub(super) struct Alone {
+pub(super) struct SingleClient {
     pub(super) library: Way,
     pub(super) server: Way,
     /// The cheapest request: connection, client and the server's HTTP.
@@ -30,7 +30,7 @@ pub(super) struct Way {
     warm: usize,
 }
 
-impl Alone {
+impl SingleClient {
     /// How much longer the median takes over HTTP; nothing if it takes less.
     pub(super) fn added(&self) -> Duration {
         let median = |way: &Way| way.total.summary().median;
@@ -65,21 +65,21 @@ impl Way {
 
 /// Measures so many pairs, in turns of so many requests, each after so long a pause.
 pub(super) fn measure(
-    contestants: &Contestants,
+    setup: &Setup,
     pairs: usize,
     turn: usize,
     pause: Duration,
-) -> anyhow::Result<Alone> {
-    let mut client = Client::connect(contestants.daemon.address()).context("connect")?;
+) -> anyhow::Result<SingleClient> {
+    let mut client = Client::connect(setup.daemon.address()).context("connect")?;
     let mut found =
-        Alone { library: Way::default(), server: Way::default(), health: Series::default() };
+        SingleClient { library: Way::default(), server: Way::default(), health: Series::default() };
     let mut turns = 0;
     let mut done = 0;
     while done < WARM_UP + pairs {
         let mut through = |is_http: bool| -> anyhow::Result<Vec<_>> {
             let one = |client: &mut Client| {
                 std::thread::sleep(pause);
-                if is_http { over_http(contestants, client) } else { through_library(contestants) }
+                if is_http { over_http(setup, client) } else { through_library(setup) }
             };
             (0..turn).map(|_| one(&mut client)).collect()
         };
@@ -87,7 +87,7 @@ pub(super) fn measure(
         let is_http_first = turns % 2 == 1;
         let (first, second) = (through(is_http_first)?, through(!is_http_first)?);
         let (library, server) = if is_http_first { (second, first) } else { (first, second) };
-        let health = health(contestants, &mut client)?;
+        let health = health(setup, &mut client)?;
         if done >= WARM_UP {
             for (way, runs) in [(&mut found.library, &library), (&mut found.server, &server)] {
                 for (total, report) in runs {
@@ -102,23 +102,23 @@ pub(super) fn measure(
     Ok(found)
 }
 
-fn health(contestants: &Contestants, client: &mut Client) -> anyhow::Result<Duration> {
+fn health(setup: &Setup, client: &mut Client) -> anyhow::Result<Duration> {
     let started = Instant::now();
-    let answer = client.exchange(&contestants.health)?;
+    let answer = client.exchange(&setup.health)?;
     let took = started.elapsed();
     ensure!(answer.status == 200, "health: {answer:?}");
     Ok(took)
 }
 
-fn through_library(contestants: &Contestants) -> anyhow::Result<(Duration, Report)> {
+fn through_library(setup: &Setup) -> anyhow::Result<(Duration, Report)> {
     let started = Instant::now();
-    let report = contestants.library()?;
+    let report = setup.library()?;
     Ok((started.elapsed(), report))
 }
 
-fn over_http(contestants: &Contestants, client: &mut Client) -> anyhow::Result<(Duration, Report)> {
+fn over_http(setup: &Setup, client: &mut Client) -> anyhow::Result<(Duration, Report)> {
     let started = Instant::now();
-    let answer = client.exchange(&contestants.execute)?;
+    let answer = client.exchange(&setup.execute)?;
     let total = started.elapsed();
     let body = String::from_utf8_lossy(&answer.body);
     ensure!(answer.status == 200, "{}: {body}", answer.status);

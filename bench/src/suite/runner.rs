@@ -17,7 +17,7 @@ use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
 use super::contender::{Contender, Process};
-use super::crowd::{self, Round};
+use super::parallel::{self, Round};
 use super::process;
 use crate::cases::Run;
 
@@ -66,7 +66,12 @@ impl Runner {
     }
 
     /// Runs it again and again with so many workers.
-    fn crowd(&self, process: &Process, workers: usize, length: Duration) -> anyhow::Result<Round> {
+    fn run_parallel(
+        &self,
+        process: &Process,
+        workers: usize,
+        length: Duration,
+    ) -> anyhow::Result<Round> {
         let mut question = question(process);
         question["workers"] = json!(workers);
         question["length"] = json!(nanos(length));
@@ -108,8 +113,8 @@ impl Contender for Started<'_> {
         self.runner.run(&self.process)
     }
 
-    fn crowd(&self, workers: usize, length: Duration) -> anyhow::Result<Round> {
-        self.runner.crowd(&self.process, workers, length)
+    fn run_parallel(&self, workers: usize, length: Duration) -> anyhow::Result<Round> {
+        self.runner.run_parallel(&self.process, workers, length)
     }
 }
 
@@ -149,7 +154,7 @@ fn answer(question: &Value) -> anyhow::Result<Value> {
         return Ok(json!({ "total": nanos(run.total), "first_output": first_output }));
     };
     let length = Duration::from_nanos(question["length"].as_u64().unwrap_or_default());
-    let round = crowd::together(&run, usize::try_from(workers)?, length)?;
+    let round = parallel::together(&run, usize::try_from(workers)?, length)?;
     let times: Vec<u64> = round.times.iter().copied().map(nanos).collect();
     Ok(json!({ "times": times, "elapsed": nanos(round.elapsed) }))
 }

@@ -29,7 +29,7 @@ pub(crate) enum Peer {
     Docker,
 }
 
-/// No profile of firejail's own: they are for named programs. The rest is every wall it offers by option.
+/// No profile of firejail's own: those are for named programs. The rest is every protection that it offers by option.
 const FIREJAIL: &[&str] = &[
     "/usr/bin/firejail",
     "--quiet",

@@ -1,4 +1,4 @@
-//! What builds the walls in a test that holds for every builder of walls.
+//! The backends under test, for tests that hold for every backend.
 
 use std::path::Path;
 
@@ -11,21 +11,21 @@ use crate::skip::skip;
 
 /// A backend that has to pass the conformance suite.
 pub struct BackendUnderTest {
-    /// Its name in the words of a failing test.
+    /// Its name in messages of failing tests.
     pub name: &'static str,
-    /// What it does not have, and why, for people who read of it.
+    /// Features that it lacks, and why; printed in docs/backends.md.
     pub lacks: &'static [(Feature, &'static str)],
-    /// What is otherwise than in the native walls, and why.
+    /// Differences from the native backend, and why.
     pub differs: &'static [(&'static str, &'static str)],
-    /// Attacks that end otherwise than behind the native walls, and why that is no hole.
+    /// Attacks with another outcome than on the native backend, and why that is safe.
     pub explained: &'static [(&'static str, &'static str)],
-    /// Why it cannot be tested here, if so.
+    /// Why it cannot be tested on this host.
     pub absent: fn() -> Option<&'static str>,
-    /// Has a sandbox use it.
+    /// Configures a sandbox to use it.
     pub choose: fn(SandboxBuilder) -> SandboxBuilder,
 }
 
-/// What a test may need that not every backend has.
+/// A feature that a test needs and that some backends lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Feature {
     /// Directories of the host.
@@ -34,11 +34,11 @@ pub enum Feature {
     Workspaces,
     /// A network with an allow-list.
     Allowlist,
-    /// What was written to both streams is told in the order in which it was written.
+    /// Output of both streams is reported in write order.
     OutputOrder,
     /// System calls that the filter denied are counted by name.
     NamedDenials,
-    /// How many processes there were at most.
+    /// The peak number of processes.
     ProcessFigures,
     /// How many bytes were read and written.
     MovedBytes,
@@ -50,7 +50,7 @@ pub enum Feature {
     NoLoopback,
     /// Terminals are bounded, and a program can open its own by name.
     Terminals,
-    /// The root, `/dev` and `/proc` hold what they hold behind the native walls.
+    /// The root, `/dev` and `/proc` have the same contents as on the native backend.
     LinuxWorld,
     /// Processes of a program are processes of the host, with the same names.
     HostProcesses,
@@ -72,14 +72,14 @@ impl Feature {
             Self::NoLoopback => "way to be without a loopback interface",
             Self::Terminals => "bound on terminals, and no `/dev/tty` to open",
             Self::LinuxWorld => {
-                "`/dev` and `/proc` as small as behind the native walls, nor a root without `/sys`"
+                "`/dev` and `/proc` as small as in the native backend, nor a root without `/sys`"
             }
             Self::HostProcesses => "processes of the program on the host",
         }
     }
 }
 
-/// Every backend there is. Another one is plugged in by a line here.
+/// All backends. Add a new one here.
 pub const BACKENDS: &[BackendUnderTest] = &[
     BackendUnderTest {
         name: "native",
@@ -424,7 +424,7 @@ fn with_some(
     test: impl Fn(&Sandbox),
 ) {
     let only = only();
-    // Containers are root's: an ordinary user has the native walls.
+    // Containers need root: an ordinary user has the native backend only.
     let is_root = rustix::process::geteuid().is_root();
     let is_wanted = |name: &str| {
         only.as_deref().is_none_or(|only| only == name) && (is_root || name == "native")

@@ -1,5 +1,5 @@
 // title: Acts before main
-// how: A constructor runs while the program is being loaded. If the walls went up only afterwards, it
+// how: A constructor runs while the program is being loaded. If it were confined only afterwards, it
 //   would be on the outside of them.
 // without: seccomp
 // expect: held

@@ -1,6 +1,6 @@
 // title: Builds a host file into the program with .incbin
 // how: The assembler copies any file it can read into the executable; if the compiler ran outside the
-//   walls, the program would carry the host's files in.
+//   sandbox, the program would carry the host's files in.
 // without: fresh-root
 // args-in-source: yes
 // expect: compile_error

@@ -1,5 +1,5 @@
 // title: Looks for open descriptors beyond the standard three
-// how: A descriptor that was left open reaches what it stands for, whatever the walls around paths.
+// how: A descriptor that was left open reaches what it stands for, whatever protects paths.
 // without: closed-descriptors
 // expect: held
 #include <fcntl.h>

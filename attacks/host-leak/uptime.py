@@ -1,7 +1,7 @@
 # title: Reads the host's boot clock
 # how: The boot clock is the same in every program on a machine and so a way to know it again. With a
 #   clock of its own a sandbox starts at zero. The offset between the two can still be read, so this
-#   wall gives programs their own clocks; it does not hide the host's uptime from one that looks for it.
+#   protection gives programs their own clocks; it does not hide the host's uptime from one that looks for it.
 # without: time-namespace
 # expect: held
 import time

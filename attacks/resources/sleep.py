@@ -1,5 +1,5 @@
 # title: Sleeps past its time
-# how: A sleeping program uses no CPU time, so only the clock on the wall can end it.
+# how: A sleeping program uses no CPU time, so only the wall clock can end it.
 # without: wall-time
 # limits: timeout=1s
 # expect: timeout

@@ -1,5 +1,5 @@
-//! Attacks from containers that another runtime built. What succeeds without a wall is shown by the native backend;
-//! here the walls are up, and somebody else's.
+//! Attacks from containers that another runtime built. That they succeed without a protection is shown by the native backend;
+//! here the protections are on, and set up by another runtime.
 
 use sandbox::Sandbox;
 use sandbox::attack::{self, AttackHarness, Outcome};
@@ -35,7 +35,7 @@ classes! {
 }
 
 #[test]
-fn no_class_is_left_out() {
+fn every_attack_class_is_tested() {
     let here = include_str!("containers.rs");
     for attack in attack::all().expect("the attacks can be read") {
         assert!(here.contains(&format!("\"{}\";", attack.class())), "{}", attack.class());
@@ -55,7 +55,7 @@ fn each_is_contained(backend: &str, class: &str) {
         if attack.class() != class {
             continue;
         }
-        // Some walls are missing in containers of some kinds, and what they are for is contained all the same.
+        // Some kinds of containers lack some protections; the attacks on those are contained all the same.
         let result = harness.try_best_effort(&attack);
         match result.outcome {
             Outcome::Contained => {}

@@ -1,4 +1,4 @@
-//! Every attack in a pair: contained with all walls up, successful with its own walls taken away.
+//! Every attack as a pair of tests: contained with all protections on, successful with its own protections off.
 //! Either half alone proves nothing.
 
 use sandbox::attack::{self, AttackHarness, Outcome};
@@ -17,19 +17,19 @@ fn pair(class: &str, name: &str) {
         attacks.iter().find(|attack| (attack.class(), attack.name()) == (class, name)).unwrap();
     let title = format!("attack {class}/{name}");
     let harness = AttackHarness::new().unwrap();
-    let walled = harness.try_protected(attack);
-    match walled.outcome {
+    let protected = harness.try_protected(attack);
+    match protected.outcome {
         Outcome::Contained => {}
-        Outcome::Skipped => return skip(&title, &walled.detail),
-        outcome => panic!("with every wall up: {outcome}: {}", walled.detail),
+        Outcome::Skipped => return skip(&title, &protected.detail),
+        outcome => panic!("with every protection on: {outcome}: {}", protected.detail),
     }
     if attack.protections().is_empty() {
         return;
     }
-    let open = harness.try_unprotected(attack).unwrap();
-    match open.outcome {
+    let unprotected = harness.try_unprotected(attack).unwrap();
+    match unprotected.outcome {
         Outcome::Breached => {}
-        Outcome::Skipped => skip(&title, &open.detail),
-        outcome => panic!("without {}: {outcome}: {}", open.protections, open.detail),
+        Outcome::Skipped => skip(&title, &unprotected.detail),
+        outcome => panic!("without {}: {outcome}: {}", unprotected.protections, unprotected.detail),
     }
 }

@@ -1,4 +1,4 @@
-//! The walls of an ordinary user are built in another way than root's, and have to hold as well.
+//! The protections of an ordinary user are set up differently from root's, and must hold as well.
 
 use sandbox::attack::{self, AttackResult, Outcome};
 use sandbox_tests::user::as_ordinary_user;

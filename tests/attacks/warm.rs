@@ -1,4 +1,4 @@
-//! Attacks from runtimes that waited for them. Their walls were put up before there was a program, and those
+//! Attacks from runtimes that waited for them. Their protections were set up before there was a program, and those
 //! of a copy by other code than those of every other program: they have to hold as well.
 
 use std::path::Path;
@@ -15,11 +15,11 @@ macro_rules! classes {
     ($($name:ident: $class:literal;)+) => {$(
         mod $name {
             #[test]
-            fn hold_when_started_by_itself() {
+            fn attacks_from_a_warm_runtime_are_contained() {
                 super::each($class, super::Way::Own);
             }
             #[test]
-            fn hold_when_copied() {
+            fn attacks_from_a_fork_of_a_zygote_are_contained() {
                 super::each($class, super::Way::Copied);
             }
         }
@@ -38,7 +38,7 @@ classes! {
 }
 
 #[test]
-fn no_class_with_attacks_in_python_is_left_out() {
+fn every_class_with_python_attacks_is_tested() {
     let here = include_str!("warm.rs");
     for attack in attack::all().expect("the attacks can be read") {
         if is_python(&attack) {

@@ -1,4 +1,4 @@
-//! The other half of the attacks on the host: with the wall taken away that stops them, they succeed.
+//! The other half of the attacks on the host: without the protection that stops them, they succeed.
 //! Without this nobody would know whether the compilers, or misspelt attacks, were what failed.
 
 use std::path::Path;

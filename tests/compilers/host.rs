@@ -17,7 +17,7 @@ pub(crate) struct Host {
 
 impl Host {
     /// Plants them. Not below `/tmp`, where every sandbox has something of its own: there the secret
-    /// would be hidden even without a wall.
+    /// would be hidden even without any protection.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
         // The name of an execution is used by nobody else, and is a word in every language.

@@ -1,7 +1,7 @@
 //! Compilers under attack: by their sources, by file names, and by what an earlier execution left.
 //!
 //! The sources are in `hostile/`, each with a note on how it works. A compiler may say no, or reach a
-//! limit, or be led to do all that a program may do inside the walls; the host and the next execution
+//! limit, or be led to do all that a program may do inside a sandbox; the host and the next execution
 //! must not notice.
 
 #[macro_use]

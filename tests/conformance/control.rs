@@ -1,4 +1,4 @@
-//! Ending executions, refusing them, and running many at once.
+//! Cancelling, refusing and running many executions at once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
@@ -43,7 +43,7 @@ fn a_token_ends_a_running_program() {
 }
 
 #[test]
-fn a_cancelled_program_may_say_goodbye() {
+fn a_cancelled_program_can_handle_sigterm() {
     with_each_backend(|sandbox| {
         // Short naps: a signal that comes just before one is heard of after it.
         let code = "import signal, sys, time\n\
@@ -58,7 +58,7 @@ fn a_cancelled_program_may_say_goodbye() {
 }
 
 #[test]
-fn a_cancelled_program_that_does_not_listen_is_ended_all_the_same() {
+fn a_cancelled_program_that_ignores_sigterm_is_killed() {
     with_each_backend(|sandbox| {
         let script = "trap '' TERM INT HUP QUIT; (trap '' TERM; while :; do :; done) & echo up; \
                       while :; do sleep 60; done";
@@ -231,7 +231,7 @@ fn many_executions_at_once_each_have_their_own_world() {
 }
 
 #[test]
-fn one_that_misbehaves_does_not_disturb_its_neighbours() {
+fn a_misbehaving_execution_does_not_disturb_its_neighbours() {
     with_each_backend(|sandbox| {
         let bad = [
             bash("while :; do :; done").limits(limits!(with_wall_time(millis(1500)))),
@@ -256,7 +256,7 @@ fn one_that_misbehaves_does_not_disturb_its_neighbours() {
 }
 
 #[test]
-fn a_protection_that_can_be_had_is_not_missing_because_it_may_be() {
+fn an_allowed_missing_protection_that_is_available_is_enforced() {
     with_each_backend(|sandbox| {
         let request = bash("true").allow_missing(Protection::Seccomp).build().unwrap();
         let report = sandbox.execute(request).unwrap();

@@ -1,4 +1,4 @@
-//! How programs and compilers end, and what is said of it.
+//! How programs and compilers end, and what the report says.
 
 use std::fmt::Write as _;
 

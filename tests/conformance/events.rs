@@ -68,7 +68,7 @@ fn events_follow_the_order_of_the_output() {
 }
 
 #[test]
-fn a_letter_is_never_cut_in_two() {
+fn an_event_never_splits_a_utf8_character() {
     with_each_backend(|sandbox| {
         let code = "import os, time\nfor byte in '🦀é'.encode():\n    os.write(1, bytes([byte]))\n    time.sleep(0.01)";
         let (events, report) = execute_and_listen(sandbox, python(code).build().unwrap());
@@ -124,7 +124,7 @@ fn each_stage_is_announced() {
 }
 
 #[test]
-fn events_beyond_the_output_limit_are_not_told() {
+fn events_beyond_the_output_limit_are_not_sent() {
     with_each_backend(|sandbox| {
         let request = bash("yes").limits(limits!(with_output(sandbox::ByteSize::kib(16))));
         let (events, report) = execute_and_listen(sandbox, request.build().unwrap());
@@ -135,7 +135,7 @@ fn events_beyond_the_output_limit_are_not_told() {
 }
 
 #[test]
-fn usage_is_sampled_if_asked_for() {
+fn usage_is_sampled_if_requested() {
     with_each_backend_that_has(&[Feature::MovedBytes], |sandbox| {
         let code = "import os, time\nkept = bytearray(32 << 20)\nos.write(1, b'x' * 1000)\n\
                     end = time.monotonic() + 1\nwhile time.monotonic() < end: pass";
@@ -171,7 +171,7 @@ fn usage_is_sampled_if_asked_for() {
 }
 
 #[test]
-fn usage_is_not_told_unless_asked_for() {
+fn usage_is_not_sampled_unless_requested() {
     with_each_backend(|sandbox| {
         let (events, _) = execute_and_listen(sandbox, bash("sleep 0.3").build().unwrap());
         assert_eq!(names(&events), ["queued", "stage", "report"]);

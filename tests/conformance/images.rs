@@ -1,4 +1,4 @@
-//! An image as the root of a sandbox: its files and programs instead of the host's, behind the same walls.
+//! An image as the root of a sandbox: its files and programs instead of the host's, with the same protections.
 
 use sandbox::{
     ByteSize, ExecuteError, RequestBuilder, ResolveError, Sandbox, SandboxBuilder, Status,
@@ -42,7 +42,7 @@ fn a_program_sees_the_image_and_nothing_of_the_host() {
         assert_eq!(report.output_files[0].size, code.len() as u64);
         let said = report.image.as_deref().unwrap();
         assert!(said.starts_with("test/shell:1@sha256:"), "{said}");
-        // The same walls as around the host's own programs.
+        // The same protections as with the host's own programs.
         let plain = execute("host", sandbox, bash("true")).expect("bash is there");
         assert_eq!(report.enforced, plain.enforced);
         assert_eq!((plain.image, plain.isolation), (None, report.isolation));
@@ -111,7 +111,7 @@ fn an_image_full_of_traps_is_a_root_like_any_other() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn a_missing_feature_is_reported() {
     let image = Layer::with_shell().into_image();
     let set_up = |builder: SandboxBuilder| builder.images(image.store.clone());
     with_native_set_up(set_up, |sandbox| {
@@ -171,7 +171,7 @@ fn a_name_is_looked_up_for_each_execution() {
         };
         assert_eq!(marker(), "old\n");
         old.store.import(&new.archive, None, &mut |_| {}).unwrap();
-        // There are walls around it, so it stays.
+        // It is isolated, so it stays.
         let pruned = old.store.prune().unwrap();
         assert_eq!((pruned.roots, pruned.in_use), (0, 1));
         assert_eq!(marker(), "new\n");

@@ -1,5 +1,5 @@
-//! Sandboxes with a compiled program in them before it is asked for: they behave like those in which it is
-//! placed on request.
+//! Sandboxes with a compiled program preloaded: they behave like those in which it is
+//! written on request.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Containers that were started before there was a program for them: the same answers, used once.
+//! Prepared containers: the same results as new ones, and each used once.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -38,7 +38,7 @@ fn with_each_container_backend(test: impl Fn(&Sandbox)) {
 }
 
 #[test]
-fn what_is_asked_for_again_waits_and_ends_in_the_same_way() {
+fn a_repeated_program_is_preloaded_and_ends_in_the_same_way() {
     with_each_container_backend(|sandbox| {
         type Kind = (fn() -> RequestBuilder, Status);
         let kinds: [Kind; 4] = [
@@ -59,7 +59,7 @@ fn what_is_asked_for_again_waits_and_ends_in_the_same_way() {
 }
 
 #[test]
-fn one_that_waited_is_used_once() {
+fn a_warm_runtime_is_used_once() {
     with_each_container_backend(|sandbox| {
         let leave = || {
             bash("ls -A /work /tmp /dev/shm | grep -c left; touch {/work,/tmp,/dev/shm}/left; true")
@@ -71,7 +71,7 @@ fn one_that_waited_is_used_once() {
 }
 
 #[test]
-fn other_limits_get_another_container() {
+fn other_limits_use_another_container() {
     with_each_container_backend(|sandbox| {
         in_a_waiting_one(sandbox, || bash("true"));
         let request =
@@ -83,7 +83,7 @@ fn other_limits_get_another_container() {
 }
 
 #[test]
-fn one_that_was_killed_while_it_waited_is_not_given_out() {
+fn a_prepared_container_that_was_killed_is_not_used() {
     with_each_container_backend(|sandbox| {
         in_a_waiting_one(sandbox, || bash("true"));
         // None of them in the making: what is killed half made is another story.

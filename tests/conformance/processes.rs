@@ -56,7 +56,7 @@ print('daemon is up')
 ";
 
 #[test]
-fn a_daemon_is_gone_when_the_report_is_there() {
+fn a_daemon_is_dead_before_the_report() {
     with_each_backend_that_has(&[Feature::Volumes], |sandbox| {
         let place = tempfile::tempdir().unwrap();
         let volume = format!("{}:/out:rw", place.path().display());

@@ -153,7 +153,7 @@ fn each_call_ends_as_expected(name: &str, filter: ContainerFilter, privileges: b
 }
 
 #[test]
-fn calls_behind_the_profile_alone_end_as_in_the_native_walls() {
+fn denied_calls_behind_the_profile_alone_fail_as_in_the_native_backend() {
     each_call_ends_as_expected("filter-alone", ContainerFilter::Alone, false);
 }
 
@@ -163,12 +163,12 @@ fn a_container_that_may_get_privileges_still_loses_its_capabilities() {
 }
 
 #[test]
-fn calls_that_the_agent_would_hear_of_fail_where_nobody_hears_of_them() {
+fn calls_that_the_agent_would_answer_fail_without_the_agent() {
     each_call_ends_as_expected("filter-around", ContainerFilter::AroundAgent, false);
 }
 
 #[test]
-fn without_the_profile_every_refused_call_ends_otherwise() {
+fn without_the_profile_every_denied_call_has_another_outcome() {
     let name = "filter-none";
     if !runtimes(name).any(|runtime| runtime == "runc") {
         return;

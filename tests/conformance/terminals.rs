@@ -35,7 +35,7 @@ fn a_program_can_drive_another_one_on_a_terminal() {
 }
 
 #[test]
-fn terminals_are_few_and_no_one_elses() {
+fn terminals_are_limited_and_private() {
     let code = "import os\nprint(sorted(os.listdir('/dev/pts')))\nopened = []\n\
                 try:\n    while True:\n        opened.append(os.open('/dev/ptmx', os.O_RDWR))\n\
                 except OSError as error:\n    print(len(opened), error.strerror)\n\
@@ -49,7 +49,7 @@ fn terminals_are_few_and_no_one_elses() {
 }
 
 #[test]
-fn nobody_can_type_into_a_terminal_by_request() {
+fn no_ioctl_injects_input_into_a_terminal() {
     let code = "import fcntl, pty, termios\n_, terminal = pty.openpty()\n\
                 try:\n    fcntl.ioctl(terminal, termios.TIOCSTI, b'x')\n\
                 except OSError as error:\n    print(error.strerror)";

@@ -9,7 +9,7 @@ use crate::table::{bash, c, ended_saying, millis, python};
 /// A program that is over its time has ended by then, on a machine with other things to do, and long before it would
 /// have by itself.
 const GRACE: Duration = Duration::from_secs(20);
-/// Enough for a program to begin and say a word, behind every wall and on a busy machine.
+/// Enough time for a program to start and print, with every protection and on a busy machine.
 const TO_BEGIN: Duration = Duration::from_secs(3);
 /// Enough that only the CPU time can have run out.
 const LONG: Duration = Duration::from_mins(1);

@@ -1,4 +1,4 @@
-//! What all sandboxes of one supervisor use together ends at a line of its own, and not as a limit of the program's.
+//! The total limits of all sandboxes of a supervisor, which are reported differently from a program's own limits.
 
 use sandbox::{Report, Request, Sandbox, SandboxBuilder, Status};
 
@@ -25,7 +25,7 @@ fn run(builder: SandboxBuilder, language: &str, code: &str) -> Option<Report> {
 }
 
 #[test]
-fn memory_of_all_together_is_bounded_and_no_limit_of_the_program() {
+fn memory_of_all_sandboxes_together_is_bounded_but_is_no_limit_of_the_program() {
     let small = Sandbox::builder().total_limits(64 * MIB, 10_000);
     let Some(report) = run(small, "python", MEMORY) else { return };
     assert_eq!(report.status, Status::Error, "{:?}", report.error);
@@ -34,20 +34,20 @@ fn memory_of_all_together_is_bounded_and_no_limit_of_the_program() {
 }
 
 #[test]
-fn memory_within_what_all_may_have_together_is_had() {
+fn memory_within_the_total_limit_is_available() {
     let Some(report) = run(Sandbox::builder(), "python", MEMORY) else { return };
     assert_eq!((report.status, &*report.stdout), (Status::Completed, "had it\n"));
 }
 
 #[test]
-fn processes_of_all_together_are_bounded() {
+fn processes_of_all_sandboxes_together_are_bounded() {
     let small = Sandbox::builder().total_limits(1024 * MIB, 20);
     let Some(report) = run(small, "bash", PROCESSES) else { return };
     assert!(report.stderr.contains("fork"), "{report:?}");
 }
 
 #[test]
-fn processes_within_what_all_may_have_together_are_had() {
+fn processes_within_the_total_limit_are_available() {
     let Some(report) = run(Sandbox::builder(), "bash", PROCESSES) else { return };
     assert_eq!((&*report.stdout, &*report.stderr), ("had them\n", ""));
 }

@@ -1,4 +1,4 @@
-//! Other programs in the place of those that usually build containers: a program that ends well, each limit, and a denied call.
+//! Variants of the container backends (crun, gVisor under Docker): a successful program, each limit, and a denied call.
 
 use sandbox::{Report, RequestBuilder, Sandbox, Status};
 use sandbox_tests::backend::{BackendUnderTest, Feature, execute, named, with_variant};

@@ -1,4 +1,4 @@
-//! The world a program finds itself in.
+//! The environment of a program: processes, files, users, clocks, network.
 
 use sandbox::{Isolation, Protection, Report};
 use sandbox_tests::backend::{Feature, has};
@@ -175,10 +175,10 @@ table! {
         use Protection::{
             Capabilities, FreshRoot, NetNamespace, NoNewPrivs, PidNamespace, Seccomp, UserNamespace,
         };
-        let is_expected = |wall: &Protection| *wall != UserNamespace || !is_docker(report);
-        let walls = [UserNamespace, PidNamespace, NetNamespace, FreshRoot, Capabilities, NoNewPrivs, Seccomp];
-        for wall in walls.iter().filter(|wall| is_expected(wall)) {
-            assert!(report.enforced.contains(wall), "{wall} is not in force");
+        let is_expected = |protection: &Protection| *protection != UserNamespace || !is_docker(report);
+        let protections = [UserNamespace, PidNamespace, NetNamespace, FreshRoot, Capabilities, NoNewPrivs, Seccomp];
+        for protection in protections.iter().filter(|protection| is_expected(protection)) {
+            assert!(report.enforced.contains(protection), "{protection} is not in force");
         }
     };
 }

@@ -45,8 +45,8 @@ fn a_name_and_its_port_are_reached_and_told() {
 }
 
 #[test]
-fn an_ordinary_user_reaches_it_too() {
-    in_a_world("allowed::an_ordinary_user_reaches_it_too", Who::Nobody, || {
+fn an_ordinary_user_can_use_an_allow_list() {
+    in_a_world("allowed::an_ordinary_user_can_use_an_allow_list", Who::Nobody, || {
         // A port that only root may have on a host, and the name server's.
         let request = python(
             "import socket\nfor port in (8080, 80):\n    try:\n        s = socket.create_connection(('site.example', port), 20)\n\

@@ -45,9 +45,9 @@ asyncio.run(main())
 }
 
 #[test]
-fn much_is_carried_whole_and_half_a_connection_can_be_closed() {
+fn large_transfers_arrive_whole_and_a_connection_can_be_half_closed() {
     in_a_world(
-        "many::much_is_carried_whole_and_half_a_connection_can_be_closed",
+        "many::large_transfers_arrive_whole_and_a_connection_can_be_half_closed",
         Who::Root,
         || {
             let _site = Echo::listen(SITE, 8080);
@@ -81,8 +81,8 @@ print(total >> 20, sent.digest() == received.digest())
 }
 
 #[test]
-fn a_server_that_breaks_off_is_heard_to_break_off() {
-    in_a_world("many::a_server_that_breaks_off_is_heard_to_break_off", Who::Root, || {
+fn a_connection_reset_by_the_server_reaches_the_program() {
+    in_a_world("many::a_connection_reset_by_the_server_reaches_the_program", Who::Root, || {
         let listener = std::net::TcpListener::bind((SITE, 8080)).unwrap();
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -164,8 +164,8 @@ for _ in range(9):
 }
 
 #[test]
-fn a_program_that_floods_is_told_of_in_bounds() {
-    in_a_world("many::a_program_that_floods_is_told_of_in_bounds", Who::Root, || {
+fn reports_of_a_flooding_program_are_bounded() {
+    in_a_world("many::reports_of_a_flooding_program_are_bounded", Who::Root, || {
         let code = "
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

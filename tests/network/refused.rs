@@ -1,4 +1,4 @@
-//! What is not allowed is refused at once and told; and the same program reaches it with the wall off.
+//! What is not allowed is refused at once and reported; with the protection off the same program reaches it.
 
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -186,8 +186,8 @@ except OSError as error: print('refused')
 }
 
 #[test]
-fn names_are_looked_up_for_anybody_if_that_is_asked_for() {
-    in_a_world("refused::names_are_looked_up_for_anybody_if_that_is_asked_for", Who::Root, || {
+fn allow_dns_resolves_any_name() {
+    in_a_world("refused::allow_dns_resolves_any_name", Who::Root, || {
         let _other = Echo::listen(OTHER, 8080);
         let rules: Vec<_> =
             ["93.184.216.35:8080"].iter().map(|rule| rule.parse().unwrap()).collect();

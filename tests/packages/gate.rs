@@ -95,7 +95,7 @@ fn gate(places: &[&HostPort]) -> Gate {
 }
 
 #[test]
-fn a_place_on_the_list_is_reached_through_the_gate_alone() {
+fn the_proxy_reaches_only_listed_hosts() {
     let place = greeter();
     let seen = visit(&place, Some(gate(&[&place])));
     assert_eq!(
@@ -118,14 +118,14 @@ fn another_port_of_the_same_host_is_refused() {
 }
 
 #[test]
-fn an_empty_list_reaches_nothing() {
+fn an_empty_allow_list_permits_nothing() {
     let place = greeter();
     let seen = visit(&place, Some(gate(&[])));
     assert_eq!(seen.matches("403 Forbidden").count(), 2, "{seen}");
 }
 
 #[test]
-fn without_a_gate_there_is_none() {
+fn without_the_proxy_nothing_is_reached() {
     let place = greeter();
     assert_eq!(visit(&place, None), "no gate\nno gate\nno way but the gate\n");
 }

@@ -1,4 +1,4 @@
-//! No byte of one execution is there for another, however the runtimes of both were started.
+//! No byte of one execution is visible to another, however their runtimes were started.
 
 use sandbox::{EventKind, RequestBuilder, Sandbox};
 use sandbox_tests::warm::{Way, execute, execute_warm, members, prime, wait_until_full};

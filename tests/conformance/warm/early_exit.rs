@@ -1,5 +1,5 @@
-//! A runtime may say that it ends, and is then not waited for. Whoever says so has ended: nothing of it runs on,
-//! and nobody gains anything by it.
+//! A warm runtime can announce its exit, and is then not waited for. Nothing of it runs afterwards, and a hostile program gains
+//! nothing by announcing.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use sandbox_tests::warm::{Way, execute, execute_warm, prime};
 
 use crate::table::python;
 
-/// What warm.py says at the end.
-const FAREWELL: &str = "
+/// How warm.py announces its exit.
+const ANNOUNCE: &str = "
 import os
-def farewell():
+def announce_exit():
     os.pread(0, 1, 0x7BA5E1F000000000)
 ";
 
-fn saying(code: &str) -> RequestBuilder {
-    python(&format!("{FAREWELL}\n{code}"))
+fn announcing(code: &str) -> RequestBuilder {
+    python(&format!("{ANNOUNCE}\n{code}"))
 }
 
 fn waiting(way: Way) -> Sandbox {
@@ -28,11 +28,11 @@ fn waiting(way: Way) -> Sandbox {
 }
 
 #[test]
-fn whoever_says_that_it_ends_has_ended() {
+fn a_runtime_that_announces_its_exit_runs_no_further() {
     for way in [Way::Own, Way::Copied] {
         let sandbox = waiting(way);
         let code = "print('before', flush=True)\nfarewell()\nprint('after', flush=True)";
-        let report = execute_warm(&sandbox, saying(code));
+        let report = execute_warm(&sandbox, announcing(code));
         assert_eq!((report.status, report.exit_code), (Status::Completed, 0), "{way:?}");
         assert_eq!((report.stdout.as_str(), report.stderr.as_str()), ("before\n", ""), "{way:?}");
         assert!(report.violations.is_empty(), "{:?}", report.violations);
@@ -40,7 +40,7 @@ fn whoever_says_that_it_ends_has_ended() {
 }
 
 #[test]
-fn a_signal_does_not_bring_it_back() {
+fn no_signal_handler_runs_after_an_announced_exit() {
     let sandbox = waiting(Way::Own);
     let code = "
 import signal
@@ -52,26 +52,26 @@ signal.signal(signal.SIGALRM, ring)
 print('before', flush=True)
 signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
 try:
-    farewell()
+    announce_exit()
 finally:
     ring()
 ";
-    let mut heard = 0;
+    let mut announced = 0;
     for _ in 0..20 {
-        let report = execute_warm(&sandbox, saying(code).collect("after*"));
+        let report = execute_warm(&sandbox, announcing(code).collect("after*"));
         assert!(report.stdout.starts_with("before\n"), "{}", report.stdout);
-        // The timer may ring before the word is heard. Else what it does would be seen here, because files
-        // are collected after the last word was read.
+        // The timer may fire before the announcement. Otherwise its files would be seen here, because files
+        // are collected after the announcement.
         if report.stdout == "before\n" {
             assert!(report.output_files.is_empty(), "{:?}", report.output_files);
-            heard += 1;
+            announced += 1;
         }
     }
-    assert!(heard > 0, "the timer was always first");
+    assert!(announced > 0, "the timer was always first");
 }
 
 #[test]
-fn its_threads_end_with_it() {
+fn an_announced_exit_ends_all_threads() {
     let sandbox = waiting(Way::Own);
     let code = "
 import threading, time
@@ -82,51 +82,51 @@ def work():
 for _ in range(3):
     threading.Thread(target=work).start()
 time.sleep(0.01)
-farewell()
+announce_exit()
 print('after', flush=True)
 ";
     for _ in 0..5 {
-        let report = execute_warm(&sandbox, saying(code).collect("file"));
+        let report = execute_warm(&sandbox, announcing(code).collect("file"));
         assert_eq!((report.status, report.exit_code), (Status::Completed, 0), "{report:?}");
         assert!(report.stdout.starts_with('x') && !report.stdout.contains("after"));
     }
 }
 
-/// They would go on: then the word is not heard, and the call comes back as it would anywhere.
+/// The children would go on running, so the announcement is ignored, and the call fails as in any process.
 #[test]
-fn with_children_it_has_to_end_by_itself() {
+fn a_process_with_children_cannot_announce_its_exit() {
     let sandbox = waiting(Way::Own);
     let with_child = "
 import subprocess
 child = subprocess.Popen(['sleep', '0.2'])
 try:
-    farewell()
+    announce_exit()
 except OSError as error:
     print(error.strerror, child.wait(), flush=True)
 ";
-    let report = execute_warm(&sandbox, saying(with_child));
+    let report = execute_warm(&sandbox, announcing(with_child));
     assert_eq!(report.stdout, "Illegal seek 0\n", "{}", report.stderr);
-    // Nor is a child's word that of its parent.
+    // A child cannot announce the exit of its parent.
     let of_child = "
 if os.fork() == 0:
-    farewell()
+    announce_exit()
 print(os.wait()[1], flush=True)
 ";
-    let report = execute_warm(&sandbox, saying(of_child));
+    let report = execute_warm(&sandbox, announcing(of_child));
     assert_eq!(report.stdout, "256\n", "{}", report.stderr);
 }
 
 #[test]
-fn cold_it_is_a_call_like_any_other() {
+fn a_cold_runtime_cannot_announce_its_exit() {
     let sandbox = Sandbox::builder().warm(false).build().expect("a sandbox can be started");
-    let code = "try:\n    farewell()\nexcept OSError as error:\n    print(error.strerror)\nraise SystemExit(3)";
-    let report = execute(&sandbox, saying(code));
+    let code = "try:\n    announce_exit()\nexcept OSError as error:\n    print(error.strerror)\nraise SystemExit(3)";
+    let report = execute(&sandbox, announcing(code));
     assert_eq!((report.stdout.as_str(), report.exit_code), ("Illegal seek\n", 3));
     assert!(report.violations.is_empty(), "{:?}", report.violations);
 }
 
 #[test]
-fn what_it_read_and_wrote_is_counted_as_ever() {
+fn io_counters_include_a_program_that_announced_its_exit() {
     let code = "open('file', 'w').write('x' * 10000)\nprint(len(open('file').read()))";
     let cold = Sandbox::builder().warm(false).build().expect("a sandbox can be started");
     let figures = |report: Report| report.stages.last().expect("it has run").figures;
@@ -142,7 +142,7 @@ fn what_it_read_and_wrote_is_counted_as_ever() {
 #[test]
 fn it_is_taken_down_like_any_other() {
     let sandbox = waiting(Way::Own);
-    execute_warm(&sandbox, saying("farewell()"));
+    execute_warm(&sandbox, announcing("announce_exit()"));
     drop(sandbox);
     let gone = wait_for(Duration::from_secs(30), || descendants().is_empty().then_some(()));
     assert!(gone.is_some(), "{:?}", descendants());

@@ -1,4 +1,4 @@
-//! Runtimes that die while they wait, or cannot be started at all: programs run nevertheless.
+//! Warm runtimes that die or fail to start: programs run all the same.
 
 use std::path::Path;
 use std::time::Duration;
@@ -40,21 +40,21 @@ fn survives_the_death_of_members(
 }
 
 #[test]
-fn a_runtime_that_died_while_it_waited_is_given_to_nobody() {
+fn a_warm_runtime_that_died_is_not_used() {
     let sandbox = start();
     prime(&sandbox, hello);
     survives_the_death_of_members(&sandbox, "python3", hello);
 }
 
 #[test]
-fn a_copy_that_died_while_it_waited_is_given_to_nobody() {
+fn a_fork_of_a_zygote_that_died_is_not_used() {
     let sandbox = copies();
     prime(&sandbox, hello);
     survives_the_death_of_members(&sandbox, "python3", hello);
 }
 
 #[test]
-fn a_node_that_died_while_it_waited_is_given_to_nobody() {
+fn a_warm_node_that_died_is_not_used() {
     let sandbox = start();
     let request = || Request::builder("javascript").code("console.log('hello')");
     prime(&sandbox, request);
@@ -62,7 +62,7 @@ fn a_node_that_died_while_it_waited_is_given_to_nobody() {
 }
 
 #[test]
-fn the_death_of_the_runtime_that_is_copied_harms_nobody() {
+fn programs_run_after_the_zygote_has_died() {
     let sandbox = copies();
     prime(&sandbox, hello);
     let originals = originals("python3");
@@ -110,22 +110,22 @@ fn runs_cold_and_says(warm: &str, words: &str) {
 }
 
 #[test]
-fn a_runtime_that_says_something_else_than_that_it_waits_is_not_used() {
+fn a_runtime_with_an_unexpected_ready_message_is_not_used() {
     runs_cold_and_says("import os\nos.write(1, b'nonsense')\nos.read(0, 1)", "nonsense");
 }
 
 #[test]
-fn a_runtime_that_fails_on_its_way_is_not_used() {
+fn a_runtime_that_fails_to_start_is_not_used() {
     runs_cold_and_says("import os\nos.write(2, b'oh no')\nos._exit(3)", "oh no");
 }
 
 #[test]
-fn a_runtime_that_ends_without_a_word_is_not_used() {
+fn a_runtime_that_exits_before_it_is_ready_is_not_used() {
     runs_cold_and_says("import os\nos._exit(0)", "ended");
 }
 
 #[test]
-fn a_runtime_that_is_denied_something_on_its_way_still_waits() {
+fn a_runtime_with_denied_calls_at_start_up_is_used() {
     let original = Path::new(env!("CARGO_MANIFEST_DIR")).join("../runtimes/python/warm.py");
     let text = std::fs::read_to_string(original).unwrap();
     let attempt = "import os\ntry: os.chroot('/')\nexcept OSError: pass\nprint = None\n";

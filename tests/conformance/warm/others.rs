@@ -1,4 +1,4 @@
-//! JavaScript, TypeScript and Java programs that tell what they can see of the process and the world.
+//! JavaScript, TypeScript and Java programs that print what they can see of their process and environment.
 //! They do not look at mounts and `/opt`, which differ: see `mod.rs`.
 
 use super::program::Program;

@@ -61,7 +61,7 @@ fn the_second_use_asks_for_runtimes_and_the_third_gets_one() {
 }
 
 #[test]
-fn none_is_started_where_that_is_not_wanted() {
+fn no_runtime_is_started_ahead_if_warm_is_off() {
     let sandbox = Sandbox::builder().warm(false).build().unwrap();
     for _ in 0..4 {
         assert_ne!(says_hello(&sandbox, hello()), Start::Warm);
@@ -71,7 +71,7 @@ fn none_is_started_where_that_is_not_wanted() {
 }
 
 #[test]
-fn no_more_wait_than_may() {
+fn warm_runtimes_stay_within_their_maximum() {
     let sandbox = Sandbox::builder().max_warm(1).build().unwrap();
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -84,7 +84,7 @@ fn no_more_wait_than_may() {
 }
 
 #[test]
-fn every_shape_gets_what_it_asked_for() {
+fn every_kind_of_request_gets_a_matching_runtime() {
     let sandbox = start();
     let show = "import resource, socket\nprint(resource.getrlimit(resource.RLIMIT_NOFILE), [line.split(':')[0] for line in open('/proc/self/net/dev')])\n\
                 s = socket.socket()\ns.bind(('127.0.0.1', 0))\ns.listen()\n\
@@ -143,7 +143,7 @@ fn a_volume_and_a_workspace_are_there_for_a_language_whose_runtimes_wait() {
 }
 
 #[test]
-fn many_at_once_each_get_their_own() {
+fn concurrent_programs_each_get_a_sandbox_of_their_own() {
     const THREADS: usize = 8;
     let sandbox = start();
     let code =
@@ -208,15 +208,16 @@ fn runtimes_that_wait_leak_nothing_when_the_sandbox_goes() {
     before.assert_returns("three sandboxes");
 }
 
-/// With other walls than root's, and perhaps no cgroup: whether the runtime waited or not.
+/// With other protections than root's, and perhaps no cgroup: warm or cold.
 #[test]
 fn an_ordinary_users_programs_run_whether_warm_or_not() {
     as_ordinary_user("warm::pool::an_ordinary_users_programs_run_whether_warm_or_not", || {
         let sandbox = start();
         let can_miss: Vec<_> =
-            sandbox.capabilities().missing.iter().map(|wall| wall.protection).collect();
-        let request =
-            || can_miss.iter().fold(hello(), |request, wall| request.allow_missing(*wall));
+            sandbox.capabilities().missing.iter().map(|missing| missing.protection).collect();
+        let request = || {
+            can_miss.iter().fold(hello(), |request, protection| request.allow_missing(*protection))
+        };
         prime(&sandbox, request);
         assert_eq!(says_hello(&sandbox, request()), Start::Warm);
         std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! A program that must do the same however its runtime was started, and the comparison.
+//! A program that must behave the same warm and cold, and the comparison.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Python programs that tell all they can see of the process and the world they are in.
+//! Python programs that print all they can see of their process and environment.
 
 use super::program::Program;
 

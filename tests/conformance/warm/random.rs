@@ -1,4 +1,4 @@
-//! What is random from the start differs from one execution to the next, but for what copies share.
+//! Random values from the start-up of a runtime differ between executions, except for those that forks of a zygote share.
 
 use std::collections::BTreeSet;
 
@@ -51,7 +51,7 @@ fn runtimes_that_were_started_by_themselves_have_seeds_and_addresses_of_their_ow
 
 /// Copies of one original have these in common (see docs/adr/0014): whoever changes that should know.
 #[test]
-fn copies_share_seed_and_addresses_with_each_other_alone() {
+fn forks_of_a_zygote_share_seed_and_addresses_only_with_each_other() {
     let print = || python("print(hash('text'), id(object()))");
     let of_copies = |sandbox: &Sandbox| {
         ensure(sandbox, Way::Copied);
@@ -66,7 +66,7 @@ fn copies_share_seed_and_addresses_with_each_other_alone() {
 
 /// Nor with Node, of which none is ever copied.
 #[test]
-fn nodes_differ_in_their_random_numbers() {
+fn warm_nodes_have_different_random_numbers() {
     let sandbox = start();
     let code = "console.log(Math.random(), crypto.randomUUID(), require('crypto').randomBytes(8).toString('hex'))";
     let request = || Request::builder("javascript").code(code);

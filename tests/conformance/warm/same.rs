@@ -1,4 +1,4 @@
-//! Warm is as cold.
+//! A program behaves the same warm and cold.
 
 use sandbox_tests::warm::Way;
 

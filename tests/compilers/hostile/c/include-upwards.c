@@ -1,4 +1,4 @@
-// Includes the host's list of users by climbing out of the work directory. Inside the walls there is a
+// Includes the host's list of users by climbing out of the work directory. Inside a sandbox there is a
 // list too, but not that one.
 #include "../../../../../../../../etc/passwd"
 

@@ -1,4 +1,4 @@
-//! What each backend costs: a Python hello in a sandbox that is built for it, and in one that waited, against plain
+//! The cost of each backend: a Python hello in a cold sandbox and in a prepared one, against plain
 //! `docker run`. All have their turn in every round.
 
 use std::io::Write as _;

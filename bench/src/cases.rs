@@ -78,7 +78,7 @@ pub(crate) struct Run {
 /// The stages of a run in our sandbox, as far as its report tells them apart.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stages {
-    /// From the request until we hear that the program, confined, is about to start. It does not wait
+    /// From the request until the notice that the program, confined, is about to start. It does not wait
     /// for that: what it does until we have heard is counted here and as its own time.
     pub(crate) prepare: Duration,
     /// From exec until init has seen the program's end.

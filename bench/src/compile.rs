@@ -1,8 +1,8 @@
-//! What compiling costs: bare, as a new program, as one that was compiled before, and once for each
+//! The cost of compiling: bare, uncached, cached, and once for each
 //! toolchain.
 //!
 //! The programs are the hello programs of the recipes, each with a comment at its end that makes it a
-//! program nobody has compiled before. All ways have their turn in every round.
+//! program that is in no cache. All ways take turns in every round.
 
 use std::fmt::Write as _;
 use std::io::Write as _;

@@ -164,7 +164,7 @@ fn log_in(place: &TempDir) -> PathBuf {
     place.path().join("log")
 }
 
-/// The address in a line of the log, if it is the one that names it.
+/// The address in a line of the log, if it has one.
 fn address_in(line: &str) -> Option<SocketAddr> {
     let fields: Value = serde_json::from_str(line).ok()?;
     fields["address"].as_str()?.parse().ok()

@@ -197,7 +197,7 @@ fn round_median(runs: &[Run]) -> Duration {
     percentile(&times, 50)
 }
 
-/// The smallest value that so many per cent of the sorted values do not exceed.
+/// A percentile of sorted values.
 fn percentile(sorted: &[Duration], per_cent: usize) -> Duration {
     let rank = (sorted.len() * per_cent).div_ceil(100).max(1);
     sorted.get(rank - 1).copied().unwrap_or_default()

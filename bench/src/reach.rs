@@ -17,7 +17,7 @@ use crate::table::grid;
 const LEAST: f64 = 0.5;
 const MIB: usize = 1 << 20;
 
-/// Fetches or sends so many MiB, and prints how many there were in a second.
+/// Fetches or sends a number of MiB, and prints the rate.
 const CLIENT: &str = "
 import socket, sys, time
 direction, port, much = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) << 20

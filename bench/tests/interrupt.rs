@@ -1,4 +1,4 @@
-//! A benchmark that is told to end stops what it has started.
+//! A benchmark stops everything it has started when it gets a signal.
 
 use std::fs;
 use std::path::PathBuf;

@@ -75,7 +75,7 @@ fn random_pause() -> Duration {
     Duration::from_micros(u64::from(u32::from_ne_bytes(bytes) % 60_000))
 }
 
-/// No process of the dead one is left, and nobody is in any cgroup of its.
+/// No process of the dead supervisor is left, and its cgroups are empty.
 fn assert_no_process_left(story: &str) {
     let left = wait_for_no_descendants(SOON);
     assert!(left.is_empty(), "{story}: {left:#?}");
@@ -220,7 +220,7 @@ fn cleanup_after_a_supervisor_killed_at_rest_needs_no_later_start() {
     }
 }
 
-/// With both dead there is nobody left to remove a cgroup; the kernel ends the processes all the same, and
+/// With both dead no process is left to remove a cgroup; the kernel ends the processes all the same, and
 /// the next start removes the rest.
 #[test]
 fn cleanup_after_supervisor_and_launcher_are_killed_together() {

@@ -1,5 +1,5 @@
 //! The other half of the attacks on the host: without the protection that stops them, they succeed.
-//! Without this nobody would know whether the compilers, or misspelt attacks, were what failed.
+//! Without this, an attack could fail because it is misspelt.
 
 use std::path::Path;
 

@@ -9,7 +9,7 @@ fn is_not_there(report: &Report) {
     assert!(report.stderr.contains("No such file"), "{}", report.stderr);
 }
 
-/// Of the users of the host only the names that every sandbox has are told.
+/// The compiler prints only the user names that every sandbox has.
 fn tells_the_users_inside(report: &Report) {
     assert!(report.stderr.contains("root:x:0:0:root:/:/usr/sbin/nologin"), "{}", report.stderr);
     let users = std::fs::read_to_string("/etc/passwd").unwrap();

@@ -90,7 +90,7 @@ impl Host {
         json.contains(&self.secret)
     }
 
-    /// Whether somebody called the server.
+    /// Whether the server got a connection.
     pub(crate) fn was_called(&self) -> bool {
         match self.server.accept() {
             Ok(_) => true,

@@ -100,7 +100,7 @@ const PROGRAMS: &[Program] = &[
     },
 ];
 
-/// Whether the language's own tools take a file of this name; that they do not is no doing of ours.
+/// Whether the language's own tools take a file of this name; if they do not, the sandbox is not the reason.
 fn is_taken_by(language: &str, name: &str) -> bool {
     match language {
         // The go command refuses what another program could take for an option.

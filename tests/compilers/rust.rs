@@ -4,7 +4,7 @@ use sandbox::Report;
 
 use crate::attack::nothing_more;
 
-/// The compiler knows what every program inside knows, and nothing of whoever started it.
+/// The compiler sees the environment of every sandboxed program, and nothing of the process that started it.
 fn knows_its_own_variables(report: &Report) {
     assert!(report.stdout.contains("HOME=/tmp\n"), "{}", report.stdout);
     // Cargo gives this one to the test itself.

@@ -62,7 +62,7 @@ impl Toy {
         toy
     }
 
-    /// Puts a compiler in place of the one that is there, as an update does.
+    /// Replaces the compiler, as an update does.
     pub(crate) fn install(&self, maker: &str) {
         let new = self.path("toolchain/bin/new");
         std::fs::write(&new, COMPILER.replace("MAKER", maker)).unwrap();

@@ -1,4 +1,4 @@
-//! What is told while a program runs.
+//! The events of a running program.
 
 use sandbox::{CancelToken, Event, EventKind, Report, Request, Sandbox, Stage, StreamKind};
 use sandbox_tests::backend::{Feature, show, with_each_backend, with_each_backend_that_has};

@@ -131,7 +131,7 @@ open(b'raw\\xff', 'w').close()
 open('plain', 'w').write('x')
 ";
 
-/// The bytes of a file as somebody outside gets them from a report.
+/// The bytes of a file in a report.
 fn bytes(file: &OutputFile) -> Vec<u8> {
     match file.encoding {
         FileEncoding::Utf8 => file.content.clone().into_bytes(),

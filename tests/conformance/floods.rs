@@ -44,7 +44,7 @@ fn denied_calls_without_end_are_answered_ever_more_slowly() {
     });
 }
 
-/// A program says a word and waits; whoever hears it ends it. Unheard, it runs out of time.
+/// A program prints a line and waits to be cancelled by its observer. If the line is lost, the program times out.
 fn assert_heard_while_it_runs(sandbox: &Sandbox) {
     let cancel = CancelToken::new();
     let request = bash("echo here; exec sleep 90").limits(seconds(30));

@@ -10,7 +10,7 @@ fn sandbox() -> Sandbox {
     Sandbox::new().expect("an ordinary user can start a sandbox")
 }
 
-/// Whether somebody delegated cgroups to this user, as a service manager may.
+/// Whether this user has delegated cgroups, as from a service manager.
 fn has_memory_limits(sandbox: &Sandbox) -> bool {
     let missing = &sandbox.capabilities().missing;
     missing.iter().all(|missing| missing.protection != Protection::Memory)

@@ -1,4 +1,4 @@
-//! Processes, disk, files: a program that reaches one of these hears it from the kernel, and goes on
+//! Processes, disk, files: a program that reaches one of these limits gets an error from the kernel, and continues
 //! or not as it likes.
 
 use sandbox::{Isolation, Report, Status};

@@ -1,5 +1,5 @@
 //! The system-call profile as a container runtime applies it: a bundle that is written here, runc or crun, and a program that
-//! tries calls. Nothing of ours is in it but the profile.
+//! tries calls. It contains nothing from sandbox-run but the profile.
 #![cfg(target_arch = "x86_64")]
 
 use std::fs;

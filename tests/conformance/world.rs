@@ -158,7 +158,7 @@ table! {
     letters_are_utf_8: bash("locale charmap; printf 'é' | wc -m") => Completed, |report: &Report| {
         assert_eq!(report.stdout, "UTF-8\n1\n");
     };
-    /// A denied call is refused, told, and not fatal.
+    /// A denied call fails, is reported, and is not fatal.
     denied_system_calls_are_refused_and_counted_by_name:
         python("import ctypes, os\nlibc = ctypes.CDLL(None, use_errno=True)\n\
                 for _ in range(3): print(libc.ptrace(0, 0, 0, 0), end=' ')\nprint(libc.unshare(0x10000000))")

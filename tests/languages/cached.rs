@@ -26,7 +26,7 @@ fn cpp_is_compiled_once_and_warns_twice() {
     check_warning(&check("cpp", "warning.cpp"));
 }
 
-/// Runs a program that nobody has compiled before twice, then with one byte changed. Gives the report
+/// Runs an uncached program twice, then with one byte changed. Gives the report
 /// of the second time.
 fn check(language: &str, file: &str) -> Report {
     let path = folder("languages/programs").join(language).join(file);

@@ -162,7 +162,7 @@ fn exit_three(language: &Language) {
     );
 }
 
-/// Where the compiler says no, it names the file as the user wrote it, and nothing of ours.
+/// A compile error names the file as the user wrote it, and no path of the sandbox.
 fn compile_error(language: &Language) {
     check(
         language,

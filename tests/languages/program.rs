@@ -10,7 +10,7 @@ pub(crate) fn folder(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// Executes a request that has to be taken, and prints the report for whoever reads a failure.
+/// Executes a request that must be accepted, and prints the report for a failing test.
 pub(crate) fn execute(sandbox: &Sandbox, request: RequestBuilder) -> Report {
     let request = request.build().expect("the request is a valid one");
     let report = sandbox.execute(request);

@@ -1,4 +1,4 @@
-//! What is allowed works, and is told.
+//! Allowed connections work and are reported.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};

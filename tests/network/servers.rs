@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use sandbox_tests::wait::wait_for;
 
-/// Says what it hears, and counts who came.
+/// An echo server that counts its connections.
 pub(crate) struct Echo {
     pub(crate) came: Arc<AtomicU64>,
 }

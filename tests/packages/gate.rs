@@ -43,7 +43,7 @@ impl Observer for Silent {
     fn usage(&mut self, _: UsageSample) {}
 }
 
-/// A server on the host's loopback that greets whoever asks, until the test ends.
+/// A server on the host's loopback that sends a greeting to every client, until the test ends.
 fn greeter() -> HostPort {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

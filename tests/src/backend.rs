@@ -115,7 +115,7 @@ pub const BACKENDS: &[BackendUnderTest] = &[
     },
 ];
 
-/// The same backends with another program in them. A few tests run under each; all do under the one that
+/// The same backends with another runtime. A few tests run under each; all do under the variant that
 /// `SANDBOX_RUN_ONLY_BACKEND` names.
 pub const VARIANTS: &[BackendUnderTest] = &[
     BackendUnderTest {
@@ -142,7 +142,7 @@ pub fn named(name: &str) -> &'static BackendUnderTest {
     all.find(|backend| backend.name == name).expect("there is such a backend")
 }
 
-/// The only one that is to be tested, if somebody says so.
+/// The only backend to test, if one is selected.
 fn only() -> Option<String> {
     #[expect(clippy::disallowed_methods, reason = "whoever runs the tests says so this way")]
     std::env::var("SANDBOX_RUN_ONLY_BACKEND").ok()
@@ -447,7 +447,7 @@ fn with_some(
     }
 }
 
-/// Executes a request that has to be taken, and prints the report for whoever reads a failure. There
+/// Executes a request that must be accepted, and prints the report for a failing test. There
 /// is none if the language's toolchain is not installed, which counts as a skip.
 pub fn execute(name: &str, sandbox: &Sandbox, request: RequestBuilder) -> Option<Report> {
     let request = request.build().expect("the request is a valid one");

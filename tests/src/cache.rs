@@ -1,4 +1,4 @@
-//! What `scripts/setup` has downloaded for tests and benchmarks.
+//! Files that `scripts/setup` downloads for tests and benchmarks.
 
 use std::path::PathBuf;
 

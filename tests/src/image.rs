@@ -1,4 +1,4 @@
-//! Small images, made of this host's own shell and of whatever else a test puts into them.
+//! Small images, made of this host's shell and the files of a test.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub struct TestImage {
 /// The content of an image.
 pub struct Layer(tar::Builder<Vec<u8>>);
 
-/// Programs that every image of ours has.
+/// Programs in every test image.
 const PROGRAMS: &[&str] = &["bash", "cat", "ls", "id"];
 
 impl Layer {

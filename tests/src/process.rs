@@ -16,7 +16,7 @@ pub struct Process {
     pub parent: i32,
     /// Its name, as far as the kernel keeps it.
     pub name: String,
-    /// `Z` for one that is dead and not yet waited for.
+    /// `Z` for a zombie.
     pub state: char,
 }
 

@@ -1,4 +1,4 @@
-//! Skipping out loud: a skip that nobody counts is a skip that nobody notices.
+//! Skips are printed and counted, so that they are noticed.
 
 use std::io::Write;
 

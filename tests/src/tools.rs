@@ -1,4 +1,4 @@
-//! What `scripts/setup` put into the cache for tests to use.
+//! Tools that `scripts/setup` installs in the cache for tests.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Runtimes that wait for a program: making them wait, and telling how they came to.
+//! Warm runtimes: waiting for them, and how they were started.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const TOO_MANY: usize = 3;
 pub enum Way {
     /// It was started by itself.
     Own,
-    /// It is a copy of one that was started before.
+    /// A fork of a zygote.
     Copied,
 }
 

@@ -1,11 +1,11 @@
-//! A network of a test's own: addresses that look public, private ones, names for them, and nothing of the real one.
+//! A private network for a test: public-looking and private addresses, names for them, nothing of the real network.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
-/// Addresses in it, and what they are called. The first is that of a web site, the last belong to nobody's outside.
+/// Its addresses and their names. The first is that of a web site, the last are unassigned outside.
 pub const SITE: &str = "93.184.216.34";
 /// Of another site.
 pub const OTHER: &str = "93.184.216.35";

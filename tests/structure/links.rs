@@ -53,5 +53,5 @@ fn links(text: &str) -> impl Iterator<Item = &str> {
 #[test]
 fn links_are_found_outside_of_code_blocks() {
     let text = "[a](b.md), [c](d.md#e)\n```\n[f](g.md)\n```\n[h](i.md)";
-    assert_eq!(Vec::from_iter(links(text)), ["b.md", "d.md#e", "i.md"]);
+    assert_eq!(links(text).collect::<Vec<_>>(), ["b.md", "d.md#e", "i.md"]);
 }

@@ -69,7 +69,9 @@ fn modules(source: &Path) -> BTreeSet<String> {
                     found.insert(format!("{name}/"));
                     directories.push(path);
                 }
-            } else if name.ends_with(".rs") && !path.with_extension("").is_dir() {
+            } else if path.extension().is_some_and(|extension| extension == "rs")
+                && !path.with_extension("").is_dir()
+            {
                 found.insert(name.to_owned());
             }
         }

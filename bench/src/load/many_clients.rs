@@ -15,7 +15,7 @@ const STACK: usize = 128 << 10;
 /// For the cheapest request a short round is enough.
 const HEALTH_ROUND: Duration = Duration::from_millis(500);
 
-/// What so many clients see together.
+/// The measurements with one number of clients.
 pub(super) struct ManyClients {
     pub(super) clients: usize,
     /// Threads that call the library: as many as the server has workers, and no more than clients.
@@ -168,7 +168,7 @@ fn check(answer: &Answer, endpoint: Endpoint) -> Result<(), String> {
     Err(format!("{}: {}", answer.status, String::from_utf8_lossy(&answer.body)))
 }
 
-/// Runs the same on so many threads, which wait for each other before they begin.
+/// Runs `work` on this many threads, which start together.
 fn together(
     threads: usize,
     work: impl Fn(&Barrier) -> anyhow::Result<Round> + Sync,

@@ -63,7 +63,7 @@ impl Way {
     }
 }
 
-/// Measures so many pairs, in turns of so many requests, each after so long a pause.
+/// Measures `pairs` pairs, in turns of `turn` requests, each after `pause`.
 pub(super) fn measure(
     setup: &Setup,
     pairs: usize,

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use super::programs::{PROGRAMS, Program, VARIANTS, greeting};
 use crate::rng::Rng;
 
-/// Of a hundred requests, so many of each of the kinds that end badly.
+/// Percentage of each kind of unsuccessful request.
 const EACH_BAD_END: usize = 5;
-/// Of a hundred right ones, so many that have to be compiled.
+/// Percentage of the successful requests that are not in the compile cache.
 const NEW_TEXTS: usize = 1;
 /// The most code that a server takes, by default.
 const MAX_CODE_BYTES: usize = 1 << 20;
@@ -19,9 +19,9 @@ const LATEST_CANCEL_MS: usize = 80;
 /// The kinds that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// The client waits for its report.
+    /// The client waits for the report.
     Waited,
-    /// The client is told an id, and asks for the report.
+    /// The client gets an id and polls for the report.
     Polled,
     /// The client reads events.
     Streamed,

@@ -73,7 +73,7 @@ struct Findings {
     left: Vec<String>,
 }
 
-/// Asks, prints what came of it, and ends with 1 if anything was not as it should be.
+/// Sends all requests, prints the results, and exits with 1 if anything is wrong.
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let host = HostFacts::gather("");
     // Whatever the server leaves becomes ours, and is seen.
@@ -173,7 +173,7 @@ fn host_time() -> u64 {
     chrono::Utc::now().timestamp_micros().unsigned_abs()
 }
 
-/// A line that is written over, for somebody who looks on.
+/// A progress line that overwrites itself.
 fn show_progress(answered: usize, requests: usize) {
     let mut screen = std::io::stderr();
     if screen.is_terminal() {

@@ -82,7 +82,7 @@ pub(super) const PROGRAMS: &[Program] = &[
 ];
 
 impl Program {
-    /// The text of one variant. With a remark it is one that nobody has compiled before.
+    /// The text of one variant. A unique remark makes it miss the compile cache.
     pub(super) fn text(&self, variant: usize, remark: Option<&str>) -> String {
         let text = self.source.replace("VARIANT", &variant.to_string());
         let remark = remark.map(|remark| format!("{} {remark}\n", self.comment));

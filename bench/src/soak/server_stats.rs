@@ -16,7 +16,7 @@ const MORE_THREADS: u64 = 16;
 /// Maximum number of descriptors of one prepared sandbox. The number of prepared sandboxes follows the demand.
 const DESCRIPTORS_PER_SANDBOX: u64 = 32;
 
-/// The server counts as idle after so many equal samples.
+/// The server counts as idle after this many equal samples.
 const EQUAL_SAMPLES: usize = 3;
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 const IDLE_TIMEOUT: Duration = Duration::from_mins(1);

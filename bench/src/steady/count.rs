@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::usage::{HostMemory, below_kib};
 
-/// For what is fragmented, and what is cached: a tenth, and so many KiB.
+/// Allowed growth for fragmentation and caches: a tenth, and this many KiB.
 const MORE_MEMORY_KIB: u64 = 4096;
 /// Spare slots are made and taken down in the background, so the counts of a moment differ a little.
 const MORE_DESCRIPTORS: u64 = 16;
@@ -32,7 +32,7 @@ pub(super) struct Count {
     /// Of the memory controller, those included that are removed and still hold pages.
     cgroups_on_host: u64,
     inodes_on_host: u64,
-    /// Only told: whatever else the host does is in it.
+    /// Reported but not checked: it includes everything else on the host.
     host_mib: u64,
 }
 

@@ -28,7 +28,7 @@ const POINTS: usize = 10;
 pub(crate) struct Plan {
     pub(crate) executions: usize,
     pub(crate) workers: usize,
-    /// One in so many is a Python hello.
+    /// One execution in this many is a Python hello.
     pub(crate) python_every: usize,
     /// Where `steady.json` and `steady.txt` go, if anywhere.
     pub(crate) results: Option<PathBuf>,

@@ -59,7 +59,7 @@ pub(super) trait Contender: Sync {
     /// Runs once and checks the result.
     fn run(&self) -> anyhow::Result<Run>;
 
-    /// Runs repeatedly with so many workers in parallel, for this long.
+    /// Runs repeatedly with this many workers in parallel, for this long.
     fn run_parallel(&self, workers: usize, length: Duration) -> anyhow::Result<Round> {
         parallel::together(&|| self.run(), workers, length)
     }

@@ -1,4 +1,4 @@
-//! What an execution costs while others are in flight: programs that wait, and beside them a hello.
+//! The cost of an execution beside many running programs: sleeping programs, and a hello.
 
 use std::time::{Duration, Instant};
 
@@ -11,12 +11,12 @@ use super::subjects::Subject;
 use crate::measure::{Series, Summary};
 use crate::usage::HostMemory;
 
-/// Says that it is there, and then only waits.
+/// Prints a line when it has started, then sleeps.
 const WAITING: &str = "echo up; exec sleep 280";
 /// Longer than anything here takes.
 const ENOUGH: Duration = Duration::from_mins(5);
 
-/// What it costs with so many in flight.
+/// The cost with one number of running programs.
 pub(crate) struct Growth {
     pub(crate) in_flight: usize,
     /// From asking for the first until the last one said that it is there, for each.

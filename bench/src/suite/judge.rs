@@ -1,4 +1,4 @@
-//! What was promised, and whether the figures keep it.
+//! The promises, and whether the figures keep them.
 
 use std::time::Duration;
 
@@ -9,18 +9,18 @@ use super::memory::{PREPARED, WARM_PYTHON};
 use super::subjects::{JAVA, NODE, PYTHON, TRUE, compiled_before};
 use crate::table::millis;
 
-/// The most that our run may take, as a multiple of bare.
+/// The maximum time of our run, as a multiple of bare.
 const RATIOS: [(&str, Way, f64); 4] = [
     (TRUE, Way::Prepared, 1.4),
     (PYTHON, Way::Warm, 0.2),
     (NODE, Way::Warm, 0.25),
     (JAVA, Way::Warm, 0.1),
 ];
-/// How much longer than bare a program may take that was compiled before.
-const MORE_THAN_BARE: Duration = Duration::from_micros(500);
+/// The maximum time that a cached program may take in addition to bare.
+const MAX_ADDED: Duration = Duration::from_micros(500);
 const COMPILED: [&str; 3] = ["Go", "Rust", "C++"];
-/// How many times as many as bare in a second, with so many workers.
-const LEAST_GAIN: f64 = 4.0;
+/// The minimum throughput with [`GAIN_WORKERS`], as a multiple of bare.
+const MIN_GAIN: f64 = 4.0;
 const GAIN_WORKERS: usize = 2;
 /// MiB of a sandbox that waits.
 const MEMORY: [(&str, f64); 2] = [(PREPARED, 2.0), (WARM_PYTHON, 8.0)];
@@ -98,11 +98,11 @@ fn ratio(findings: &Findings, subject: &str, way: Way, most: f64) -> Judgement {
 
 fn added(findings: &Findings, language: &str) -> Judgement {
     let subject = compiled_before(language);
-    let promise = format!("{subject}: at most {} ms more than bare", millis(MORE_THAN_BARE));
+    let promise = format!("{subject}: at most {} ms more than bare", millis(MAX_ADDED));
     in_every_pacing(findings, subject, promise, |comparison| {
         let (ours, bare) = (comparison.median(Way::Warm)?, comparison.median(Way::Bare)?);
         let figures = format!("{} ms, bare {} ms", millis(ours), millis(bare));
-        Some((ours <= bare + MORE_THAN_BARE, figures))
+        Some((ours <= bare + MAX_ADDED, figures))
     })
 }
 
@@ -120,7 +120,7 @@ fn ahead_of_peers(findings: &Findings, way: Way) -> Judgement {
 
 fn throughput(findings: &Findings) -> Judgement {
     let promise = format!(
-        "{PYTHON} in a second with {GAIN_WORKERS} workers: at least {LEAST_GAIN} times as many as bare"
+        "{PYTHON} in a second with {GAIN_WORKERS} workers: at least {MIN_GAIN} times as many as bare"
     );
     let mut parallel = findings.throughput.iter();
     match parallel.find(|parallel| parallel.workers == GAIN_WORKERS) {
@@ -128,7 +128,7 @@ fn throughput(findings: &Findings) -> Judgement {
         Some(parallel) => {
             let gain = parallel.gain();
             let figures = format!("{gain:.2} times as many");
-            Judgement { promise, figures, verdict: Verdict::of(gain >= LEAST_GAIN) }
+            Judgement { promise, figures, verdict: Verdict::of(gain >= MIN_GAIN) }
         }
     }
 }

@@ -9,9 +9,9 @@ use crate::rng::Rng;
 
 /// Rounds at the start that are not counted: files are read for the first time.
 const WARM_UP: usize = 2;
-/// Peers that take hundreds of milliseconds have a turn in every so many rounds.
+/// Slow peers (hundreds of milliseconds) take part in one round of this many.
 const SLOW_EVERY: usize = 4;
-/// So many times fewer rounds of what takes long.
+/// Divisor of the number of rounds for slow programs.
 const LONG_FACTOR: usize = 3;
 
 /// How many rounds there are.

@@ -51,7 +51,7 @@ impl Memory {
         self.used_mib().max(self.processes_mib())
     }
 
-    /// Whether somebody else on the host used memory, or gave it back, meanwhile.
+    /// Whether other processes on the host allocated or freed memory meanwhile.
     pub(crate) fn is_noisy(&self) -> bool {
         let bounds = |pick: fn(f64, f64) -> f64| self.used.iter().copied().reduce(pick);
         let spread =

@@ -1,5 +1,5 @@
-//! Many at once: as many workers as asked, each of which starts the next run when its last one has ended,
-//! in rounds of the bare program and rounds of ours, one after the other.
+//! Parallel runs, closed loop: each worker starts its next run when the last one has ended. Rounds of the bare program
+//! alternate with rounds of ours.
 
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub(crate) struct Rounds {
     pub(crate) length: Duration,
 }
 
-/// What so many workers see.
+/// The measurements with one number of workers.
 pub(crate) struct Parallel {
     pub(crate) subject: &'static str,
     pub(crate) workers: usize,
@@ -28,7 +28,7 @@ pub(crate) struct Parallel {
     pub(crate) ours: Vec<Round>,
 }
 
-/// What happened from the first start until the last end.
+/// The runs from the first start to the last end.
 #[derive(Default)]
 pub(crate) struct Round {
     pub(super) times: Vec<Duration>,
@@ -36,7 +36,7 @@ pub(crate) struct Round {
 }
 
 impl Parallel {
-    /// How many times as many as bare in a second: the median over the rounds.
+    /// Our throughput as a multiple of bare: the median over the rounds.
     pub(crate) fn gain(&self) -> f64 {
         let pairs = self.ours.iter().zip(&self.bare);
         median_number(pairs.map(|(ours, bare)| ours.per_second() / bare.per_second()).collect())
@@ -73,7 +73,7 @@ pub(super) fn measure(
     let mut parallel =
         Parallel { subject: subject.name, workers, bare: Vec::new(), ours: Vec::new() };
     for round in 0..rounds.count {
-        // Neither always has the machine as the other left it.
+        // Alternate the order: each leaves the machine in a different state.
         for is_ours in [round % 2 == 0, round % 2 == 1] {
             let (contender, found) =
                 if is_ours { (ours, &mut parallel.ours) } else { (bare, &mut parallel.bare) };
@@ -83,7 +83,7 @@ pub(super) fn measure(
     Ok(parallel)
 }
 
-/// Runs again and again on so many threads.
+/// Runs repeatedly on this many threads.
 pub(super) fn together(
     run: &(dyn Fn() -> anyhow::Result<Run> + Sync),
     workers: usize,

@@ -1,4 +1,4 @@
-//! What waiting in a server's queue costs: the queue is filled while every worker is busy, and then drained.
+//! The cost of a server's queue: it is filled while every worker is busy, and then drained.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,19 +12,19 @@ use crate::daemon::Daemon;
 use crate::measure::Summary;
 
 const EXECUTE: &str = "/api/v1/execute";
-/// How many programs run at once.
+/// The concurrency of the server.
 const WORKERS: usize = 2;
 /// As long as the queue takes to be filled, and more.
 const BUSY: Duration = Duration::from_mins(4);
-/// The script that is queued, and the one that keeps a worker busy.
+/// The script that is queued, and the script that keeps a worker busy.
 const EMPTY: &str = ":";
 const WAITING: &str = "exec sleep 240";
-/// Requests of each client when nobody queues.
+/// Requests of each client with an empty queue.
 const ASKED: usize = 100;
 /// Reports that are looked at, of however many there are.
 const LOOKED_AT: usize = 200;
 
-/// What it costs with so many in the queue.
+/// The cost with one length of the queue.
 pub(crate) struct Queue {
     pub(crate) queued: usize,
     /// One request that is put into the queue, answered before it is its turn.
@@ -77,7 +77,7 @@ pub(super) fn measure(program: &Path, queued: usize) -> anyhow::Result<Queue> {
     Ok(Queue { queued, accept: Summary::of(times), drain, without, longest_wait })
 }
 
-/// Time for each execution when nobody queues.
+/// Time per execution with an empty queue.
 fn without_queue(daemon: &Daemon) -> anyhow::Result<Duration> {
     let ask = || -> anyhow::Result<()> {
         let mut server = Server::connect(daemon)?;

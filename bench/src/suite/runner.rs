@@ -1,4 +1,4 @@
-//! A small copy of this program, which starts commands and tells how long they took.
+//! A small second process of this program that starts commands and reports how long they took.
 //!
 //! A process that watches many sandboxes has many descriptors, and the kernel goes through all of them whenever
 //! it starts a program: with 350 of them `/bin/true` took 5 % longer bare, with 2,600 of them 40 %. That would
@@ -30,7 +30,7 @@ exec "$0" "$1""#;
 
 pub(super) struct Runner {
     process: Child,
-    /// One question at a time.
+    /// One request at a time.
     talk: Mutex<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
@@ -65,7 +65,7 @@ impl Runner {
         Ok(Run { total, first_output: time("first_output"), stages: None })
     }
 
-    /// Runs it again and again with so many workers.
+    /// Runs it repeatedly with this many workers.
     fn run_parallel(
         &self,
         process: &Process,

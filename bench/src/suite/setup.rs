@@ -1,4 +1,4 @@
-//! Everything that is compared, started once and used by all parts.
+//! Everything that is compared, started once and shared by all parts.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +15,7 @@ use super::warm::{self, Start};
 use crate::cases::start_backend;
 use crate::interrupt::OnInterrupt;
 
-/// Where the recipes put what they compile.
+/// Path of the compiled program in all recipes.
 const ARTEFACT: &str = ".program/program";
 
 pub(super) struct Setup {
@@ -24,13 +24,13 @@ pub(super) struct Setup {
     pub(super) prepared: NativeBackend,
     pub(super) unprepared: NativeBackend,
     pub(super) peers: Peers,
-    /// Starts what is outside our sandbox.
+    /// Starts the programs outside our sandbox.
     pub(super) outside: Runner,
-    /// What is made once for a toolchain, and what was compiled: kept for the next benchmark, because the
-    /// standard library of Go alone takes longer than a quick one may.
+    /// The store, kept for the next benchmark: building the layer of Go alone takes longer than a quick
+    /// run may.
     store: PathBuf,
     _on_interrupt: OnInterrupt,
-    /// Last, so that it goes when nothing uses it any more.
+    /// Last, so that it is removed when nothing uses it any more.
     place: TempDir,
 }
 
@@ -42,7 +42,7 @@ impl Setup {
         let peers = place.path().join("peers");
         std::fs::create_dir(&peers)?;
         Ok(Self {
-            // First: what it inherits is little.
+            // First, so that it inherits little.
             outside: Runner::start()?,
             warm: warm::library(Start::Warm, &store)?,
             cold: warm::library(Start::Cold, &store)?,
@@ -55,7 +55,7 @@ impl Setup {
         })
     }
 
-    /// A directory for files of one's own.
+    /// Creates a directory for files of one subject.
     pub(super) fn directory(&self, name: &str) -> anyhow::Result<PathBuf> {
         let directory = self.place.path().join(name);
         std::fs::create_dir_all(&directory)?;
@@ -83,13 +83,13 @@ impl Setup {
         Ok(program)
     }
 
-    /// Ends what has to be ended in order, and says what could not be.
+    /// Stops the peers; the error names those that did not stop.
     pub(super) fn stop(self) -> anyhow::Result<()> {
         self.peers.stop()
     }
 }
 
-/// Takes a copy of what was compiled, when it is about to run.
+/// Copies the compiled program before the run stage.
 #[derive(Clone, Default)]
 struct Taken(Arc<Mutex<Option<Vec<u8>>>>);
 

@@ -1,5 +1,4 @@
-//! What is kept ready before a request, asked for in one place: everything that depends on how the library
-//! is told so is here.
+//! What the library keeps ready ahead of requests. Everything that depends on how it is configured is here.
 
 use std::path::Path;
 
@@ -10,8 +9,8 @@ use sandbox_backends::native::{NativeBackend, Spare};
 use super::contender::HELLO;
 use crate::cases::start_backend;
 
-/// The library starts more runtimes ahead when requests find none waiting. So many times as many requests as
-/// are wanted, all at once, must be enough to have it keep that many.
+/// The library starts more runtimes ahead when requests find none. This many waves of concurrent requests
+/// must be enough to reach the target.
 const WAVES: usize = 20;
 
 /// Whether runtimes are started before there is a program for them.
@@ -43,12 +42,12 @@ pub(super) fn used(sandbox: &Sandbox) -> Vec<String> {
     sandbox.pool().map_or(Vec::new(), |pool| pool.warm.into_iter().map(line).collect())
 }
 
-/// A backend that keeps so many prepared sandboxes ready.
+/// A backend that keeps `count` prepared sandboxes.
 pub(super) fn keep_prepared(count: usize) -> anyhow::Result<NativeBackend> {
     start_backend(Spare::Keep(count))
 }
 
-/// A library that keeps so many warm Pythons ready.
+/// A library that keeps `count` warm Pythons.
 pub(super) fn keep_warm_pythons(count: usize) -> anyhow::Result<WarmPythons> {
     let sandbox = Sandbox::builder().max_warm(count).build().context("start the library")?;
     let pythons = WarmPythons { sandbox };
@@ -82,7 +81,7 @@ impl WarmPythons {
         self.sandbox.pool().map_or(0, |pool| pool.warm.iter().map(take).sum())
     }
 
-    /// Executes so many at once.
+    /// Executes `count` programs at once.
     fn ask(&self, count: usize) -> anyhow::Result<()> {
         let start = || {
             let request = Request::builder("python").code("print('Hello, World!')").build()?;

@@ -36,7 +36,7 @@ pub(super) fn says_hello(sandbox: &Sandbox, request: RequestBuilder) -> Start {
     start_of_run(&report)
 }
 
-/// Makes sure that so many Pythons wait, once those that have run are gone.
+/// Waits until this many Pythons are warm and the used ones are gone.
 fn assert_waiting(count: usize) {
     let is_so = || (members("python3").len() == count).then_some(());
     assert!(wait_for(Duration::from_mins(1), is_so).is_some(), "{:?}", members("python3"));

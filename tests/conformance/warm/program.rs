@@ -9,7 +9,7 @@ use sandbox_tests::skip::skip;
 use sandbox_tests::warm::{Way, execute, execute_warm, prime};
 use serde::Deserialize;
 
-/// A program and what it is given. The first file is the one that is run.
+/// A program with its input. The first file is the entry point.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Program {

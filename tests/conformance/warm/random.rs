@@ -49,7 +49,7 @@ fn runtimes_that_were_started_by_themselves_have_seeds_and_addresses_of_their_ow
     }
 }
 
-/// Copies of one original have these in common (see docs/adr/0014): whoever changes that should know.
+/// Forks of one zygote share these (docs/adr/0015); this test documents it.
 #[test]
 fn forks_of_a_zygote_share_seed_and_addresses_only_with_each_other() {
     let print = || python("print(hash('text'), id(object()))");

@@ -9,7 +9,7 @@ mod scale;
 pub(super) use bars::{Bars, Group};
 pub(super) use lines::{Line, Lines};
 
-/// Colours that can be told apart also by those who see few: the first is what others are compared with.
+/// Colours that colour-blind readers can distinguish; the first is the baseline.
 const COLOURS: [&str; 12] = [
     "#777777", "#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9", "#f0e442",
     "#000000", "#8c510a", "#5e3c99", "#4d9221",

@@ -1,4 +1,4 @@
-//! What has to hold once nobody supervises any more, whether the supervisor ended or was killed.
+//! What must hold after the supervisor has exited or was killed.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};

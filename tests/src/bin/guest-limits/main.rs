@@ -3,7 +3,7 @@
 //! `tests/guest/run` starts it as root in a small virtual machine that holds a shell, busybox and this
 //! program, which is its own payload too: `guest-limits payload …` is what runs inside the sandbox, and
 //! `guest-limits doomed` is a supervisor to be killed. It goes to the backend directly, with plans
-//! instead of requests, because there is no toolchain to probe. A failing case is told and the next
+//! instead of requests, because there is no toolchain to probe. A failing case is printed and the next
 //! one goes on; the exit code tells whether all held.
 
 #[macro_use]

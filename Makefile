@@ -5,9 +5,11 @@
 
 export SANDBOX_RUN_CACHE := $(or $(SANDBOX_RUN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sandbox-run)
 export CARGO_TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(SANDBOX_RUN_CACHE)/target)
+# Tests at once: half as many again as cores (scripts/lib.sh says why).
+export NEXTEST_TEST_THREADS := $(or $(NEXTEST_TEST_THREADS),$(shell echo $$(((3 * $$(nproc) + 1) / 2))))
 
 PREFIX ?= /usr/local
-# What needs an Engine, an OCI runtime, an image, a runtime of another language, or the host for itself.
+# Left out: tests that need a Docker Engine, an OCI runtime, an image, another language, or the host alone.
 QUICK := not test(/containers|docker|runc|crun|gvisor|images|warm|kernel_memory/)
 
 .DEFAULT_GOAL := help

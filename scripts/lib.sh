@@ -15,6 +15,9 @@ export PATH=$cache/tools/bin:$PATH
 # host. A skip nobody counts is a skip nobody notices.
 export SANDBOX_RUN_SKIP_LOG=${SANDBOX_RUN_SKIP_LOG:-$cache/skipped.log}
 
+# Tests at once: half as many again as cores, because most of them wait for processes to start and exit.
+export NEXTEST_TEST_THREADS=${NEXTEST_TEST_THREADS:-$(((3 * $(nproc) + 1) / 2))}
+
 mkdir -p "$cache"
 
 say() { printf '%s\n' "$*"; }

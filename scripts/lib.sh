@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$cache/target}
 export PATH=$cache/tools/bin:$PATH
 
 # Tests and scripts add one line, `name: reason`, to this file for each thing they could not do on this
-# host. A skip nobody counts is a skip nobody notices.
+# host. Skips are counted, so that they are noticed.
 export SANDBOX_RUN_SKIP_LOG=${SANDBOX_RUN_SKIP_LOG:-$cache/skipped.log}
 
 # Tests at once: half as many again as cores, because most of them wait for processes to start and exit.

@@ -126,7 +126,7 @@ fn plain(host: &str, image: &str) -> anyhow::Result<Duration> {
 
 fn ours(sandbox: &Sandbox, start: Start) -> anyhow::Result<Duration> {
     if start == Start::Prepared {
-        // What nobody has asked for yet is not made: that is the warm-up's doing.
+        // The warm-up creates what is created on first use.
         wait_for(RUN_TIMEOUT, || {
             let pool = sandbox.pool().unwrap_or_default();
             (pool.ready > 0 || pool.wanted == 0).then_some(())

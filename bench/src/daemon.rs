@@ -65,7 +65,7 @@ impl Daemon {
         let process = Command::new(program)
             .arg("--data-dir")
             .arg(place.path())
-            // No configuration file of whoever runs this is read.
+            // The user's own configuration file is not read.
             .current_dir(place.path())
             .env("XDG_CONFIG_HOME", place.path())
             .envs(SETTINGS)

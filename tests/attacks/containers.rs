@@ -63,7 +63,7 @@ fn each_is_contained(backend: &str, class: &str) {
                 skip(&format!("{} attack {class}/{}", backend.name, attack.name()), &result.detail);
             }
             _ if backend.explained.iter().any(|(name, _)| *name == attack.name()) => {}
-            // It failed in the expected way, and nobody could count it.
+            // It failed in the expected way, and the denial could not be counted.
             Outcome::Unclear if !is_told && result.detail.contains("does not tell of") => {}
             outcome => failed.push(format!("{}: {outcome}: {}", attack.name(), result.detail)),
         }

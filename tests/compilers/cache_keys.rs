@@ -27,7 +27,7 @@ const ALIKE: &[&[(&str, &str)]] = &[
     &[("main.toy", "ab"), ("X.toy", "cd")],
     // The contents change places.
     &[("main.toy", "cd"), ("x.toy", "ab")],
-    // One file less, one more, one that the compiler is not told of.
+    // One file less, one more, one that is not passed to the compiler.
     &[("main.toy", "ab")],
     &[("main.toy", "ab"), ("x.toy", "cd"), ("z.toy", "")],
     &[("main.toy", "ab"), ("x.toy", "cd"), ("data", "")],

@@ -20,7 +20,7 @@ impl Host {
     /// would be hidden even without any protection.
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir_in("/var/tmp").unwrap();
-        // The name of an execution is used by nobody else, and is a word in every language.
+        // The id of an execution is unique, and an identifier in every language.
         let secret = ExecutionId::generate().to_string();
         let open = |path: &Path, mode| {
             std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();

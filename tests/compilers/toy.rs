@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::attack::take_turn;
 
-/// A compiler, its recipe, and a store. Whoever has it has the turn.
+/// A compiler, its recipe, and a store. Its holder has exclusive use.
 pub(crate) struct Toy {
     home: TempDir,
     _turn: MutexGuard<'static, ()>,

@@ -14,7 +14,7 @@ table! {
            int main(void) { for (;;) { char *p = malloc(1 << 20); if (p) memset(p, 1, 1 << 20); } }")
             .limits(limits!(with_memory(mib(64))))
         => MemoryLimit, at_64_mib;
-    /// It has a limit of its own, of the same size, and aborts there if nobody ends it first.
+    /// It has a limit of its own, of the same size, and aborts there if the kernel does not kill it first.
     a_runtime_that_gives_up_at_its_limit_has_reached_it:
         Request::builder("javascript")
             .code("const kept = []; for (;;) kept.push(new Array(100000).fill(kept.length))")

@@ -25,7 +25,7 @@ table! {
             let parts = 1000.0 * (figures.cpu_user + figures.cpu_system).as_secs_f64();
             assert_between("user and system time together", parts, report.cpu_time_ms - 0.1, report.cpu_time_ms + 0.1);
         };
-    /// Nobody waited for it, so no parent's counters hold its time.
+    /// It was never waited for, so no parent's counters include its time.
     cpu_time_of_a_child_nobody_waits_for_counts [CpuClock]:
         python("import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)\n\
                 ended, told = os.pipe()\n\

@@ -24,7 +24,7 @@ table! {
             assert_eq!(report.output_files[0].content, "x\n");
             assert!(report.execution_time_ms >= 290.0);
         };
-    /// Whoever loses its parent is reaped inside, so zombies do not use up the process limit.
+    /// Orphans are reaped inside, so zombies do not use up the process limit.
     orphans_are_reaped_while_the_program_runs:
         bash("for i in {1..40}; do (/bin/true &); done; until (($(ls -d /proc/[0-9]* | wc -l) < 8)); do :; done")
             .limits(limits!(with_pids(16)))

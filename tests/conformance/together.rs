@@ -18,7 +18,7 @@ fn run(builder: SandboxBuilder, language: &str, code: &str) -> Option<Report> {
         sandbox_tests::skip::skip("together", "this host gives us no cgroups");
         return None;
     }
-    // It holds for those that come one after another: nobody's rest is in it.
+    // Sequential executions all fit: nothing of an earlier one is still counted.
     let hello = Request::builder("bash").code("echo fine").build().expect("it is valid");
     assert_eq!(sandbox.execute(hello).expect("it is taken").stdout, "fine\n");
     Some(report)

@@ -58,7 +58,7 @@ fn an_ordinary_user_can_use_an_allow_list() {
         assert_eq!(report.status, Status::Completed, "{}", report.stderr);
         assert!(report.stdout.starts_with("8080 b'x'\n80 "), "{}", report.stdout);
         assert!(has_record(&report, "site.example", 8080, Decision::Allowed));
-        // Nobody serves the web here, and our own listener inside took it: it was allowed, and failed.
+        // There is no web server, and our listener inside accepted the connection: it was allowed, and failed.
         assert!(has_record(&report, "site.example", 80, Decision::Failed));
     });
 }
@@ -170,7 +170,7 @@ print(ask('site.example'), ask('mixed.example'), ask('other.example'))
 ";
         let list = allow(&["site.example", "mixed.example"]);
         let report = execute(&Sandbox::new().unwrap(), python(code, list));
-        // The second name has a private address besides; the third is nobody's.
+        // The second name has a private address besides; the third does not exist.
         assert_eq!(
             report.stdout,
             format!("(0, ['{SITE}']) (0, ['{SITE}']) (3, 0)\n"),

@@ -54,7 +54,7 @@ fn greeter() -> HostPort {
             while !heard.ends_with(b"\r\n\r\n") && peer.read_exact(&mut byte).is_ok() {
                 heard.push(byte[0]);
             }
-            // Whoever left in the meantime misses nothing.
+            // A client that has disconnected is ignored.
             let _ = peer.write_all(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nwelcome\n");
         }
     });

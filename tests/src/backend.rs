@@ -436,7 +436,7 @@ fn with_some(
         // What is tested must happen, also where it happened before.
         let mut builder = (backend.choose)(Sandbox::builder()).without_compile_cache();
         if backend.name != "native" {
-            // Containers that nobody uses cost more than they are worth, but where a test is about them.
+            // Spare containers cost more than they save, except in tests about them.
             builder = builder.spare_slots(0);
         }
         let sandbox = set_up(builder).build();

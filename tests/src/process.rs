@@ -77,14 +77,14 @@ pub fn descendants_of(ancestor: i32) -> Vec<Process> {
 }
 
 /// Processes that lose their parent become children of this one from now on, instead of disappearing
-/// from the sight of whoever counts descendants.
+/// from a count of descendants.
 pub fn adopt_orphans() {
     let own = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(own)).expect("a process may adopt");
 }
 
 /// Waits until every descendant has ended, waiting for adopted ones as they do. Call it when no
-/// child is left that somebody else waits for.
+/// child is left that another thread waits for.
 pub fn wait_for_no_descendants(time: Duration) -> Vec<Process> {
     wait_until_empty(time, || {
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}

@@ -29,7 +29,7 @@ pub fn as_ordinary_user(name: &str, test: impl FnOnce()) {
         .args(["--exact", name, "--nocapture", "--test-threads=1"])
         .current_dir("/")
         .env("HOME", "/nonexistent")
-        // Where the coverage of root's tests is written, nobody may not write.
+        // The user nobody cannot write the coverage files of root's tests.
         .env_remove("LLVM_PROFILE_FILE")
         .stdin(Stdio::null())
         .output()

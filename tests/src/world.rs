@@ -68,7 +68,7 @@ pub fn in_a_world(name: &str, who: Who, test: impl FnOnce()) {
 pub enum Who {
     /// Root of the host.
     Root,
-    /// Somebody who owns nothing.
+    /// A user that owns nothing.
     Nobody,
 }
 

@@ -126,7 +126,7 @@ fn timeout(rng: &mut Rng) -> Case {
 
 fn memory(rng: &mut Rng, languages: &[&str]) -> Case {
     let python = ("python", "b'x' * (512 << 20)");
-    // The compiler must not see that nobody reads it.
+    // Volatile, so that the compiler keeps the unused writes.
     let c = (
         "c",
         "#include <stdlib.h>\n\

@@ -177,7 +177,7 @@ fn host_time() -> u64 {
 fn show_progress(answered: usize, requests: usize) {
     let mut screen = std::io::stderr();
     if screen.is_terminal() {
-        // Who cannot be told can still wait for the end.
+        // A failed progress line is no failure of the benchmark.
         let _ = write!(screen, "\r{answered} of {requests} ");
         let _ = screen.flush();
     }

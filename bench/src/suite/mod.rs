@@ -186,6 +186,6 @@ fn noted<T>(measured: anyhow::Result<T>, missing: &mut Vec<String>, what: &str) 
 fn say(what: &str) {
     static BEGAN: OnceLock<Instant> = OnceLock::new();
     let seconds = BEGAN.get_or_init(Instant::now).elapsed().as_secs();
-    // Who cannot be told can still wait for the end.
+    // A failed progress line is no failure of the benchmark.
     let _ = writeln!(std::io::stderr(), "[{:2}:{:02}] {what}", seconds / 60, seconds % 60);
 }

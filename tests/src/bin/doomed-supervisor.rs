@@ -36,7 +36,7 @@ fn main() -> ExitCode {
                 loop {
                     let request = Request::builder("bash").code(*script).build();
                     let request = request.expect("the request is a valid one");
-                    // How it ends is of no interest to somebody who is about to be killed.
+                    // The result does not matter: this process is about to be killed.
                     let _ = sandbox.execute(request);
                 }
             });

@@ -175,7 +175,7 @@ impl Left {
             self.cgroups().is_empty().then_some(())
         });
         for directory in &self.made {
-            // Somebody else's by now if it is not empty.
+            // In use by another process if it is not empty.
             let _ = std::fs::remove_dir(directory);
         }
     }

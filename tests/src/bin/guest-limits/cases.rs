@@ -51,7 +51,7 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 fn every_wall_and_limit_is_in_force(backend: &NativeBackend) -> Outcome {
-    // The guest's kernel has an old version of Landlock: what that lacks is told, and refuses nothing.
+    // The guest's kernel has an old version of Landlock: what it lacks is reported, and refuses nothing.
     let lacks = landlock::missing_from(landlock::version()).map(|part| part.protection);
     let lacks: Vec<_> = lacks.collect();
     ensure!(lacks.iter().all(|protection| protection.is_defense_in_depth()), "{lacks:?}");

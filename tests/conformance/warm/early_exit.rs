@@ -31,7 +31,7 @@ fn waiting(way: Way) -> Sandbox {
 fn a_runtime_that_announces_its_exit_runs_no_further() {
     for way in [Way::Own, Way::Copied] {
         let sandbox = waiting(way);
-        let code = "print('before', flush=True)\nfarewell()\nprint('after', flush=True)";
+        let code = "print('before', flush=True)\nannounce_exit()\nprint('after', flush=True)";
         let report = execute_warm(&sandbox, announcing(code));
         assert_eq!((report.status, report.exit_code), (Status::Completed, 0), "{way:?}");
         assert_eq!((report.stdout.as_str(), report.stderr.as_str()), ("before\n", ""), "{way:?}");

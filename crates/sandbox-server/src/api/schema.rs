@@ -1,17 +1,13 @@
-//! What the OpenAPI document says of things that are made elsewhere: reports and events are the
-//! library's, which knows nothing of HTTP, and the handlers only carry them. A test holds each of these
-//! against a real one.
-#![expect(
-    dead_code,
-    reason = "these types describe JSON that is never read or written through them"
-)]
+//! Schemas of reports and events for the OpenAPI document. The library defines and serializes these types, and does not
+//! depend on OpenAPI. A test compares each schema with a real report.
+#![expect(dead_code, reason = "only the schemas of these types are used")]
 
 use sandbox_api::{Accepted, Problem};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// How long to wait: as long as the server does, not at all, or so many seconds.
+/// The time to wait: a boolean, or seconds.
 pub(super) struct WaitParameter;
 
 impl PartialSchema for WaitParameter {
@@ -24,7 +20,7 @@ impl PartialSchema for WaitParameter {
 
 impl ToSchema for WaitParameter {}
 
-/// Labels that are asked for, each as a name, a colon and a value.
+/// Label filters, each as `NAME:VALUE`.
 pub(super) struct LabelParameter;
 
 impl PartialSchema for LabelParameter {
@@ -36,7 +32,7 @@ impl PartialSchema for LabelParameter {
 
 impl ToSchema for LabelParameter {}
 
-/// How an execution ended, or where it is.
+/// The status of an execution.
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
@@ -52,7 +48,7 @@ pub(super) enum Status {
     Error,
 }
 
-/// A part of an execution.
+/// A stage of an execution.
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Stage {
@@ -60,108 +56,108 @@ pub(super) enum Stage {
     Run,
 }
 
-/// What came of an execution. While it is `queued` or `running`, only `id`, `status`, `language`,
-/// `exit_code` (null) and `created_at` are sure to be there.
+/// The report of an execution. While the status is `queued` or `running`, only `id`, `status`, `language`,
+/// `exit_code` (null) and `created_at` are always present.
 #[derive(ToSchema)]
 pub(super) struct Report {
     #[schema(required, example = "exec_01JCQ0Z5V8W3M6T2K9R4")]
     id: String,
     status: Status,
-    /// The stage it ended in.
+    /// The last stage that ran.
     stage: Option<Stage>,
-    /// Whether the program ended by itself with code 0.
+    /// Whether the program exited with code 0.
     success: Option<bool>,
     language: String,
-    /// The version that ran it.
+    /// The version of the language.
     version: Option<String>,
-    /// What built the walls.
+    /// The isolation backend.
     isolation: Option<String>,
-    /// Why it was that one, if the choice was the server's.
+    /// Why the server chose this isolation backend, if the request left the choice to it.
     isolation_reason: Option<String>,
-    /// The image whose files it saw, with its digest, if it was not the server's own host.
+    /// The container image and its digest, if the program ran in one.
     image: Option<String>,
     stdout: Option<String>,
     stderr: Option<String>,
-    /// Both in the order in which they were written.
+    /// Standard output and standard error, in the order of the writes.
     output: Option<String>,
-    /// The bytes, where the text is not all there is.
+    /// Base64 of the raw bytes, if the output is not valid UTF-8.
     stdout_base64: Option<String>,
-    /// The bytes, where the text is not all there is.
+    /// Base64 of the raw bytes, if the output is not valid UTF-8.
     stderr_base64: Option<String>,
     stdout_truncated: Option<bool>,
     stderr_truncated: Option<bool>,
-    /// Why it did not succeed, in a sentence.
+    /// Why the execution did not succeed.
     error: Option<String>,
-    /// Null until it is over; -1 if the program did not end by itself.
+    /// The exit code. Null until the execution has finished; -1 if a signal or a limit ended the program.
     #[schema(required)]
     exit_code: Option<i32>,
-    /// The name of the signal that ended it, if it was its own.
+    /// The signal that ended the program, unless the server sent it.
     signal: Option<String>,
-    /// Time on the clock of the run stage, as the program saw it.
+    /// Wall-clock time of the run stage, in milliseconds.
     execution_time_ms: Option<f64>,
     cpu_time_ms: Option<f64>,
     memory_used_kb: Option<u64>,
     memory_used_mb: Option<u64>,
     stages: Option<Vec<StageReport>>,
-    /// Files brought back.
+    /// Files that match `collect`.
     output_files: Option<Vec<OutputFile>>,
-    /// Names that fitted a pattern and were left where they were.
+    /// Files that match `collect` and were not returned.
     skipped_files: Option<Vec<SkippedFile>>,
-    /// What became of the workspace, if the request named one.
+    /// The workspace after the execution, if the request named one.
     workspace: Option<WorkspaceReport>,
-    /// What it tried to reach, if it was allowed to reach something.
+    /// Connections and DNS queries of the program, if it had network access.
     network: Option<NetworkReport>,
-    /// Protections really in force.
+    /// Protections that were in force.
     enforced: Option<Vec<String>>,
-    /// Protections that were wanted and not in force, because the request allowed it.
+    /// Protections that were not in force, as `allow_missing` permits.
     missing: Option<Vec<String>>,
-    /// System calls that were denied.
+    /// Denied system calls.
     violations: Option<Vec<Violation>>,
     timings_ms: Option<Timings>,
-    /// False if the report could not be stored when this answer was sent: it may be missing from the history, and
-    /// asking for it again may find nothing. Left out otherwise.
+    /// False if the report was not saved when this response was sent: it may be missing from the list of executions, and a later
+    /// request for it may find nothing. Absent otherwise.
     stored: Option<bool>,
-    /// When the execution was accepted.
+    /// When the server accepted the execution.
     #[schema(format = DateTime)]
     created_at: String,
-    /// When it was begun, while it is not over.
+    /// When the execution started. Absent once it has finished.
     #[schema(format = DateTime)]
     started_at: Option<String>,
 }
 
-/// What became of a workspace.
+/// A workspace after an execution.
 #[derive(ToSchema)]
 pub(super) struct WorkspaceReport {
     name: String,
     /// `rw` or `ro`.
     access: String,
-    /// Whether what the program left is what is kept now.
+    /// Whether the changes of the program were saved.
     saved: bool,
-    /// Bytes in its files, as it is kept now.
+    /// Size of its files, in bytes.
     bytes: u64,
-    /// Files, directories and links.
+    /// Number of files, directories and links.
     files: u64,
-    /// Why it was not saved, in a sentence.
+    /// Why the changes were not saved.
     reason: Option<String>,
-    /// What was left out because no workspace can hold it.
+    /// Files that were not saved because a workspace cannot hold them.
     left_out: Option<Vec<SkippedFile>>,
 }
 
-/// What a program tried to reach.
+/// Network use of a program.
 #[derive(ToSchema)]
 pub(super) struct NetworkReport {
-    /// Connections and datagrams, by place and decision.
+    /// Connections and datagrams, by destination and decision.
     connections: Vec<ConnectionRecord>,
-    /// Questions for names.
+    /// DNS queries.
     dns: Vec<QuestionRecord>,
-    /// Whether there was more than is told here.
+    /// Whether the lists are incomplete.
     truncated: Option<bool>,
 }
 
-/// Connections to one place that ended alike.
+/// Connections to one destination with the same decision.
 #[derive(ToSchema)]
 pub(super) struct ConnectionRecord {
-    /// The name that it was looked up by, or else the address.
+    /// The name that the program resolved, or else the address.
     host: String,
     address: String,
     port: u16,
@@ -169,22 +165,22 @@ pub(super) struct ConnectionRecord {
     transport: String,
     /// `allowed`, `refused` or `failed`.
     decision: String,
-    /// Why, if it was not let through.
+    /// Why the connection was not allowed.
     reason: Option<String>,
     count: u64,
     bytes_in: u64,
     bytes_out: u64,
 }
 
-/// Questions for one name that were answered alike.
+/// DNS queries for one name with the same decision.
 #[derive(ToSchema)]
 pub(super) struct QuestionRecord {
     name: String,
-    /// What was asked of it: `A`, `AAAA`.
+    /// The record type: `A` or `AAAA`.
     kind: String,
     /// `allowed`, `refused` or `failed`.
     decision: String,
-    /// Why, if it was not answered.
+    /// Why the query was not allowed.
     reason: Option<String>,
     addresses: Vec<String>,
     count: u64,
@@ -206,40 +202,40 @@ pub(super) struct StageReport {
     io_write_bytes: u64,
     /// Whether the result came from the compile cache.
     cached: bool,
-    /// What was there of its sandbox when it was asked for: nothing (`cold`), its walls (`prepared`), or the
-    /// runtime inside too (`warm`).
+    /// What was prepared before the request: nothing (`cold`), the sandbox (`prepared`), or the sandbox and the language
+    /// runtime in it (`warm`).
     start: String,
-    /// What a compiler printed.
+    /// The output of the compiler.
     output: Option<String>,
 }
 
-/// A file brought back.
+/// A collected file.
 #[derive(ToSchema)]
 pub(super) struct OutputFile {
     path: String,
     size: u64,
-    /// The SHA-256 of its bytes, in hexadecimal.
+    /// SHA-256 of the content, in hexadecimal.
     sha256: String,
     /// `utf-8` or `base64`.
     encoding: String,
     content: String,
 }
 
-/// A name that fitted a pattern and was left where it was.
+/// A file that was not returned or not saved.
 #[derive(ToSchema)]
 pub(super) struct SkippedFile {
     path: String,
     reason: String,
 }
 
-/// A system call that was denied, and how often.
+/// A denied system call.
 #[derive(ToSchema)]
 pub(super) struct Violation {
     syscall: String,
     count: u64,
 }
 
-/// Where the time went, in milliseconds.
+/// Duration of each phase, in milliseconds.
 #[derive(ToSchema)]
 pub(super) struct Timings {
     queue: f64,
@@ -249,20 +245,20 @@ pub(super) struct Timings {
     collect: f64,
 }
 
-/// A message of a stream. What is there besides `seq` and `type` depends on the type.
+/// An event of an execution. The fields besides `seq` and `type` depend on the type.
 #[derive(ToSchema)]
 pub(super) struct Event {
-    /// Its number, from 1 without gaps; a failure of the server has none.
+    /// The sequence number, from 1 without gaps. Absent with `error`.
     seq: Option<u64>,
     #[serde(rename = "type")]
     kind: EventType,
-    /// With `stage`: which one began.
+    /// With `stage`: the stage that starts.
     stage: Option<Stage>,
-    /// With `stdout` and `stderr`: what was written, if it is text.
+    /// With `stdout` and `stderr`: the output, if it is valid UTF-8.
     data: Option<String>,
-    /// With `stdout` and `stderr`: what was written, if it is not.
+    /// With `stdout` and `stderr`: Base64 of the output, if it is not valid UTF-8.
     data_base64: Option<String>,
-    /// With `progress`: what is being done.
+    /// With `progress`: the current step.
     message: Option<String>,
     /// With `usage`.
     cpu_ms: Option<u64>,
@@ -274,7 +270,7 @@ pub(super) struct Event {
     io_read_bytes: Option<u64>,
     /// With `usage`.
     io_write_bytes: Option<u64>,
-    /// With `network`: what was decided about a connection, a datagram or a question for a name.
+    /// With `network`: the decision about a connection, a datagram or a DNS query.
     #[schema(value_type = Option<Object>)]
     network: Option<()>,
     /// With `report`, the last event.
@@ -283,16 +279,16 @@ pub(super) struct Event {
     problem: Option<Problem>,
 }
 
-/// An event as it stands in a stream of server-sent events.
+/// A server-sent event.
 #[derive(ToSchema)]
 pub(super) struct ServerSentEvent {
-    /// Its `seq`.
+    /// The `seq` of the event.
     id: Option<String>,
     /// An `Event` as JSON.
     data: String,
 }
 
-/// What an event is about.
+/// The type of an event.
 #[derive(ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum EventType {
@@ -307,7 +303,7 @@ pub(super) enum EventType {
     Error,
 }
 
-/// What came of one request of a batch.
+/// The result of one request of a batch.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub(super) enum BatchReport {
@@ -315,7 +311,7 @@ pub(super) enum BatchReport {
     Problem(Problem),
 }
 
-/// The id for one request of a batch.
+/// The id of one execution of a batch, or why there is none.
 #[derive(ToSchema)]
 #[serde(untagged)]
 pub(super) enum BatchTicket {

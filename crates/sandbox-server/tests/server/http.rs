@@ -1,4 +1,4 @@
-//! A client of one request a connection, small enough to be sure of.
+//! A minimal HTTP client with one request for each connection.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than any answer takes on a busy machine.
+/// Exceeds the time of any response on a busy machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -22,7 +22,7 @@ impl Answer {
     }
 }
 
-/// Sends a request; none if the server went away before it answered.
+/// Sends a request. `None` if the server ends before it responds.
 pub(crate) fn try_send(
     address: SocketAddr,
     method: &str,

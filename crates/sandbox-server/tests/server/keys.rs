@@ -1,20 +1,20 @@
 use sandbox_tests::wait::wait_for;
 use serde_json::json;
 
-use crate::server::{SOON, Server, create_key, output};
+use crate::server_process::{Server, WAIT_TIMEOUT, create_key, output};
 
 fn status(server: &Server, key: &str) -> u16 {
     server.send("GET", "/api/v1/executions", &[("X-API-Key", key)], "").status
 }
 
-/// Waits until the server answers a key so.
-fn assert_becomes(server: &Server, key: &str, expected: u16) {
-    let became = wait_for(SOON, || (status(server, key) == expected).then_some(()));
+/// Waits until requests with this key have this status.
+fn wait_for_status(server: &Server, key: &str, expected: u16) {
+    let became = wait_for(WAIT_TIMEOUT, || (status(server, key) == expected).then_some(()));
     assert!(became.is_some(), "it is {} instead of {expected}", status(server, key));
 }
 
 #[test]
-fn a_running_server_hears_of_keys_that_are_made_and_revoked() {
+fn a_running_server_applies_created_and_revoked_keys() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let first = create_key(data.path(), "first");
     let server = Server::start(data.path());
@@ -22,11 +22,11 @@ fn a_running_server_hears_of_keys_that_are_made_and_revoked() {
     assert_eq!(status(&server, &first), 200);
 
     let second = create_key(data.path(), "second");
-    assert_becomes(&server, &second, 200);
+    wait_for_status(&server, &second, 200);
     let id = first.split('_').nth(1).expect("a key has an id");
     let revoked = output(data.path(), &["keys", "revoke", id]);
     assert!(revoked.status.success(), "{revoked:?}");
-    assert_becomes(&server, &first, 401);
+    wait_for_status(&server, &first, 401);
     assert_eq!(status(&server, &second), 200);
 
     let listed = output(data.path(), &["keys", "list"]);
@@ -35,13 +35,13 @@ fn a_running_server_hears_of_keys_that_are_made_and_revoked() {
     let (_, log) = server.stop();
     for key in [first, second] {
         let secret = key.rsplit('_').next().expect("a key has a secret");
-        assert!(!log.contains(secret), "a key stands in the log");
-        assert!(!listed.contains(secret), "a key stands in the list");
+        assert!(!log.contains(secret), "the log contains a key");
+        assert!(!listed.contains(secret), "the list contains a key");
     }
 }
 
 #[test]
-fn a_server_that_had_keys_is_closed_when_the_last_is_revoked() {
+fn revoking_the_last_key_does_not_open_the_server() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let key = create_key(data.path(), "only");
     let id = key.split('_').nth(1).expect("a key has an id");
@@ -71,7 +71,7 @@ fn permissions_are_granted_and_withdrawn_by_command() {
         server.send("POST", "/api/v1/execute", &headers, &weakened.to_string()).status
     };
     let becomes = |expected: u16| {
-        let became = wait_for(SOON, || (status() == expected).then_some(()));
+        let became = wait_for(WAIT_TIMEOUT, || (status() == expected).then_some(()));
         assert!(became.is_some(), "it is {} instead of {expected}", status());
     };
     assert_eq!(status(), 200);
@@ -87,7 +87,7 @@ fn permissions_are_granted_and_withdrawn_by_command() {
 }
 
 #[test]
-fn one_client_does_not_find_what_is_another_s() {
+fn executions_of_another_key_are_not_found() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let [ours, theirs] = ["ours", "theirs"].map(|name| create_key(data.path(), name));
     let server = Server::start(data.path());

@@ -6,7 +6,7 @@ async fn post_bytes(server: &Server, media_type: Option<&str>, body: impl Into<B
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_cannot_be_read_is_refused_with_the_place() {
+async fn an_invalid_body_is_refused_with_the_position() {
     let server = Server::start().await;
     let deep = format!("{{\"language\": {}", "[".repeat(100_000));
     let cases: [(&[u8], &str); 8] = [
@@ -16,7 +16,7 @@ async fn a_body_that_cannot_be_read_is_refused_with_the_place() {
         (b"{\"language\": \"python\", \"volumes\": [\"/srv:/data\"]}", "unknown field `volumes`"),
         (b"{\"language\": 1}", "expected a string"),
         (b"{\"code\": \"1\"}", "missing field `language`"),
-        (b"{\"language\": \"\xff\"}", "not UTF-8 from byte 14"),
+        (b"{\"language\": \"\xff\"}", "not valid UTF-8 at byte 14"),
         (deep.as_bytes(), "line 1"),
     ];
     for (body, expected) in cases {
@@ -27,7 +27,7 @@ async fn a_body_that_cannot_be_read_is_refused_with_the_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_json_is_taken() {
+async fn only_json_is_accepted() {
     let server = Server::start().await;
     for media_type in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
         let answer = post_bytes(&server, media_type, python("1").to_string()).await;
@@ -52,7 +52,7 @@ async fn a_body_that_is_too_large_is_refused_whether_announced_or_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_breaks_off_is_no_failure_of_ours() {
+async fn an_aborted_body_is_not_an_internal_error() {
     let server = Server::start().await;
     let parts = [Ok("{\"lang".to_owned()), Err(std::io::Error::other("the client went away"))];
     let body = Body::from_stream(futures_util::stream::iter(parts));
@@ -60,7 +60,7 @@ async fn a_body_that_breaks_off_is_no_failure_of_ours() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_asked_for_must_make_sense() {
+async fn invalid_values_are_refused() {
     let server = Server::start().await;
     let unknown = json!({"language": "pyhton", "code": "1"});
     let detail = server.post("/api/v1/execute", &unknown).await.problem(400, "unknown_language");
@@ -70,7 +70,7 @@ async fn what_is_asked_for_must_make_sense() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn paths_and_methods_that_are_not_there_are_problems_too() {
+async fn unknown_paths_and_methods_are_problems() {
     let server = Server::start().await;
     for path in ["/home", "/api/v2/execute", "/api/v1/execute/a/b/c", "/api/v1/", "/%ff"] {
         server.get(path).await.problem(404, "not_found");
@@ -91,7 +91,7 @@ async fn paths_and_methods_that_are_not_there_are_problems_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_names_its_request() {
+async fn every_response_has_a_request_id() {
     let server = Server::start().await;
     let named = [("x-request-id", "mine-1.2_3")];
     for path in ["/api/v1/health", "/nothing"] {
@@ -104,18 +104,18 @@ async fn every_answer_names_its_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_is_a_problem_that_tells_nothing_of_the_inside() {
-    use crate::api::finish::{Finish, finish};
+async fn a_panic_is_a_problem_without_its_message() {
+    use crate::api::request_log::{RequestLog, log_request};
     use axum::middleware::from_fn_with_state;
     use tower_http::catch_panic::CatchPanicLayer;
     async fn panics() -> &'static str {
         panic!("a secret");
     }
-    let finish = from_fn_with_state(Finish::new(&Server::start().await.state), finish);
+    let log = from_fn_with_state(RequestLog::new(&Server::start().await.state), log_request);
     let router = Router::new()
         .route("/", axum::routing::get(panics))
-        .layer(CatchPanicLayer::custom(crate::api::refusal::of_panic))
-        .layer(finish);
+        .layer(CatchPanicLayer::custom(crate::api::error::from_panic))
+        .layer(log);
     let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();

@@ -1,8 +1,8 @@
-//! Bodies of requests that are answered before they are read.
+//! Request bodies that are discarded if the handler does not read them.
 //!
-//! A client that still sends when it is refused has to get rid of its body, or it never comes to read the
-//! answer: HTTP/1 ends the connection then, and HTTP/2 resets the stream, and many clients report that instead
-//! of the 401 or 413 they were sent. So what a handler does not read is read and thrown away, up to a bound.
+//! Many clients send the whole body before they read the response. If the server responds early, with a 401 or 413, and
+//! does not read the rest, HTTP/1 closes the connection and HTTP/2 resets the stream: the client reports that instead of
+//! the response. So the server reads and discards the rest of a body, up to a limit.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -19,29 +19,29 @@ use tokio::time::timeout;
 
 use super::activity::Activity;
 
-/// The most that is read and thrown away of one body.
-const MAX_DISCARDED: usize = 64 << 20;
-/// How long that may take.
+/// Maximum size of the discarded rest of a body.
+const MAX_DISCARDED_BYTES: usize = 64 << 20;
+/// Time to discard it.
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the client may send nothing meanwhile.
+/// Time in which the client sends nothing, before the server gives up.
 const DISCARD_IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The body of a request. What is left of it when it is dropped is discarded.
+/// A request body. Dropping it discards the unread rest.
 pub(super) struct RequestBody {
-    /// `None` once it is not ours any more.
+    /// `None` once it is complete.
     body: Option<Incoming>,
-    /// Whether the client waits to be asked for it: one that was not asked sends nothing.
-    is_held_back: bool,
+    /// Whether the client waits for `100 Continue` before it sends the body.
+    awaits_continue: bool,
     activity: Arc<Activity>,
     version: Version,
 }
 
 impl RequestBody {
-    /// Takes it out of a request.
-    pub(super) fn of(request: Request<Incoming>, activity: Arc<Activity>) -> Request<Self> {
-        let is_held_back = request.headers().contains_key(EXPECT);
+    /// Wraps the body of a request.
+    pub(super) fn wrap(request: Request<Incoming>, activity: Arc<Activity>) -> Request<Self> {
+        let awaits_continue = request.headers().contains_key(EXPECT);
         let version = request.version();
-        request.map(|body| Self { body: Some(body), is_held_back, activity, version })
+        request.map(|body| Self { body: Some(body), awaits_continue, activity, version })
     }
 }
 
@@ -53,7 +53,7 @@ impl HttpBody for RequestBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        self.is_held_back = false;
+        self.awaits_continue = false;
         let Some(body) = &mut self.body else {
             return Poll::Ready(None);
         };
@@ -78,17 +78,17 @@ impl Drop for RequestBody {
         let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) else {
             return;
         };
-        if self.is_held_back {
+        if self.awaits_continue {
             return;
         }
-        // Without a runtime the server has come to its end.
+        // There is no runtime once the server has stopped.
         let Ok(runtime) = Handle::try_current() else {
             return;
         };
-        // Meanwhile the connection is not one that waits for its next request.
+        // The connection is not idle while the rest is discarded.
         let request = Arc::clone(&self.activity).begin(self.version);
         runtime.spawn(async move {
-            // Whoever sends more than that is cut off.
+            // Above the limits, the connection is closed.
             let _ = timeout(DISCARD_TIMEOUT, discard(body)).await;
             drop(request);
         });
@@ -97,11 +97,11 @@ impl Drop for RequestBody {
 
 async fn discard(body: Incoming) {
     let mut body = pin!(body);
-    let mut left = MAX_DISCARDED;
+    let mut remaining = MAX_DISCARDED_BYTES;
     while let Ok(Some(Ok(frame))) = timeout(DISCARD_IDLE_TIMEOUT, body.frame()).await {
         let length = frame.data_ref().map_or(0, Bytes::len);
-        match left.checked_sub(length) {
-            Some(rest) => left = rest,
+        match remaining.checked_sub(length) {
+            Some(rest) => remaining = rest,
             None => return,
         }
     }

@@ -1,12 +1,12 @@
-//! One connection, several requests: behind each other, or beside each other.
+//! HTTP/1.1 pipelining and HTTP/2.
 
 use std::process::Command;
 
-use crate::server::Server;
-use crate::wire::Wire;
+use crate::raw_connection::RawConnection;
+use crate::server_process::Server;
 
 #[test]
-fn requests_behind_each_other_are_answered_in_order() {
+fn pipelined_requests_are_answered_in_order() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start(data.path());
     let requests: Vec<_> = (0..20)
@@ -16,15 +16,16 @@ fn requests_behind_each_other_are_answered_in_order() {
             format!("GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n{id}\r\n{last}\r\n")
         })
         .collect();
-    let said = Wire::with(&server, requests.concat()).until_closed();
-    let ids = said.lines().filter_map(|line| line.strip_prefix("x-request-id: number-"));
-    let ids: Vec<usize> = ids.map(|id| id.parse().expect("it is our own")).collect();
-    assert_eq!(ids, (0..20).collect::<Vec<_>>(), "{said}");
-    assert_eq!(said.matches("HTTP/1.1 200 OK").count(), 20);
+    let response = RawConnection::with(&server, requests.concat()).until_closed();
+    let ids = response.lines().filter_map(|line| line.strip_prefix("x-request-id: number-"));
+    let ids: Vec<usize> =
+        ids.map(|id| id.parse().expect("the server returns the id of the request")).collect();
+    assert_eq!(ids, (0..20).collect::<Vec<_>>(), "{response}");
+    assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 20);
 }
 
 #[test]
-fn http2_is_spoken_with_whoever_begins_with_it() {
+fn http2_with_prior_knowledge_works() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start(data.path());
     let url = format!("http://{}/api/v1/execute", server.address);
@@ -35,7 +36,7 @@ fn http2_is_spoken_with_whoever_begins_with_it() {
         .args(["--write-out", "\n%{http_version} %{http_code}", &url])
         .output()
         .expect("there is a curl");
-    let said = String::from_utf8_lossy(&answer.stdout);
-    assert!(said.ends_with("\n2 200"), "{answer:?}");
-    assert!(said.contains("\"stdout\":\"42\\n\""), "{said}");
+    let response = String::from_utf8_lossy(&answer.stdout);
+    assert!(response.ends_with("\n2 200"), "{answer:?}");
+    assert!(response.contains("\"stdout\":\"42\\n\""), "{response}");
 }

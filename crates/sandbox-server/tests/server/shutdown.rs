@@ -1,43 +1,43 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 
-use crate::server::{Belongings, Server};
+use crate::server_process::{Residue, Server};
 
 #[test]
-fn a_server_that_is_asked_to_stop_lets_what_runs_finish() {
+fn running_executions_finish_before_the_server_stops() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start(data.path());
     let id = server.accept("import time; time.sleep(0.5); print('done')");
     server.wait_until_running(&id);
-    let belongings = Belongings::of(&server);
+    let residue = Residue::of(&server);
     let (status, log) = server.stop();
     assert_eq!(status.code(), Some(0), "{log}");
-    belongings.assert_gone();
+    residue.assert_gone();
 
     let server = Server::start(data.path());
     let report = server.get(&format!("/api/v1/execute/{id}")).json();
-    assert_eq!(report["stdout"], "done\n", "it was over before the server was: {report}");
+    assert_eq!(report["stdout"], "done\n", "it finished before the server stopped: {report}");
 }
 
 #[test]
-fn what_does_not_finish_in_time_is_done_by_the_next_start() {
+fn an_execution_above_the_deadline_runs_again_after_the_next_start() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start_with(data.path(), &[("SANDBOXD_SHUTDOWN_DEADLINE", "100ms")]);
     let id = server.accept("import time; time.sleep(3); print('done')");
     server.wait_until_running(&id);
-    let belongings = Belongings::of(&server);
+    let residue = Residue::of(&server);
     let (status, log) = server.stop();
     assert_eq!(status.code(), Some(0), "{log}");
-    belongings.assert_gone();
+    residue.assert_gone();
 
     let server = Server::start(data.path());
     let report = server.final_report(&id);
     assert_eq!(report["stdout"], "done\n", "{report}");
 }
 
-/// Neither a client that never finishes its request nor one that only listens.
+/// A client with an incomplete request, one that streams events, and an idle one.
 #[test]
-fn clients_that_stay_do_not_hold_the_end_up() {
+fn open_connections_do_not_delay_the_shutdown() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start_with(data.path(), &[("SANDBOXD_SHUTDOWN_DEADLINE", "100ms")]);
     let id = server.accept("import time; time.sleep(9)");

@@ -1,4 +1,4 @@
-//! A client that reads events as they come, and goes on where it was when it comes again.
+//! A client of event streams that can resume.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -8,18 +8,17 @@ use serde_json::Value;
 use tokio_tungstenite::tungstenite::{Message, connect};
 
 use crate::http::TEST_TIMEOUT;
-use crate::server::Server;
+use crate::server_process::Server;
 
-/// A stream of server-sent events that is being read.
-pub(crate) struct Watcher {
+/// An open stream of server-sent events.
+pub(crate) struct EventStream {
     stream: BufReader<TcpStream>,
-    /// What has arrived of an event that is not complete.
-    arrived: String,
+    /// Received data that is not parsed yet.
+    buffer: String,
 }
 
-impl Watcher {
-    /// Opens the stream of an execution, after an event that was seen already. None if the server says
-    /// that there is nothing more.
+impl EventStream {
+    /// Opens the stream of an execution, after the event `after`. `None` if there are no further events (204).
     pub(crate) fn open(server: &Server, id: &str, after: Option<u64>) -> Option<Self> {
         let mut stream = TcpStream::connect(server.address).expect("the server listens");
         stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
@@ -36,17 +35,17 @@ impl Watcher {
         }
         assert!(status.starts_with("HTTP/1.1 200"), "{status}");
         while read_line(&mut stream).is_some_and(|header| !header.is_empty()) {}
-        Some(Self { stream, arrived: String::new() })
+        Some(Self { stream, buffer: String::new() })
     }
 
-    /// The next event; none if the stream has ended, or the server has.
+    /// The next event. `None` at the end of the stream.
     pub(crate) fn next(&mut self) -> Option<Value> {
         loop {
-            while let Some((event, rest)) = self.arrived.split_once("\n\n") {
+            while let Some((event, rest)) = self.buffer.split_once("\n\n") {
                 let data = event.lines().find_map(|line| line.strip_prefix("data:"));
                 let data = data.map(|data| serde_json::from_str(data).expect("events are JSON"));
-                self.arrived = rest.to_owned();
-                // What has no data keeps the connection alive.
+                self.buffer = rest.to_owned();
+                // A comment without data keeps the connection alive.
                 if data.is_some() {
                     return data;
                 }
@@ -55,17 +54,17 @@ impl Watcher {
         }
     }
 
-    /// The next event, if one comes in this time. After none, nothing more can be read.
+    /// The next event, if it arrives within this time. After a timeout, the stream is unusable.
     pub(crate) fn next_within(&mut self, time: Duration) -> Option<Value> {
         self.stream.get_ref().set_read_timeout(Some(time)).expect("the time is not zero");
         self.next()
     }
 
-    /// Reads until an event fits; fails if none does.
-    pub(crate) fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Vec<Value> {
+    /// Reads until an event matches. Panics at the end of the stream.
+    pub(crate) fn until(&mut self, matches: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut events = Vec::new();
         while let Some(event) = self.next() {
-            let is_last = fits(&event);
+            let is_last = matches(&event);
             events.push(event);
             if is_last {
                 return events;
@@ -79,34 +78,33 @@ impl Watcher {
         let mut chunk = vec![0; size];
         self.stream.read_exact(&mut chunk).ok()?;
         read_line(&mut self.stream)?;
-        self.arrived.push_str(std::str::from_utf8(&chunk).expect("a chunk is a whole event"));
+        self.buffer.push_str(std::str::from_utf8(&chunk).expect("a chunk is a whole event"));
         (size > 0).then_some(())
     }
 }
 
-/// A line without its end; none if the server has gone.
+/// A line without its line feed. `None` at the end of the stream.
 fn read_line(stream: &mut BufReader<TcpStream>) -> Option<String> {
     let mut line = String::new();
     let read = stream.read_line(&mut line).ok()?;
     (read > 0).then(|| line.trim_end().to_owned())
 }
 
-/// How a client goes on watching.
+/// The protocol of an event stream.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Again {
+pub(crate) enum Protocol {
     ServerSent,
     WebSocket,
 }
 
-/// The events after that one, to the end.
-pub(crate) fn go_on(server: &Server, id: &str, after: u64, again: Again) -> Vec<Value> {
-    match again {
-        Again::ServerSent => {
-            let watcher = Watcher::open(server, id, Some(after));
-            watcher
-                .map_or(Vec::new(), |mut watcher| std::iter::from_fn(|| watcher.next()).collect())
+/// The events after `after`, to the end of the stream.
+pub(crate) fn resume(server: &Server, id: &str, after: u64, protocol: Protocol) -> Vec<Value> {
+    match protocol {
+        Protocol::ServerSent => {
+            let stream = EventStream::open(server, id, Some(after));
+            stream.map_or(Vec::new(), |mut stream| std::iter::from_fn(|| stream.next()).collect())
         }
-        Again::WebSocket => {
+        Protocol::WebSocket => {
             let from = after + 1;
             let url = format!("ws://{}/api/v1/execute/{id}/stream?from={from}", server.address);
             let (mut socket, _) = connect(url).expect("the server takes web sockets");

@@ -1,9 +1,9 @@
-//! What a server tells whoever runs it: its log and its metrics.
+//! The log and the metrics.
 
 use sandbox_tests::wait::wait_for;
 use serde_json::{Value, json};
 
-use crate::server::{SOON, Server, create_key, output};
+use crate::server_process::{Server, WAIT_TIMEOUT, create_key, output};
 
 fn data() -> tempfile::TempDir {
     tempfile::tempdir().expect("there is room for temporary files")
@@ -26,12 +26,15 @@ fn the_log_has_a_line_for_every_request_and_every_execution() {
 
     let executions = lines(&log, "execution ended");
     assert_eq!(executions.len(), 1, "{log}");
-    let told = &executions[0];
-    assert_eq!(told["execution"], report["id"]);
-    assert_eq!(told["request_id"], "mine");
-    assert_eq!((&told["language"], &told["status"]), (&json!("python"), &json!("runtime_error")));
-    assert_eq!(told["run_ms"], report["timings_ms"]["run"]);
-    assert_eq!(told["queue_ms"], report["timings_ms"]["queue"]);
+    let logged = &executions[0];
+    assert_eq!(logged["execution"], report["id"]);
+    assert_eq!(logged["request_id"], "mine");
+    assert_eq!(
+        (&logged["language"], &logged["status"]),
+        (&json!("python"), &json!("runtime_error"))
+    );
+    assert_eq!(logged["run_ms"], report["timings_ms"]["run"]);
+    assert_eq!(logged["queue_ms"], report["timings_ms"]["queue"]);
 
     let requests: Vec<_> = lines(&log, "answered")
         .iter()
@@ -53,7 +56,7 @@ fn the_log_has_a_line_for_every_request_and_every_execution() {
 fn no_key_is_ever_in_the_log() {
     let data = data();
     let key = create_key(data.path(), "somebody");
-    // Everything that anybody in the process says.
+    // All lines of all crates.
     let server = Server::start_with(data.path(), &[("SANDBOXD_LOG_FILTER", "trace")]);
     let body = json!({ "language": "python", "code": "print(1) # in_the_code" }).to_string();
     let bearer = format!("Bearer {key}");
@@ -65,7 +68,7 @@ fn no_key_is_ever_in_the_log() {
     assert_eq!(server.send("GET", "/metrics", &[("X-API-Key", &wrong)], "").status, 401);
     let (_, log) = server.stop();
     let (id, secret) = (key.split('_').nth(1).unwrap(), key.rsplit('_').next().unwrap());
-    assert!(log.contains(id), "executions are told with the id of their key");
+    assert!(log.contains(id), "the line of an execution has the id of its key");
     assert!(!log.contains(&secret[..20]), "{log}");
     assert!(!log.contains("in_the_code"), "{log}");
 }
@@ -83,7 +86,7 @@ fn value(text: &str, series: &str) -> Option<f64> {
 }
 
 #[test]
-fn what_each_key_used_is_told_to_the_operator_until_the_key_is_revoked() {
+fn metrics_of_a_key_are_for_the_operator_until_it_is_revoked() {
     let data = data();
     let operator = output(data.path(), &["keys", "create", "--name", "o", "--scope", "admin"]);
     let operator = String::from_utf8(operator.stdout).expect("a key is text").trim().to_owned();
@@ -95,23 +98,23 @@ fn what_each_key_used_is_told_to_the_operator_until_the_key_is_revoked() {
     let body = json!({ "language": "python", "code": code }).to_string();
     assert_eq!(server.send("POST", "/api/v1/execute", &[("X-API-Key", &key)], &body).status, 200);
 
-    // Whoever waits for a report does not wait for the counting.
+    // Metrics are updated after the response.
     let executions = format!("sandboxd_key_executions_total{{key=\"{id}\"}} 1");
     let counted = || Some(metrics(&server, &operator)).filter(|text| text.contains(&executions));
-    let text = wait_for(SOON, counted).expect("it is counted");
+    let text = wait_for(WAIT_TIMEOUT, counted).expect("it is counted");
     let of_key = |name: &str| value(&text, &format!("sandboxd_key_{name}_total{{key=\"{id}\"}}"));
     assert_eq!(of_key("executions"), Some(1.0), "{text}");
     assert!(of_key("cpu_seconds").is_some_and(|used| (0.1..10.0).contains(&used)), "{text}");
     assert!(of_key("wall_seconds").is_some_and(|used| (0.1..60.0).contains(&used)), "{text}");
-    assert!(!metrics(&server, &key).contains(id), "clients are not told of each other");
+    assert!(!metrics(&server, &key).contains(id), "clients do not see each other");
 
     assert!(output(data.path(), &["keys", "revoke", id]).status.success());
-    let gone = wait_for(SOON, || (!metrics(&server, &operator).contains(id)).then_some(()));
+    let gone = wait_for(WAIT_TIMEOUT, || (!metrics(&server, &operator).contains(id)).then_some(()));
     assert!(gone.is_some(), "{}", metrics(&server, &operator));
 }
 
 #[test]
-fn requests_the_pool_the_store_and_the_process_are_measured() {
+fn requests_pool_store_and_process_have_metrics() {
     let data = data();
     let server = Server::start(data.path());
     let id = server.accept("1");
@@ -121,19 +124,21 @@ fn requests_the_pool_the_store_and_the_process_are_measured() {
     }
     server.send("BREW", "/api/v1/execute", &[], "");
     let text = server.get("/metrics").body;
-    let told =
+    let metric =
         |series: &str| value(&text, series).unwrap_or_else(|| panic!("no {series} in\n{text}"));
     let answered = "sandboxd_http_requests_total";
     assert!(!text.contains("nothing") && !text.contains(&id) && !text.contains("BREW"), "{text}");
     let unknown = format!("{answered}{{method=\"GET\",route=\"unknown\",status=\"4xx\"}}");
-    assert!((told(&unknown) - 3.0).abs() < 0.5, "{text}");
-    told(&format!("{answered}{{method=\"other\",route=\"/api/v1/execute\",status=\"4xx\"}}"));
-    told(&format!("{answered}{{method=\"GET\",route=\"/api/v1/execute/{{id}}\",status=\"2xx\"}}"));
-    let claims = told("sandboxd_pool_hits_total") + told("sandboxd_pool_misses_total");
+    assert!((metric(&unknown) - 3.0).abs() < 0.5, "{text}");
+    metric(&format!("{answered}{{method=\"other\",route=\"/api/v1/execute\",status=\"4xx\"}}"));
+    metric(&format!(
+        "{answered}{{method=\"GET\",route=\"/api/v1/execute/{{id}}\",status=\"2xx\"}}"
+    ));
+    let claims = metric("sandboxd_pool_hits_total") + metric("sandboxd_pool_misses_total");
     assert!((claims - 1.0).abs() < 0.5, "one stage ran:\n{text}");
-    assert!((told("sandboxd_pool_wanted") - 4.0).abs() < 0.5);
-    assert!(told("sandboxd_store_bytes") > 4096.0);
-    assert!(told("process_resident_memory_bytes") > 1e6);
-    assert!(told("process_open_fds") > 5.0);
-    assert!(told("process_start_time_seconds") > 1.7e9);
+    assert!((metric("sandboxd_pool_wanted") - 4.0).abs() < 0.5);
+    assert!(metric("sandboxd_store_bytes") > 4096.0);
+    assert!(metric("process_resident_memory_bytes") > 1e6);
+    assert!(metric("process_open_fds") > 5.0);
+    assert!(metric("process_start_time_seconds") > 1.7e9);
 }

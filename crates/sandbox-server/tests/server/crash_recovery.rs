@@ -1,4 +1,4 @@
-//! A server that is killed loses nothing that it had accepted.
+//! A server that is killed loses no accepted execution.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -9,26 +9,26 @@ use std::time::Duration;
 use sandbox_tests::wait::{wait_for, wait_until_empty};
 use serde_json::{Value, json};
 
+use crate::event_stream::EventStream;
 use crate::http::try_send;
-use crate::server::{Belongings, SOON, Server};
-use crate::watcher::Watcher;
+use crate::server_process::{Residue, Server, WAIT_TIMEOUT};
 
 const ROUNDS: usize = 20;
 const EXECUTIONS: usize = 100;
-/// Some more at once than there are cores: most of them sleep.
+/// More than the cores: most programs sleep.
 const CONCURRENCY: (&str, &str) = ("SANDBOXD_CONCURRENCY", "8");
 
-/// Each round kills the server at another moment: while it accepts, or when it has accepted everything
-/// and some are over, some run and some wait.
+/// Each round kills the server at another moment: while it accepts requests, or later, when some executions have
+/// finished, some run and some are queued.
 #[test]
 fn every_accepted_execution_ends_however_often_the_server_is_killed() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let mut server = Server::start_with(data.path(), &[CONCURRENCY]);
     for round in 0..ROUNDS {
         let ids = if round % 2 == 0 {
-            killed_while_accepting(server, 5 * round + 5)
+            kill_while_accepting(server, 5 * round + 5)
         } else {
-            killed_while_working(server, 2 * round)
+            kill_while_working(server, 2 * round)
         };
         server = Server::start_with(data.path(), &[CONCURRENCY]);
         for (n, id) in &ids {
@@ -36,14 +36,14 @@ fn every_accepted_execution_ends_however_often_the_server_is_killed() {
             assert_eq!(report["status"], "completed", "round {round}: {report}");
             assert_eq!(report["stdout"], format!("{n}\n"), "round {round}: {report}");
         }
-        // Those that were accepted and whose clients never heard of it end too.
-        let unfinished = wait_until_empty(SOON, || unfinished(&server));
+        // Executions whose clients did not receive the response finish too.
+        let unfinished = wait_until_empty(WAIT_TIMEOUT, || unfinished(&server));
         assert!(unfinished.is_empty(), "round {round}: {unfinished:#?}");
     }
 }
 
-/// Kills a server that has answered so many requests and gets more. Gives the ids that clients heard of.
-fn killed_while_accepting(server: Server, answered: usize) -> Vec<(usize, String)> {
+/// Kills a server after this many responses, while it receives more requests. Returns the ids that clients received.
+fn kill_while_accepting(server: Server, answered: usize) -> Vec<(usize, String)> {
     let count = AtomicUsize::new(0);
     let address = server.address;
     std::thread::scope(|scope| {
@@ -63,7 +63,7 @@ fn killed_while_accepting(server: Server, answered: usize) -> Vec<(usize, String
             ids
         });
         let enough = || (count.load(Ordering::SeqCst) >= answered).then_some(());
-        assert!(wait_for(SOON, enough).is_some(), "the server accepts nothing");
+        assert!(wait_for(WAIT_TIMEOUT, enough).is_some(), "the server accepts nothing");
         kill(server);
         let ids = client.join().expect("the client fails only with the test");
         assert!(ids.len() >= answered, "it was killed too early");
@@ -71,8 +71,8 @@ fn killed_while_accepting(server: Server, answered: usize) -> Vec<(usize, String
     })
 }
 
-/// Kills a server that has so many of its executions behind it.
-fn killed_while_working(server: Server, finished: usize) -> Vec<(usize, String)> {
+/// Kills a server after this many executions have finished.
+fn kill_while_working(server: Server, finished: usize) -> Vec<(usize, String)> {
     let ids: Vec<_> = (0..EXECUTIONS)
         .map(|n| {
             let answer =
@@ -87,15 +87,15 @@ fn killed_while_working(server: Server, finished: usize) -> Vec<(usize, String)>
     ids
 }
 
-/// Kills it, and makes sure that nothing of it goes on.
+/// Kills the server, and asserts that none of its processes survives.
 fn kill(server: Server) {
-    let belongings = Belongings::of(&server);
+    let residue = Residue::of(&server);
     server.kill();
-    belongings.assert_gone();
+    residue.assert_gone();
 }
 
-/// Programs of different lengths, most of them quick to start. The last one takes long, so that it is not
-/// over when all are accepted, however quick the machine is.
+/// Programs of different durations, most of them fast to start. The last one is long, so that it has not finished when
+/// all are accepted, even on a fast machine.
 fn program(n: usize) -> Value {
     let pause = if n % 25 == 24 { 500 } else { 30 + n * 7 % 90 };
     if n.is_multiple_of(10) {
@@ -105,7 +105,7 @@ fn program(n: usize) -> Value {
     json!({ "language": "bash", "code": format!("sleep 0.{pause:03}; echo {n}") })
 }
 
-/// What the history does not know the end of.
+/// The unfinished executions.
 fn unfinished(server: &Server) -> Vec<Value> {
     let list = |status: &str| {
         let page = server.get(&format!("/api/v1/executions?limit=500&status={status}")).json();
@@ -114,33 +114,33 @@ fn unfinished(server: &Server) -> Vec<Value> {
     [list("running"), list("queued")].concat()
 }
 
-/// What kills its server again and again must not do so for ever.
+/// A program that crashes the server must not run forever.
 #[test]
-fn an_execution_that_was_interrupted_twice_is_not_begun_again() {
+fn an_execution_is_not_retried_after_two_crashes() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start(data.path());
     let id = server.accept_in("bash", "echo begun; sleep 9");
-    kill_when_begun(server, &id);
+    kill_when_started(server, &id);
     let server = Server::start(data.path());
-    kill_when_begun(server, &id);
+    kill_when_started(server, &id);
     let server = Server::start(data.path());
     let report = server.final_report(&id);
     assert_eq!(report["status"], "error", "{report}");
 }
 
-fn kill_when_begun(server: Server, id: &str) {
-    let mut watcher = Watcher::open(&server, id, None).expect("it is not over");
-    watcher.until(|event| event["type"] == "stdout");
+fn kill_when_started(server: Server, id: &str) {
+    let mut stream = EventStream::open(&server, id, None).expect("it has not finished");
+    stream.until(|event| event["type"] == "stdout");
     server.kill();
 }
 
-/// Otherwise a program could end its server before anybody knows that it was begun. While nothing can
-/// be written, an execution whose turn has come has to wait.
+/// Otherwise a program could crash the server before the attempt is counted. While the database is locked, an execution
+/// does not start.
 #[test]
-fn nothing_of_a_program_is_told_before_its_start_is_remembered() {
+fn a_program_does_not_start_before_its_attempt_is_saved() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start_with(data.path(), &[("SANDBOXD_CONCURRENCY", "1")]);
-    // On a busy machine the first may be over before the lock is held; then another has to take longer.
+    // On a busy machine, the first may finish before the lock is held: retry with a longer one.
     let (second, lock) = [1, 4, 9]
         .into_iter()
         .find_map(|seconds| {
@@ -154,20 +154,21 @@ fn nothing_of_a_program_is_told_before_its_start_is_remembered() {
         })
         .expect("the lock is held before the first is over");
     server.wait_until_running(&second);
-    let mut watcher = Watcher::open(&server, &second, Some(QUEUED)).expect("it is not over");
-    let begins = watcher.next_within(SOON).expect("it is told that it begins");
-    assert_eq!(begins["type"], "stage");
-    // No program that had been started would be silent for so long.
-    let more = watcher.next_within(Duration::from_millis(500));
-    assert_eq!(more, None, "nothing of what it does is told");
+    let mut stream =
+        EventStream::open(&server, &second, Some(QUEUED)).expect("it has not finished");
+    let event = stream.next_within(WAIT_TIMEOUT).expect("the stage event arrives");
+    assert_eq!(event["type"], "stage");
+    // A started program would have printed by then.
+    let more = stream.next_within(Duration::from_millis(500));
+    assert_eq!(more, None, "the program must not have started");
     drop(lock);
     assert_eq!(server.final_report(&second)["stdout"], "begun\n");
 }
 
-/// The number of the event that says that an execution was accepted.
+/// The sequence number of the first event, `queued`.
 const QUEUED: u64 = 1;
 
-/// As long as it is held, nobody else can write to a database.
+/// Blocks all writes to a database while it is held.
 struct WriteLock(Child);
 
 impl WriteLock {
@@ -184,16 +185,16 @@ impl WriteLock {
             .stdout(Stdio::piped())
             .spawn()
             .expect("Python can be started");
-        let mut said = [0; 4];
+        let mut ready = [0; 4];
         let stdout = holder.stdout.as_mut().expect("its output is a pipe");
-        stdout.read_exact(&mut said).expect("it gets the lock");
+        stdout.read_exact(&mut ready).expect("it gets the lock");
         Self(holder)
     }
 }
 
 impl Drop for WriteLock {
     fn drop(&mut self) {
-        // One that has ended already needs no killing.
+        // Fails if it has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

@@ -1,4 +1,4 @@
-//! A server of its own for each test.
+//! A `sandboxd` process for a test.
 
 use std::collections::HashSet;
 use std::io::{BufRead as _, BufReader};
@@ -17,38 +17,38 @@ use serde_json::{Value, json};
 
 use crate::http::{Answer, try_send};
 
-/// Whatever a server does in a moment is done by then, on a machine with other things to do.
-pub(crate) const SOON: Duration = Duration::from_secs(20);
+/// Exceeds the time of short operations on a busy machine.
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Rates are not what most tests are about.
+/// Practically no rate limit.
 const SETTINGS: &[(&str, &str)] = &[
     ("SANDBOXD_LOG", "json"),
     ("SANDBOXD_REQUESTS_PER_MINUTE", "600000"),
     ("SANDBOXD_BURST", "100000"),
 ];
 
-/// `sandboxd` with these arguments, keeping what it keeps in `data`.
+/// `sandboxd` with these arguments and this data directory.
 pub(crate) fn command(data: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sandboxd"));
-    // No configuration file of whoever runs the tests is read.
+    // The developer's own configuration file is not read.
     command.current_dir(data).env("XDG_CONFIG_HOME", data).stdin(Stdio::null());
     command.args(["--data-dir", data.to_str().expect("temporary paths are text")]).args(arguments);
     command
 }
 
-/// Runs a command that ends by itself.
+/// Runs a command, and returns its output.
 pub(crate) fn output(data: &Path, arguments: &[&str]) -> Output {
     command(data, arguments).output().expect("sandboxd can be started")
 }
 
-/// Makes a key and gives it back.
+/// Creates a key.
 pub(crate) fn create_key(data: &Path, name: &str) -> String {
     let created = output(data, &["keys", "create", "--name", name]);
     assert!(created.status.success(), "{created:?}");
     String::from_utf8(created.stdout).expect("a key is text").trim_end().to_owned()
 }
 
-/// A server that runs. It is killed if a test forgets it.
+/// A running server. Dropping it kills the process.
 pub(crate) struct Server {
     process: Child,
     pub(crate) address: SocketAddr,
@@ -60,7 +60,7 @@ impl Server {
         Self::start_with(data, &[])
     }
 
-    /// Starts with further variables, and waits until it listens.
+    /// Starts a server with more variables, and waits until it listens.
     pub(crate) fn start_with(data: &Path, variables: &[(&str, &str)]) -> Self {
         let mut process = command(data, &["--listen", "127.0.0.1:0"])
             .envs(SETTINGS.iter().copied())
@@ -77,7 +77,7 @@ impl Server {
                 let line = line.expect("the log is text");
                 let fields: Value = serde_json::from_str(&line).unwrap_or_default();
                 if let Some(address) = fields["address"].as_str() {
-                    // Nobody listens any more if the test has failed already.
+                    // Fails if the test has failed already.
                     let _ = sender.send(address.parse().expect("it is an address"));
                 }
                 log.push_str(&line);
@@ -85,8 +85,8 @@ impl Server {
             }
             log
         });
-        let Ok(address) = addresses.recv_timeout(SOON) else {
-            // One that has ended already needs no killing.
+        let Ok(address) = addresses.recv_timeout(WAIT_TIMEOUT) else {
+            // Fails if it has ended already.
             let _ = process.kill();
             let _ = process.wait();
             panic!("sandboxd did not start:\n{}", log.join().expect("the log was read"));
@@ -113,12 +113,12 @@ impl Server {
         self.send("GET", path, &[], "")
     }
 
-    /// Accepts Python code for later and gives its id.
+    /// Starts an asynchronous execution of Python code, and returns its id.
     pub(crate) fn accept(&self, code: &str) -> String {
         self.accept_in("python", code)
     }
 
-    /// Accepts code for later and gives its id.
+    /// Starts an asynchronous execution, and returns its id.
     pub(crate) fn accept_in(&self, language: &str, code: &str) -> String {
         let body = json!({ "language": language, "code": code }).to_string();
         let answer = self.send("POST", "/api/v1/execute?wait=false", &[], &body);
@@ -126,7 +126,7 @@ impl Server {
         answer.json()["id"].as_str().expect("an id is text").to_owned()
     }
 
-    /// The report once it is final.
+    /// Waits for the final report.
     pub(crate) fn final_report(&self, id: &str) -> Value {
         let mut last = Value::Null;
         let found = wait_for(Duration::from_mins(1), || {
@@ -140,55 +140,56 @@ impl Server {
     /// Waits until an execution is running.
     pub(crate) fn wait_until_running(&self, id: &str) {
         let path = format!("/api/v1/execute/{id}");
-        let running =
-            wait_for(SOON, || (self.get(&path).json()["status"] == "running").then_some(()));
+        let running = wait_for(WAIT_TIMEOUT, || {
+            (self.get(&path).json()["status"] == "running").then_some(())
+        });
         assert!(running.is_some(), "{}", self.get(&path).body);
     }
 
-    /// How many clients are connected, as the kernel has it.
+    /// The number of established connections, from the kernel's table.
     pub(crate) fn connections(&self) -> usize {
         self.connections_where(|_| true)
     }
 
-    /// How many of them wait to be let in: no file of the server is theirs yet.
-    pub(crate) fn connections_that_wait(&self) -> usize {
+    /// The number of connections that the server has not accepted: they have no inode.
+    pub(crate) fn waiting_connections(&self) -> usize {
         self.connections_where(|inode| inode == "0")
     }
 
     fn connections_where(&self, wanted: impl Fn(&str) -> bool) -> usize {
         const ESTABLISHED: &str = "01";
-        let table = self.look("net/tcp");
+        let table = self.read_proc("net/tcp");
         let port = format!(":{:04X}", self.address.port());
         let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
         let ours = rows.filter(|row| row[1].ends_with(&port) && row[3] == ESTABLISHED);
-        // While others come and go, the kernel shows some twice.
+        // While connections change, the table can contain one twice.
         ours.filter(|row| wanted(row[9])).map(|row| row[2].to_owned()).collect::<HashSet<_>>().len()
     }
 
-    /// The most memory that it ever had, in bytes.
+    /// Peak resident memory, in bytes.
     pub(crate) fn peak_memory(&self) -> u64 {
         self.memory("VmHWM:")
     }
 
-    /// The memory that it has now, without what is only a view of files, in bytes.
-    pub(crate) fn own_memory(&self) -> u64 {
+    /// Anonymous resident memory, in bytes.
+    pub(crate) fn anonymous_memory(&self) -> u64 {
         self.memory("RssAnon:")
     }
 
     fn memory(&self, kind: &str) -> u64 {
-        let status = self.look("status");
+        let status = self.read_proc("status");
         let size = status.lines().find_map(|line| line.strip_prefix(kind));
         let kibibytes = size.and_then(|size| size.trim().strip_suffix(" kB")).expect("it is there");
         kibibytes.parse::<u64>().expect("it is a number") << 10
     }
 
-    /// How many descriptors it has open.
+    /// The number of open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         let open = std::fs::read_dir(format!("/proc/{}/fd", self.id()));
         open.expect("the server is ours").count()
     }
 
-    /// Lets it have only so many more descriptors, and gives back how many it has.
+    /// Limits the server to this many more descriptors, and returns the number of open ones.
     pub(crate) fn limit_descriptors(&self, more: usize) -> usize {
         let open = self.descriptors();
         let limit = Some((open + more) as u64);
@@ -197,19 +198,19 @@ impl Server {
         open
     }
 
-    fn look(&self, file: &str) -> String {
+    fn read_proc(&self, file: &str) -> String {
         let text = std::fs::read_to_string(format!("/proc/{}/{file}", self.id()));
         text.expect("the server is ours")
     }
 
-    /// Asks it to stop, and gives back how it ended and what it logged.
+    /// Stops the server with SIGTERM, and returns its exit status and log.
     pub(crate) fn stop(mut self) -> (ExitStatus, String) {
         self.signal(Signal::TERM);
-        let ended = wait_for(SOON, || self.process.try_wait().expect("it is our child"));
+        let ended = wait_for(WAIT_TIMEOUT, || self.process.try_wait().expect("it is our child"));
         (ended.expect("a server that is asked to stop does"), self.take_log())
     }
 
-    /// Ends it without warning.
+    /// Kills the server.
     pub(crate) fn kill(mut self) {
         self.signal(Signal::KILL);
         self.process.wait().expect("it is our child");
@@ -232,19 +233,19 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // One that has ended already needs no killing.
+        // Fails if it has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// What a server has started, to be sure later that it is gone.
-pub(crate) struct Belongings {
+/// The processes of a server, to check later that they are gone.
+pub(crate) struct Residue {
     server: u32,
     processes: Vec<i32>,
 }
 
-impl Belongings {
+impl Residue {
     pub(crate) fn of(server: &Server) -> Self {
         let id = i32::try_from(server.id()).expect("process ids are small");
         let processes: Vec<_> = descendants_of(id).iter().map(|process| process.id).collect();
@@ -252,32 +253,31 @@ impl Belongings {
         Self { server: server.id(), processes }
     }
 
-    /// Fails the test if a process, a cgroup or a mount of the server outlives it.
+    /// Asserts that no process, cgroup or mount of the server is left.
     pub(crate) fn assert_gone(&self) {
         let alive = || self.processes.iter().copied().filter(|id| is_alive(*id)).collect();
-        let left: Vec<i32> = wait_until_empty(SOON, alive);
+        let left: Vec<i32> = wait_until_empty(WAIT_TIMEOUT, alive);
         assert!(left.is_empty(), "processes {left:?} outlived their server");
-        // A cgroup can only go when no process is left in it.
-        let left = wait_until_empty(SOON, || cgroups_of(self.server));
+        // A cgroup can be removed once it has no processes.
+        let left = wait_until_empty(WAIT_TIMEOUT, || cgroups_of(self.server));
         assert!(left.is_empty(), "{left:#?} outlived their server");
-        let mounts = mounts_of_ours();
+        let mounts = sandbox_mounts();
         assert!(mounts.is_empty(), "{mounts:#?} can be seen outside of sandboxes");
     }
 }
 
-/// Whether there is such a process that still does something: who waits for orphans is not our matter.
+/// Whether a process runs. A zombie does not: its parent is not this test.
 fn is_alive(id: i32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{id}/stat")) else {
         return false;
     };
-    let state = stat.rsplit_once(") ").and_then(|(_, behind)| behind.chars().next());
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     !matches!(state, Some('Z' | 'X') | None)
 }
 
-/// Mounts that this process sees and that are of our making. There are none while all is well: sandboxes
-/// have theirs in namespaces of their own.
-fn mounts_of_ours() -> Vec<String> {
+/// Mounts of sandboxes in this mount namespace. There must be none: sandboxes have their own namespaces.
+fn sandbox_mounts() -> Vec<String> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").expect("a process sees its mounts");
-    let is_ours = |line: &&str| line.contains("sandbox-run");
-    table.lines().filter(is_ours).map(ToOwned::to_owned).collect()
+    let is_sandbox = |line: &&str| line.contains("sandbox-run");
+    table.lines().filter(is_sandbox).map(ToOwned::to_owned).collect()
 }

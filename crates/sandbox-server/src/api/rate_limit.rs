@@ -11,23 +11,23 @@ use governor::{Quota, RateLimiter};
 
 use crate::config::Config;
 
-/// After so many requests, clients are forgotten that would have a full bucket by now.
-const REQUESTS_BETWEEN_SWEEPS: u32 = 1024;
+/// Removes full buckets each time this many requests have come.
+const SWEEP_INTERVAL: u32 = 1024;
 
-/// Whose requests are counted together.
+/// The unit of rate limiting: requests of one client share a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Client {
-    /// Those with this key.
+    /// A client with this key.
     Key(String),
-    /// Those from this address.
+    /// A client without a valid key at this address.
     Address(IpAddr),
-    /// Those of this machine's own users, who are not limited.
+    /// A user of this machine, without a limit.
     Local,
 }
 
-/// A bucket of tokens for each client, one token for each request.
+/// A token bucket for each client; each request takes one token.
 pub(super) struct Limiter {
-    /// None if requests are not limited.
+    /// `None` without a limit.
     buckets: Option<Buckets>,
     requests: AtomicU32,
 }
@@ -35,19 +35,19 @@ pub(super) struct Limiter {
 type Buckets =
     RateLimiter<Client, DashMapStateStore<Client>, DefaultClock, StateInformationMiddleware>;
 
-/// How a client stands after a request.
+/// The bucket of a client after a request.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing {
+pub(super) struct Rate {
     limit: u32,
     remaining: u32,
-    /// Until the bucket is full again.
+    /// Time until the bucket is full.
     reset: Duration,
-    /// Until there is a token again, if there was none for this request.
-    pub(super) refused_for: Option<Duration>,
+    /// Time until the next token, if the bucket had none for this request.
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl Client {
-    /// A client known by its address. One of IPv6 has a whole network of addresses for itself.
+    /// The client at an address. An IPv6 /64 is one client: a host can use every address of its network.
     pub(super) fn at(address: IpAddr) -> Self {
         match address.to_canonical() {
             IpAddr::V6(v6) => {
@@ -60,7 +60,7 @@ impl Client {
 }
 
 impl Limiter {
-    /// As configured; no requests per minute means that they are not limited.
+    /// Creates the limiter of this configuration; 0 requests per minute means no limit.
     pub(super) fn new(config: &Config) -> Self {
         let quota = NonZeroU32::new(config.requests_per_minute).map(|each_minute| {
             let burst = NonZeroU32::new(config.burst).unwrap_or(NonZeroU32::MIN);
@@ -70,15 +70,13 @@ impl Limiter {
         Self { buckets, requests: AtomicU32::new(0) }
     }
 
-    /// Takes a token for a request of this client; nothing is told if there is no limit.
-    pub(super) fn take(&self, client: &Client) -> Option<Standing> {
+    /// Takes a token for a request of this client. `None` if the client has no limit.
+    pub(super) fn take(&self, client: &Client) -> Option<Rate> {
         let buckets = self.buckets.as_ref().filter(|_| *client != Client::Local)?;
-        if self.requests.fetch_add(1, Ordering::Relaxed) % REQUESTS_BETWEEN_SWEEPS
-            == REQUESTS_BETWEEN_SWEEPS - 1
-        {
+        if self.requests.fetch_add(1, Ordering::Relaxed) % SWEEP_INTERVAL == SWEEP_INTERVAL - 1 {
             buckets.retain_recent();
         }
-        let (quota, remaining, refused_for) = match buckets.check_key(client) {
+        let (quota, remaining, retry_after) = match buckets.check_key(client) {
             Ok(snapshot) => (snapshot.quota(), snapshot.remaining_burst_capacity(), None),
             Err(not_until) => {
                 let wait = not_until.wait_time_from(DefaultClock::default().now());
@@ -87,13 +85,13 @@ impl Limiter {
         };
         let limit = quota.burst_size().get();
         let reset = quota.replenish_interval() * limit.saturating_sub(remaining);
-        Some(Standing { limit, remaining, reset, refused_for })
+        Some(Rate { limit, remaining, reset, retry_after })
     }
 }
 
-impl Standing {
-    /// Tells the client.
-    pub(super) fn write(&self, headers: &mut HeaderMap) {
+impl Rate {
+    /// Writes the `RateLimit` headers of the response.
+    pub(super) fn write_headers(&self, headers: &mut HeaderMap) {
         let reset = self.reset.as_secs_f64().ceil();
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some seconds")]
         let reset = reset as u64;

@@ -1,4 +1,4 @@
-//! Who is asking, and may they ask now: the way to every route that does something.
+//! Authentication and rate limiting: the middleware in front of every route that does something.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use axum::response::{IntoResponse as _, Response};
 use sandbox_api::{Code, Problem};
 use sandbox_store::{Permissions, Scope};
 
-use super::caller::Visitor;
-use super::limiter::{Client, Limiter};
-use super::refusal::Refusal;
+use super::caller::Authenticated;
+use super::error::ApiError;
+use super::rate_limit::{Client, Limiter};
 use crate::keys::{Identity, Keys};
 use crate::metrics::Metrics;
 use crate::state::AppState;
 
-/// What is needed to let somebody in.
+/// The state of the middleware.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct Auth {
     keys: Arc<Keys>,
     limiter: Arc<Limiter>,
     metrics: Arc<Metrics>,
@@ -31,7 +31,7 @@ pub(super) struct Door {
     local_permissions: Permissions,
 }
 
-impl Door {
+impl Auth {
     pub(super) fn new(state: &AppState) -> Self {
         Self {
             keys: Arc::clone(&state.keys),
@@ -43,10 +43,10 @@ impl Door {
         }
     }
 
-    /// The client by its key; without keys, whoever reaches us on loopback.
-    fn recognise(&self, headers: &HeaderMap, uri: &Uri) -> Result<Identity, Problem> {
+    /// Identifies the client by its key. A server without keys serves every client that reaches it on loopback.
+    fn identify(&self, headers: &HeaderMap, uri: &Uri) -> Result<Identity, Problem> {
         if self.keys.is_empty() {
-            refuse_foreign_names(headers, uri)?;
+            check_host(headers, uri)?;
             return Ok(Identity {
                 key: None,
                 scopes: vec![Scope::Execute, Scope::Read],
@@ -57,60 +57,64 @@ impl Door {
             let detail = "send a key as 'Authorization: Bearer KEY' or 'X-API-Key: KEY'";
             Problem::new(Code::Unauthorized, detail)
         })?;
-        let unknown = || Problem::new(Code::Unauthorized, "this key is not valid");
-        let mut identity = self.keys.check(presented).ok_or_else(unknown)?;
+        let invalid = || Problem::new(Code::Unauthorized, "this key is not valid");
+        let mut identity = self.keys.check(presented).ok_or_else(invalid)?;
         identity.permissions.extend(&self.key_permissions);
         Ok(identity)
     }
 }
 
-/// Recognises the client and takes a token for the request. Wrong keys cost the address a token, so
-/// that they cannot be tried at will.
-pub(super) async fn pass(State(door): State<Door>, mut request: Request, next: Next) -> Response {
-    let identity = door.recognise(request.headers(), request.uri());
+/// Identifies the client and takes a token for the request. A request with a wrong key takes a token of its address,
+/// which bounds the rate at which keys can be guessed.
+pub(super) async fn authenticate(
+    State(auth): State<Auth>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let identity = auth.identify(request.headers(), request.uri());
     let client = match &identity {
         Ok(Identity { key: Some(key), .. }) => Client::Key(key.clone()),
-        Ok(Identity { key: None, .. }) if !door.limits_local => Client::Local,
+        Ok(Identity { key: None, .. }) if !auth.limits_local => Client::Local,
         _ => Client::at(peer(&request)),
     };
-    let standing = door.limiter.take(&client);
-    let refused_for = standing.and_then(|standing| standing.refused_for);
-    let mut response = match (refused_for, identity) {
+    let rate = auth.limiter.take(&client);
+    let retry_after = rate.and_then(|rate| rate.retry_after);
+    let mut response = match (retry_after, identity) {
         (Some(wait), _) => {
-            door.metrics.rate_limited();
-            Refusal::rate_limited(wait).into_response()
+            auth.metrics.rate_limited();
+            ApiError::rate_limited(wait).into_response()
         }
-        (None, Err(problem)) => Refusal::from(problem).into_response(),
+        (None, Err(problem)) => ApiError::from(problem).into_response(),
         (None, Ok(identity)) => {
-            let visitor = Visitor::new(identity, client, door.limiter, door.metrics);
-            request.extensions_mut().insert(visitor);
+            let authenticated = Authenticated::new(identity, client, auth.limiter, auth.metrics);
+            request.extensions_mut().insert(authenticated);
             next.run(request).await
         }
     };
-    if let Some(standing) = standing {
-        standing.write(response.headers_mut());
+    if let Some(rate) = rate {
+        rate.write_headers(response.headers_mut());
     }
     response
 }
 
-/// A page of another site can make its own name lead to our loopback address, and would then be of one
-/// origin with us. Without keys to stop it, only names that cannot lead elsewhere are answered to.
-fn refuse_foreign_names(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
+/// Refuses requests to a host name other than `localhost`. This stops DNS rebinding: a web page of another site can
+/// point its own name at the loopback address and would then be same-origin with a server that needs no key.
+fn check_host(headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
     let authority = uri.authority().map(|authority| authority.as_str().to_owned());
     let header = || headers.get(HOST).and_then(|host| host.to_str().ok()).map(ToOwned::to_owned);
     let Some(authority) = authority.or_else(header) else {
         return Ok(());
     };
-    let is_ours = authority.parse::<axum::http::uri::Authority>().is_ok_and(|authority| {
+    let is_local = authority.parse::<axum::http::uri::Authority>().is_ok_and(|authority| {
         let host = authority.host();
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         host.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
     });
-    if is_ours {
+    if is_local {
         return Ok(());
     }
     let detail = format!(
-        "without API keys this server answers to 'localhost' and to addresses, not to '{authority}'"
+        "a server without API keys accepts the host name 'localhost' and IP addresses, not '{authority}'"
     );
     Err(Problem::new(Code::Forbidden, detail))
 }
@@ -136,11 +140,11 @@ mod tests {
     fn host(name: &str) -> Result<(), Problem> {
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_str(name).unwrap());
-        refuse_foreign_names(&headers, &Uri::from_static("/"))
+        check_host(&headers, &Uri::from_static("/"))
     }
 
     #[test]
-    fn names_that_can_lead_elsewhere_are_not_answered_to() {
+    fn only_localhost_and_addresses_are_accepted_as_host() {
         for name in ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "[::1]:8080", "[::1]"] {
             assert!(host(name).is_ok(), "{name}");
         }
@@ -150,12 +154,12 @@ mod tests {
             assert!(host(name).is_err(), "{name}");
         }
         let absolute = Uri::from_static("http://evil.example/api");
-        assert!(refuse_foreign_names(&HeaderMap::new(), &absolute).is_err());
-        assert!(refuse_foreign_names(&HeaderMap::new(), &Uri::from_static("/")).is_ok());
+        assert!(check_host(&HeaderMap::new(), &absolute).is_err());
+        assert!(check_host(&HeaderMap::new(), &Uri::from_static("/")).is_ok());
     }
 
     #[test]
-    fn a_key_comes_in_either_header() {
+    fn a_key_is_accepted_in_either_header() {
         let with = |name: &'static str, value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_static(value));

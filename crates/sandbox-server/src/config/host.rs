@@ -1,12 +1,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What the configuration takes from the process and its machine, as values that a test can choose.
+/// What defaults depend on: the process environment and the host. Tests supply their own values.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Surroundings {
-    /// Every variable of the environment.
+pub(crate) struct HostInfo {
+    /// All environment variables.
     pub(crate) variables: Vec<(OsString, OsString)>,
-    /// The home of the user.
+    /// The user's home directory.
     pub(crate) home: Option<PathBuf>,
     /// `XDG_STATE_HOME`.
     pub(crate) state_home: Option<PathBuf>,
@@ -14,13 +14,13 @@ pub(crate) struct Surroundings {
     pub(crate) config_home: Option<PathBuf>,
     /// CPUs that this process may use.
     pub(crate) cores: usize,
-    /// Bytes that could be had without swapping.
+    /// Memory available without swapping, in bytes.
     pub(crate) available_memory: Option<u64>,
 }
 
-impl Surroundings {
-    /// Looks around.
-    pub(crate) fn look() -> Self {
+impl HostInfo {
+    /// Reads them from the process and the kernel.
+    pub(crate) fn detect() -> Self {
         let variables: Vec<(OsString, OsString)> = std::env::vars_os().collect();
         let path = |name: &str| {
             let (_, value) = variables.iter().find(|(variable, _)| variable == name)?;
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn available_memory_is_read_from_the_kernel_s_table() {
+    fn available_memory_is_parsed_from_meminfo() {
         let table = "MemTotal:       100 kB\nMemAvailable:    40 kB\n";
         assert_eq!(available_memory(table), Some(40 * 1024));
         assert_eq!(available_memory("MemTotal: 1 kB\n"), None);

@@ -1,4 +1,4 @@
-//! What the log says about the server as a whole.
+//! Log lines about the start and the stop of the server.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -8,7 +8,7 @@ use sandbox::{Isolation, Sandbox, format_duration};
 
 use crate::state::AppState;
 
-/// The first lines: where it is, what it keeps where, and which walls stand.
+/// Logs settings, isolation backends with their protections, and the address.
 pub(super) fn started(state: &AppState, address: SocketAddr, file: Option<&Path>) {
     let config = &state.config;
     tracing::info!(
@@ -20,33 +20,34 @@ pub(super) fn started(state: &AppState, address: SocketAddr, file: Option<&Path>
         "settings"
     );
     for sandbox in state.sandboxes.all() {
-        walls(sandbox);
+        log_protections(sandbox);
     }
     if let Some(reason) = state.sandboxes.preferred().isolation_reason() {
-        tracing::info!(reason, "what executions get that do not name an isolation");
+        tracing::info!(reason, "default isolation backend");
     }
     if state.keys.is_empty() {
-        tracing::info!("there are no API keys: every local user of this machine may run code");
+        tracing::info!("no API keys: every local user of this machine can run code");
     } else {
-        tracing::info!("clients need an API key");
+        tracing::info!("clients require an API key");
     }
     let scheme = if config.tls.is_some() { "https" } else { "http" };
     if config.tls.is_none() && !address.ip().is_loopback() {
         tracing::warn!(
-            "other machines reach this server without TLS: keys and code can be read on the way; set \
-             tls_cert and tls_key, unless a proxy does it"
+            "listening without TLS on an address that other machines can reach: set tls_cert and tls_key, \
+             or use a TLS proxy"
         );
     }
-    // Last, since whoever waits for the server waits for this line.
+    // Last: tools wait for this line to know that the server is up.
     tracing::info!(%address, "listening on {scheme}://{address}");
 }
 
-fn walls(sandbox: &Sandbox) {
+fn log_protections(sandbox: &Sandbox) {
     let (isolation, capabilities) = (sandbox.isolation(), sandbox.capabilities());
-    let names: Vec<_> = capabilities.enforceable.iter().map(|wall| wall.name()).collect();
-    tracing::info!(%isolation, enforced = names.join(" "), "walls and limits that stand here");
+    let names: Vec<_> =
+        capabilities.enforceable.iter().map(|protection| protection.name()).collect();
+    tracing::info!(%isolation, enforced = names.join(" "), "protections of this isolation backend");
     for missing in &capabilities.missing {
-        // What a backend never has is no news; what this host keeps from it is.
+        // Other backends lack the same protections on every host.
         if isolation != Isolation::Native {
             continue;
         }
@@ -54,7 +55,7 @@ fn walls(sandbox: &Sandbox) {
             tracing::info!(
                 protection = missing.protection.name(),
                 reason = missing.reason,
-                "cannot be enforced here: executions go on without it, behind other walls"
+                "not available on this host: executions run without it, under the other protections"
             );
             continue;
         }
@@ -62,13 +63,13 @@ fn walls(sandbox: &Sandbox) {
             protection = missing.protection.name(),
             reason = missing.reason,
             remedy = missing.remedy,
-            "cannot be enforced here: executions are refused unless they allow it to be missing"
+            "not available on this host: executions are refused unless allow_missing lists it"
         );
     }
 }
 
-/// The answer to a signal.
+/// Logs that a signal stops the server.
 pub(super) fn stopping(signal: &str, deadline: Duration) {
     let deadline = format_duration(deadline);
-    tracing::info!(signal, deadline, "stopping: nothing more is accepted, what runs may finish");
+    tracing::info!(signal, deadline, "stopping: no new executions; running ones may finish");
 }

@@ -1,22 +1,23 @@
-//! A client that sends its whole body before it reads, as most do, gets the answer that refuses it.
+//! A client that sends its whole body before it reads, as most do, receives an early response.
 
 use std::process::Command;
 
 use sandbox_tests::skip::skip;
 
-use crate::server::{Server, create_key};
-use crate::wire::{Wire, post};
+use crate::raw_connection::{RawConnection, post};
+use crate::server_process::{Server, create_key};
 
-/// Far more than sockets buffer.
+/// Exceeds the buffers of the sockets.
 const LARGE: usize = 20 << 20;
 
-/// Sends everything and only then reads. Gives the status.
+/// Sends everything, then reads. Returns the status.
 fn status(server: &Server, path: &str, headers: &str, body: &[u8]) -> String {
-    let mut wire = Wire::with(server, post(path, headers, ""));
-    wire.send(body)
-        .unwrap_or_else(|error| panic!("{path}: {headers}: not heard to the end: {error}"));
-    let said = wire.until_closed();
-    said.split(' ').nth(1).unwrap_or_else(|| panic!("{path}: {headers}: no answer")).to_owned()
+    let mut connection = RawConnection::with(server, post(path, headers, ""));
+    connection.send(body).unwrap_or_else(|error| {
+        panic!("{path}: {headers}: the server did not read the body: {error}")
+    });
+    let response = connection.until_closed();
+    response.split(' ').nth(1).unwrap_or_else(|| panic!("{path}: {headers}: no answer")).to_owned()
 }
 
 fn announced(body: &[u8], headers: &str) -> String {
@@ -24,7 +25,7 @@ fn announced(body: &[u8], headers: &str) -> String {
 }
 
 #[test]
-fn whoever_sends_too_much_or_in_vain_reads_why() {
+fn errors_reach_a_client_that_sends_a_large_body() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let key = format!("X-API-Key: {}\r\n", create_key(data.path(), "test"));
     let server = Server::start(data.path());
@@ -43,16 +44,16 @@ fn whoever_sends_too_much_or_in_vain_reads_why() {
     let other_type =
         announced(&body, &key).replace("Connection", "Content-Type: text/plain\r\nConnection");
     let request = format!("POST /api/v1/execute HTTP/1.1\r\nHost: localhost\r\n{other_type}\r\n");
-    let mut wire = Wire::with(&server, request);
-    wire.send(&body).expect("it is heard to the end");
-    let said = wire.until_closed();
-    assert!(said.starts_with("HTTP/1.1 415 "), "{said}");
+    let mut connection = RawConnection::with(&server, request);
+    connection.send(&body).expect("the server reads the body");
+    let response = connection.until_closed();
+    assert!(response.starts_with("HTTP/1.1 415 "), "{response}");
     let memory = server.peak_memory();
     assert!(memory < 200 << 20, "the server took {} MiB", memory >> 20);
 }
 
 #[test]
-fn whoever_comes_too_often_reads_it_whatever_they_send() {
+fn a_rate_limited_client_that_sends_a_large_body_receives_429() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let variables = [("SANDBOXD_BURST", "1"), ("SANDBOXD_REQUESTS_PER_MINUTE", "1")];
     create_key(data.path(), "test");
@@ -65,35 +66,36 @@ fn whoever_comes_too_often_reads_it_whatever_they_send() {
     }
 }
 
-/// The connection is kept for the next request if the body that was refused came to its end.
+/// The connection stays open once the refused body is complete.
 #[test]
 fn a_refused_body_does_not_end_the_connection() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     create_key(data.path(), "test");
     let server = Server::start(data.path());
     let body = "x".repeat(1 << 20);
-    let mut wire = Wire::to(&server);
+    let mut connection = RawConnection::open(&server);
     for _ in 0..3 {
         let headers = format!("Content-Length: {}\r\n", body.len());
-        wire.send(post("/api/v1/execute", &headers, &body)).expect("it is kept");
-        let said = wire.until("}");
-        assert!(said.starts_with("HTTP/1.1 401 "), "{said}");
+        connection.send(post("/api/v1/execute", &headers, &body)).expect("the connection is open");
+        let response = connection.until("}");
+        assert!(response.starts_with("HTTP/1.1 401 "), "{response}");
     }
 }
 
-/// Asking for the body only to throw it away would help nobody.
+/// The server does not request a body only to discard it.
 #[test]
-fn a_client_that_asks_before_it_sends_is_spared_its_body() {
+fn a_refused_request_gets_no_100_continue() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     create_key(data.path(), "test");
     let server = Server::start(data.path());
     let headers = "Content-Length: 104857600\r\nExpect: 100-continue\r\nConnection: close\r\n";
-    let said = Wire::with(&server, post("/api/v1/execute", headers, "")).until_closed();
-    assert!(said.starts_with("HTTP/1.1 401 "), "it was told to go on: {said}");
+    let response =
+        RawConnection::with(&server, post("/api/v1/execute", headers, "")).until_closed();
+    assert!(response.starts_with("HTTP/1.1 401 "), "it received 100 Continue: {response}");
 }
 
 #[test]
-fn clients_of_others_read_the_answer() {
+fn a_python_client_receives_the_response() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     create_key(data.path(), "test");
     let server = Server::start(data.path());

@@ -9,26 +9,26 @@ use sandbox_api::Problem;
 use sandbox_store::StoredEvent;
 use serde_json::json;
 
-/// Proxies close connections on which nothing is said for a minute.
-const BETWEEN_COMMENTS: Duration = Duration::from_secs(15);
+/// Proxies close connections that are idle for a minute.
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
-/// The events, with one that was read already before them.
-pub(super) fn answer(
+/// Streams events, after a first one that the caller has read already.
+pub(super) fn stream(
     first: Option<Result<StoredEvent, Problem>>,
     events: impl Stream<Item = Result<StoredEvent, Problem>> + Send + 'static,
 ) -> Response {
     let events = futures_util::stream::iter(first).chain(events);
-    let written = events.map(|event| Ok::<_, Infallible>(write(event)));
-    let keep_alive = KeepAlive::new().interval(BETWEEN_COMMENTS);
-    let mut response = Sse::new(written).keep_alive(keep_alive).into_response();
-    // Asks nginx not to collect events before it passes them on.
+    let encoded = events.map(|event| Ok::<_, Infallible>(encode(event)));
+    let keep_alive = KeepAlive::new().interval(KEEP_ALIVE_INTERVAL);
+    let mut response = Sse::new(encoded).keep_alive(keep_alive).into_response();
+    // Tells nginx not to buffer the stream.
     let buffering = HeaderName::from_static("x-accel-buffering");
     response.headers_mut().insert(buffering, HeaderValue::from_static("no"));
     response
 }
 
-/// A failure of ours has no number: after it, the client goes on from the last event it saw.
-fn write(event: Result<StoredEvent, Problem>) -> Event {
+/// An error has no id, so that the client resumes after the last event.
+fn encode(event: Result<StoredEvent, Problem>) -> Event {
     match event {
         Ok(event) => Event::default().id(event.seq.to_string()).data(event.json),
         Err(problem) => {

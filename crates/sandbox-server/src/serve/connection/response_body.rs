@@ -4,21 +4,22 @@ use std::task::{Context, Poll};
 use axum::body::{Body, Bytes};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-use super::activity::Underway;
+use super::activity::InFlight;
 
-/// The body of an answer, which tells whether anybody comes for it.
-pub(super) struct Answer {
+/// A response body that reports each poll to [`Activity`](super::activity::Activity): a ready chunk that nothing polls
+/// means that the client does not read.
+pub(super) struct ResponseBody {
     body: Body,
-    request: Underway,
+    request: InFlight,
 }
 
-impl Answer {
-    pub(super) fn new(body: Body, request: Underway) -> Self {
+impl ResponseBody {
+    pub(super) fn new(body: Body, request: InFlight) -> Self {
         Self { body, request }
     }
 }
 
-impl HttpBody for Answer {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -27,7 +28,7 @@ impl HttpBody for Answer {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         let polled = Pin::new(&mut self.body).poll_frame(context);
-        self.request.fetched(matches!(polled, Poll::Ready(Some(Ok(_)))));
+        self.request.polled(matches!(polled, Poll::Ready(Some(Ok(_)))));
         polled
     }
 

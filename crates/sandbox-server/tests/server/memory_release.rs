@@ -1,18 +1,18 @@
-//! What was large for a while is given back: memory, and the log of the database.
+//! After a peak, the server releases memory and truncates the write-ahead log of the database.
 
 use std::path::Path;
 
 use sandbox_tests::wait::wait_for;
 use serde_json::json;
 
-use crate::server::{SOON, Server};
+use crate::server_process::{Server, WAIT_TIMEOUT};
 
-/// Clients at once, requests of each, and what each report has of the program's output, in bytes: twice.
+/// Concurrent clients, requests of each, and bytes of output in each report, which has it twice.
 const CLIENTS: u64 = 4;
 const REQUESTS: u64 = 25;
 const OUTPUT: u64 = 1_000_000;
 
-/// A log of no more than this is one that was cut.
+/// A log is truncated if it is not larger than this.
 const SMALL_LOG: u64 = 64 << 10;
 
 fn log_size(data: &Path) -> u64 {
@@ -35,25 +35,27 @@ fn run_many(server: &Server) {
 }
 
 #[test]
-fn memory_and_log_shrink_when_there_is_nothing_to_do() {
+fn an_idle_server_releases_memory_and_truncates_the_log() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start(data.path());
     run_many(&server);
     let sent = CLIENTS * REQUESTS * OUTPUT;
-    // At most a third of it waits at any time, in a few copies; afterwards nothing.
-    let shrunk = wait_for(3 * SOON, || (server.own_memory() < sent / 2).then_some(()));
-    assert!(shrunk.is_some(), "{} of {sent} bytes are kept", server.own_memory());
-    let cut = wait_for(3 * SOON, || (log_size(data.path()) <= SMALL_LOG).then_some(()));
-    assert!(cut.is_some(), "{} bytes of log are kept", log_size(data.path()));
-    assert_eq!(server.get("/api/v1/executions").status, 200, "it goes on");
+    // A part of it is in memory at any time; afterwards nothing.
+    let released =
+        wait_for(3 * WAIT_TIMEOUT, || (server.anonymous_memory() < sent / 2).then_some(()));
+    assert!(released.is_some(), "{} of {sent} bytes are kept", server.anonymous_memory());
+    let truncated =
+        wait_for(3 * WAIT_TIMEOUT, || (log_size(data.path()) <= SMALL_LOG).then_some(()));
+    assert!(truncated.is_some(), "{} bytes of log are kept", log_size(data.path()));
+    assert_eq!(server.get("/api/v1/executions").status, 200, "it still works");
 }
 
 #[test]
-fn a_server_that_stops_leaves_no_log() {
+fn a_clean_shutdown_truncates_the_log() {
     let data = tempfile::tempdir().expect("there is room for temporary files");
     let server = Server::start(data.path());
     run_many(&server);
-    assert!(log_size(data.path()) > SMALL_LOG, "there was nothing to cut");
+    assert!(log_size(data.path()) > SMALL_LOG, "the log is too small for this test");
     let (status, log) = server.stop();
     assert_eq!(status.code(), Some(0), "{log}");
     assert!(log_size(data.path()) <= SMALL_LOG, "{} bytes are left", log_size(data.path()));

@@ -1,13 +1,13 @@
-//! What a derived schema cannot say: rules between fields, names of entries, and the numbers that the
-//! owner of this server has set.
+//! Constraints that the derived schemas cannot express: rules between fields, patterns of names, and the limits of
+//! this server.
 
 use sandbox::{Isolation, Protection};
 use serde_json::{Value, json};
 
 use crate::work::Caps;
 
-/// Writes the rules into the document.
-pub(super) fn narrow(document: &mut Value, caps: &Caps, isolations: &[Isolation]) {
+/// Adds the constraints to the document.
+pub(super) fn restrict(document: &mut Value, caps: &Caps, isolations: &[Isolation]) {
     let package = json!({
         "type": "string",
         "pattern": r"^[A-Za-z0-9@][A-Za-z0-9._+*^~<>=!|,\[\]@/-]{0,199}$",
@@ -22,7 +22,7 @@ pub(super) fn narrow(document: &mut Value, caps: &Caps, isolations: &[Isolation]
     ]);
     let fields = &mut request["properties"];
     fields["packages"]["items"] = package;
-    for (field, most) in [
+    for (field, limit) in [
         ("timeout_ms", caps.timeout_ms()),
         ("cpu_time_ms", caps.timeout_ms()),
         ("compile_timeout_ms", caps.timeout_ms()),
@@ -32,8 +32,8 @@ pub(super) fn narrow(document: &mut Value, caps: &Caps, isolations: &[Isolation]
         ("pids", caps.pids.into()),
     ] {
         let maximum = &mut fields[field]["maximum"];
-        if maximum.as_u64().is_none_or(|usual| most < usual) {
-            *maximum = json!(most);
+        if maximum.as_u64().is_none_or(|default| limit < default) {
+            *maximum = json!(limit);
         }
     }
     let names = isolations.iter().map(|isolation| json!(isolation.name()));

@@ -27,9 +27,9 @@ fn data() -> tempfile::TempDir {
 /// Starts an execution with a callback, and returns its id.
 fn accept(server: &Server, code: &str, url: &str, headers: &[(&str, &str)]) -> String {
     let body = json!({ "language": "python", "code": code, "callback_url": url }).to_string();
-    let answer = server.send("POST", "/api/v1/execute?wait=false", headers, &body);
-    assert_eq!(answer.status, 202, "{answer:?}");
-    answer.json()["id"].as_str().expect("an id is text").to_owned()
+    let response = server.send("POST", "/api/v1/execute?wait=false", headers, &body);
+    assert_eq!(response.status, 202, "{response:?}");
+    response.json()["id"].as_str().expect("an id is text").to_owned()
 }
 
 fn printed(output: Output) -> String {
@@ -93,7 +93,7 @@ fn the_standardwebhooks_package_verifies_a_callback() {
         let theirs = secret(data.path(), other);
         assert!(!verify(&python, &callback, &theirs, &callback.body), "{other:?}");
     }
-    callback.answer("204 No Content");
+    callback.respond("204 No Content");
     let (_, log) = server.stop();
     assert!(!log.contains(ours.trim_start_matches("whsec_")), "the log contains a secret");
 }
@@ -109,7 +109,7 @@ fn an_unacknowledged_callback_is_sent_again_after_a_crash() {
     let server = Server::start_with(data.path(), SETTINGS);
     let again = receiver.next();
     assert_eq!((again.id(), &again.body), (&*id, &unanswered.body));
-    again.answer("200 OK");
+    again.respond("200 OK");
     let counted = "sandboxd_callbacks_total{outcome=\"delivered\"} 1";
     let is_counted =
         || server.get("/metrics").body.lines().any(|line| line == counted).then_some(());
@@ -127,7 +127,7 @@ fn a_callback_is_sent_after_a_crash_during_the_execution() {
     let _server = Server::start_with(data.path(), SETTINGS);
     let callback = receiver.next();
     assert_eq!(callback.id(), id);
-    callback.answer("200 OK");
+    callback.respond("200 OK");
 }
 
 #[test]

@@ -103,11 +103,11 @@ fn handle(stream: TcpStream, status: &str) -> Option<Vec<u8>> {
     let length = length.split("\r\n").next().expect("a split has a first part");
     let mut body = vec![0; length.parse().expect("a length is a number")];
     reader.read_exact(&mut body).expect("what was announced comes");
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/x-protobuf\r\n\
          Content-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    reader.get_mut().write_all(answer.as_bytes()).expect("the client waits for it");
+    reader.get_mut().write_all(response.as_bytes()).expect("the client waits for it");
     Some(body)
 }
 

@@ -20,7 +20,7 @@ fn run(server: &Server, n: usize) -> (u16, String) {
     let response =
         RawConnection::with(server, post("/api/v1/execute", &headers, &body)).until_closed();
     let status = response.split(' ').nth(1).and_then(|status| status.parse().ok());
-    (status.unwrap_or_else(|| panic!("no answer for {n}: {response}")), response)
+    (status.unwrap_or_else(|| panic!("no response for {n}: {response}")), response)
 }
 
 fn run_all(server: &Server) -> Vec<(u16, String)> {
@@ -129,10 +129,10 @@ fn a_hundred_executions_share_the_descriptors_of_a_small_server() {
     let many = [("SANDBOXD_QUOTA_PER_KEY", "1000"), ("SANDBOXD_CONCURRENCY", "100")];
     let server = Server::start_with(data.path(), &many);
     server.limit_descriptors(256_usize.saturating_sub(server.descriptors()));
-    let (answers, received) = channel();
+    let (results, received) = channel();
     thread::scope(|scope| {
         for n in 0..100 {
-            let (answers, server) = (answers.clone(), &server);
+            let (results, server) = (results.clone(), &server);
             scope.spawn(move || {
                 let body = json!({
                     "language": "bash", "code": format!("sleep 0.1; echo {n}"), "memory_limit_mb": 64
@@ -141,7 +141,7 @@ fn a_hundred_executions_share_the_descriptors_of_a_small_server() {
                 let headers = format!("Content-Length: {}\r\nConnection: close\r\n", body.len());
                 let mut connection = RawConnection::with(server, post("/api/v1/execute", &headers, &body));
                 // Fails if the main thread has timed out.
-                let _ = answers.send((n, connection.until_closed()));
+                let _ = results.send((n, connection.until_closed()));
             });
         }
         let mut completed = 0;

@@ -52,11 +52,11 @@ fn kill_while_accepting(server: Server, answered: usize) -> Vec<(usize, String)>
             for n in 0..EXECUTIONS {
                 let body = program(n).to_string();
                 let path = "/api/v1/execute?wait=false";
-                let Some(answer) = try_send(address, "POST", path, &[], &body) else {
+                let Some(response) = try_send(address, "POST", path, &[], &body) else {
                     break;
                 };
-                assert_eq!(answer.status, 202, "{answer:?}");
-                let id = answer.json()["id"].as_str().expect("an id is text").to_owned();
+                assert_eq!(response.status, 202, "{response:?}");
+                let id = response.json()["id"].as_str().expect("an id is text").to_owned();
                 ids.push((n, id));
                 count.fetch_add(1, Ordering::SeqCst);
             }
@@ -75,10 +75,10 @@ fn kill_while_accepting(server: Server, answered: usize) -> Vec<(usize, String)>
 fn kill_while_working(server: Server, finished: usize) -> Vec<(usize, String)> {
     let ids: Vec<_> = (0..EXECUTIONS)
         .map(|n| {
-            let answer =
+            let response =
                 server.send("POST", "/api/v1/execute?wait=false", &[], &program(n).to_string());
-            assert_eq!(answer.status, 202, "{answer:?}");
-            (n, answer.json()["id"].as_str().expect("an id is text").to_owned())
+            assert_eq!(response.status, 202, "{response:?}");
+            (n, response.json()["id"].as_str().expect("an id is text").to_owned())
         })
         .collect();
     server.final_report(&ids[finished].1);

@@ -60,9 +60,9 @@ impl Drop for SmallDisk {
 /// Runs a program whose report exceeds the free pages of the database.
 fn run(server: &Server) -> Value {
     let body = json!({ "language": "bash", "code": "printf '%050000d' 7" }).to_string();
-    let answer = server.send("POST", "/api/v1/execute", &[], &body);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(response.status, 200, "{response:?}");
+    let report = response.json();
     assert_eq!(report["status"], "completed", "{report}");
     assert_eq!(report["stdout"].as_str().map(str::len), Some(50_000));
     report
@@ -78,9 +78,9 @@ fn is_found(server: &Server, report: &Value) -> bool {
 fn wait_until_ready_is(server: &Server, status: u16) -> String {
     let mut last = None;
     let became = wait_for(WAIT_TIMEOUT, || {
-        let answer = server.get("/api/v1/ready");
-        let is_it = answer.status == status;
-        last = Some(answer);
+        let response = server.get("/api/v1/ready");
+        let is_it = response.status == status;
+        last = Some(response);
         is_it.then_some(())
     });
     let last = last.expect("there was a response");

@@ -12,9 +12,9 @@ fn the_response_is_the_report() {
     let data = data();
     let server = Server::start(data.path());
     let body = json!({ "language": "python", "code": "print(6 * 7)" }).to_string();
-    let answer = server.send("POST", "/api/v1/execute", &[], &body);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(response.status, 200, "{response:?}");
+    let report = response.json();
     assert_eq!((&report["status"], &report["stdout"]), (&json!("completed"), &json!("42\n")));
     let id = report["id"].as_str().expect("an id is text");
     assert_eq!(server.get(&format!("/api/v1/execute/{id}")).json(), report);
@@ -34,9 +34,9 @@ fn errors_are_problems() {
     let data = data();
     let server = Server::start(data.path());
     let body = json!({ "language": "python", "code": "1", "colour": "red" }).to_string();
-    let answer = server.send("POST", "/api/v1/execute", &[], &body);
-    assert_eq!(answer.status, 400, "{answer:?}");
-    let detail = answer.json()["detail"].to_string();
+    let response = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(response.status, 400, "{response:?}");
+    let detail = response.json()["detail"].to_string();
     assert!(detail.contains("colour"), "{detail}");
     assert_eq!(server.get("/api/v1/execute/exec_00000000000000000000000000").status, 404);
 }
@@ -50,9 +50,9 @@ fn events_are_in_order_and_streams_resume() {
         let path = format!("/api/v1/execute/{id}/stream{from}");
         let mut headers = vec![("Accept", "text/event-stream")];
         headers.extend(header.map(|last| ("Last-Event-ID", last)));
-        let answer = server.send("GET", &path, &headers, "");
-        assert_eq!(answer.status, 200, "{answer:?}");
-        events(&answer.body)
+        let response = server.send("GET", &path, &headers, "");
+        assert_eq!(response.status, 200, "{response:?}");
+        events(&response.body)
     };
     let all = stream("", None);
     let numbers: Vec<_> = all.iter().map(|event| event["seq"].as_u64().unwrap()).collect();

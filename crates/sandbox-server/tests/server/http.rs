@@ -11,12 +11,12 @@ pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -29,7 +29,7 @@ pub(crate) fn try_send(
     path: &str,
     headers: &[(&str, &str)],
     body: &str,
-) -> Option<Answer> {
+) -> Option<Response> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
     let mut request = format!(
@@ -49,7 +49,7 @@ pub(crate) fn try_send(
     read(BufReader::new(stream))
 }
 
-fn read(mut stream: BufReader<TcpStream>) -> Option<Answer> {
+fn read(mut stream: BufReader<TcpStream>) -> Option<Response> {
     let status = line(&mut stream)?.split(' ').nth(1)?.parse().ok()?;
     let mut is_chunked = false;
     loop {
@@ -70,7 +70,7 @@ fn read(mut stream: BufReader<TcpStream>) -> Option<Answer> {
     } else {
         stream.read_to_end(&mut body).ok()?;
     }
-    Some(Answer { status, body: String::from_utf8(body).expect("the server answers in UTF-8") })
+    Some(Response { status, body: String::from_utf8(body).expect("the server answers in UTF-8") })
 }
 
 fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {

@@ -30,13 +30,13 @@ fn http2_with_prior_knowledge_works() {
     let server = Server::start(data.path());
     let url = format!("http://{}/api/v1/execute", server.address);
     let body = "{\"language\": \"python\", \"code\": \"print(6 * 7)\"}";
-    let answer = Command::new("curl")
+    let output = Command::new("curl")
         .args(["--silent", "--show-error", "--http2-prior-knowledge", "--max-time", "60"])
         .args(["--header", "Content-Type: application/json", "--data", body])
         .args(["--write-out", "\n%{http_version} %{http_code}", &url])
         .output()
         .expect("there is a curl");
-    let response = String::from_utf8_lossy(&answer.stdout);
-    assert!(response.ends_with("\n2 200"), "{answer:?}");
+    let response = String::from_utf8_lossy(&output.stdout);
+    assert!(response.ends_with("\n2 200"), "{output:?}");
     assert!(response.contains("\"stdout\":\"42\\n\""), "{response}");
 }

@@ -27,9 +27,9 @@ fn has_runc(test: &str) -> bool {
 
 fn accept(server: &Server, code: &str) -> String {
     let body = json!({"language": "bash", "code": code, "isolation": "runc"}).to_string();
-    let answer = server.send("POST", "/api/v1/execute?wait=false", &[], &body);
-    assert_eq!(answer.status, 202, "{answer:?}");
-    answer.json()["id"].as_str().expect("an id is text").to_owned()
+    let response = server.send("POST", "/api/v1/execute?wait=false", &[], &body);
+    assert_eq!(response.status, 202, "{response:?}");
+    response.json()["id"].as_str().expect("an id is text").to_owned()
 }
 
 /// Files of this server's containers on the host.

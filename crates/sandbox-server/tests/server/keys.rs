@@ -94,9 +94,9 @@ fn executions_of_another_key_are_not_found() {
     let body = json!({ "language": "python", "code": "print('secret')" }).to_string();
     let ours = [("X-API-Key", ours.as_str())];
     let theirs = [("X-API-Key", theirs.as_str())];
-    let answer = server.send("POST", "/api/v1/execute", &ours, &body);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", &ours, &body);
+    assert_eq!(response.status, 200, "{response:?}");
+    let report = response.json();
     let path = format!("/api/v1/execute/{}", report["id"].as_str().expect("an id is text"));
     assert_eq!(server.send("GET", &path, &ours, "").status, 200);
     assert_eq!(server.send("GET", &path, &theirs, "").status, 404);

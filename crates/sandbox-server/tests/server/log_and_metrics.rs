@@ -19,8 +19,8 @@ fn the_log_has_a_line_for_every_request_and_every_execution() {
     let data = data();
     let server = Server::start(data.path());
     let body = json!({ "language": "python", "code": "exit(3)" }).to_string();
-    let answer = server.send("POST", "/api/v1/execute", &[("X-Request-Id", "mine")], &body);
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", &[("X-Request-Id", "mine")], &body);
+    let report = response.json();
     server.get("/api/v1/nothing");
     let (_, log) = server.stop();
 
@@ -74,9 +74,9 @@ fn no_key_is_ever_in_the_log() {
 }
 
 fn metrics(server: &Server, key: &str) -> String {
-    let answer = server.send("GET", "/metrics", &[("X-API-Key", key)], "");
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.body
+    let response = server.send("GET", "/metrics", &[("X-API-Key", key)], "");
+    assert_eq!(response.status, 200, "{response:?}");
+    response.body
 }
 
 /// The value of a series, if it is there.

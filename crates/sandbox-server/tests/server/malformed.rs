@@ -27,10 +27,10 @@ fn an_invalid_body_is_a_problem() {
     for body in bodies {
         let headers = format!("Content-Length: {}\r\nConnection: close\r\n", body.len());
         let request = [post(EXECUTE, &headers, "").as_bytes(), body].concat();
-        let answer = exchange(&server, request);
+        let response = exchange(&server, request);
         let start = &body[..body.len().min(40)];
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{}: {answer}", start.escape_ascii());
-        assert!(answer.contains("\"invalid_body\""), "{answer}");
+        assert!(response.starts_with("HTTP/1.1 400 "), "{}: {response}", start.escape_ascii());
+        assert!(response.contains("\"invalid_body\""), "{response}");
     }
 }
 
@@ -58,8 +58,8 @@ fn a_wrong_content_length_is_no_second_request() {
         "Content-Length: 0x2e\r\n",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
     ] {
-        let answer = with(headers);
-        assert!(!answer.contains("HTTP/1.1 200"), "{headers}: {answer}");
+        let response = with(headers);
+        assert!(!response.contains("HTTP/1.1 200"), "{headers}: {response}");
     }
 }
 
@@ -70,8 +70,8 @@ fn content_length_is_ignored_with_chunks() {
     let server = Server::start(data.path());
     let headers = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n";
     let smuggled = "0\r\n\r\nGET /api/v1/runtimes HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let answer = exchange(&server, post(EXECUTE, headers, smuggled));
-    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+    let response = exchange(&server, post(EXECUTE, headers, smuggled));
+    assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{response}");
 }
 
 #[test]
@@ -80,8 +80,11 @@ fn invalid_chunks_are_refused() {
     let server = Server::start(data.path());
     for chunks in ["x\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "2\r\n{}0\r\n\r\n"] {
         let request = post(EXECUTE, "Transfer-Encoding: chunked\r\n", chunks);
-        let answer = exchange(&server, request);
-        assert!(answer.starts_with("HTTP/1.1 400 ") || answer.is_empty(), "{chunks:?}: {answer}");
+        let response = exchange(&server, request);
+        assert!(
+            response.starts_with("HTTP/1.1 400 ") || response.is_empty(),
+            "{chunks:?}: {response}"
+        );
     }
 }
 
@@ -100,8 +103,8 @@ fn other_protocols_are_refused() {
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\n\r\n",
     ];
     for request in requests {
-        let answer = exchange(&server, request);
-        assert!(!answer.contains("HTTP/1.1 200"), "{}: {answer}", request.escape_ascii());
+        let response = exchange(&server, request);
+        assert!(!response.contains("HTTP/1.1 200"), "{}: {response}", request.escape_ascii());
     }
     assert_eq!(server.get("/api/v1/health").status, 200);
 }

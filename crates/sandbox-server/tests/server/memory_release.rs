@@ -26,8 +26,8 @@ fn run_many(server: &Server) {
         for _ in 0..CLIENTS {
             scope.spawn(|| {
                 for _ in 0..REQUESTS {
-                    let answer = server.send("POST", "/api/v1/execute", &[], &body);
-                    assert_eq!(answer.status, 200, "{answer:?}");
+                    let response = server.send("POST", "/api/v1/execute", &[], &body);
+                    assert_eq!(response.status, 200, "{response:?}");
                 }
             });
         }

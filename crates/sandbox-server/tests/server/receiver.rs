@@ -57,8 +57,8 @@ impl Received {
         self.headers["webhook-id"].as_str().expect("an id is text")
     }
 
-    pub(crate) fn answer(mut self, status: &str) {
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        self.stream.write_all(answer.as_bytes()).expect("the server waits for it");
+    pub(crate) fn respond(mut self, status: &str) {
+        let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        self.stream.write_all(response.as_bytes()).expect("the server waits for it");
     }
 }

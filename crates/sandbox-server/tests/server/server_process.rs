@@ -15,7 +15,7 @@ use sandbox_tests::residue::cgroups_of;
 use sandbox_tests::wait::{wait_for, wait_until_empty};
 use serde_json::{Value, json};
 
-use crate::http::{Answer, try_send};
+use crate::http::{Response, try_send};
 
 /// Exceeds the time of short operations on a busy machine.
 pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
@@ -104,12 +104,12 @@ impl Server {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
-        let answer = try_send(self.address, method, path, headers, body);
-        answer.unwrap_or_else(|| panic!("no answer to {method} {path}"))
+    ) -> Response {
+        let response = try_send(self.address, method, path, headers, body);
+        response.unwrap_or_else(|| panic!("no response to {method} {path}"))
     }
 
-    pub(crate) fn get(&self, path: &str) -> Answer {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.send("GET", path, &[], "")
     }
 
@@ -121,9 +121,9 @@ impl Server {
     /// Starts an asynchronous execution, and returns its id.
     pub(crate) fn accept_in(&self, language: &str, code: &str) -> String {
         let body = json!({ "language": language, "code": code }).to_string();
-        let answer = self.send("POST", "/api/v1/execute?wait=false", &[], &body);
-        assert_eq!(answer.status, 202, "{answer:?}");
-        answer.json()["id"].as_str().expect("an id is text").to_owned()
+        let response = self.send("POST", "/api/v1/execute?wait=false", &[], &body);
+        assert_eq!(response.status, 202, "{response:?}");
+        response.json()["id"].as_str().expect("an id is text").to_owned()
     }
 
     /// Waits for the final report.

@@ -100,9 +100,9 @@ fn tls_1_2_and_1_3_are_supported() {
         (&["--http2", "--tls-max", "1.2"], "2"),
     ] {
         let all = [arguments, &["--write-out", "\n%{http_version} %{http_code}"]].concat();
-        let answer = authority.curl(&server, &all, "/api/v1/health");
-        let response = String::from_utf8_lossy(&answer.stdout);
-        assert!(response.ends_with(&format!("\n{expected} 200")), "{arguments:?}: {answer:?}");
+        let output = authority.curl(&server, &all, "/api/v1/health");
+        let response = String::from_utf8_lossy(&output.stdout);
+        assert!(response.ends_with(&format!("\n{expected} 200")), "{arguments:?}: {output:?}");
     }
     let old = ["--tls-max", "1.1", "--tlsv1.0", "--ciphers", "DEFAULT@SECLEVEL=0"];
     assert!(!authority.curl(&server, &old, "/api/v1/health").status.success());
@@ -141,9 +141,9 @@ fn sandbox_run_verifies_the_certificate() {
             .expect("sandbox-run can be started")
     };
     let url = format!("https://{}", server.address);
-    let answer = run(&authority.own(), &url);
-    assert_eq!(String::from_utf8_lossy(&answer.stdout), "42\n", "{answer:?}");
-    assert_eq!(answer.status.code(), Some(0), "{answer:?}");
+    let output = run(&authority.own(), &url);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "42\n", "{output:?}");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 
     let empty = data.path().join("empty.pem");
     write(&empty, "");
@@ -165,8 +165,8 @@ fn sandbox_run_verifies_the_certificate() {
     let named = url.replace("127.0.0.1", "localhost");
     server.signal(Signal::HUP);
     let refused = wait_for(WAIT_TIMEOUT, || {
-        let answer = run(&authority.own(), &named);
-        (answer.status.code() != Some(0)).then_some(answer)
+        let output = run(&authority.own(), &named);
+        (output.status.code() != Some(0)).then_some(output)
     });
     let refused = refused.expect("the new certificate is for another name");
     let stderr = String::from_utf8_lossy(&refused.stderr);
@@ -193,9 +193,9 @@ fn sighup_reloads_a_certificate_if_it_is_valid() {
     let (authority, data) = (Authority::new("ours"), data());
     let server = authority.start(data.path(), &[]);
     let shown = || {
-        let answer = authority.curl(&server, &["--write-out", "%{certs}"], "/api/v1/health");
-        assert!(answer.status.success(), "{answer:?}");
-        String::from_utf8_lossy(&answer.stdout).replace("\r\n", "\n")
+        let output = authority.curl(&server, &["--write-out", "%{certs}"], "/api/v1/health");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n")
     };
     let body = |pem: &str| pem.lines().nth(1).expect("PEM has lines").to_owned();
     let new = authority.issue("localhost");
@@ -299,10 +299,10 @@ fn errors_over_http2_reach_a_client_that_sends_a_large_body() {
     for size in [100, 20_000, 1_000_000, 20_000_000] {
         fs::write(&body, vec![b'x'; size]).expect("the file can be written");
         for _ in 0..10 {
-            let answer = authority.curl(&server, &arguments, "/api/v1/execute");
-            assert_eq!(answer.status.code(), Some(0), "{size}: {answer:?}");
-            let status = String::from_utf8_lossy(&answer.stdout);
-            assert!(["401", "429"].contains(&&*status), "{size}: {answer:?}");
+            let output = authority.curl(&server, &arguments, "/api/v1/execute");
+            assert_eq!(output.status.code(), Some(0), "{size}: {output:?}");
+            let status = String::from_utf8_lossy(&output.stdout);
+            assert!(["401", "429"].contains(&&*status), "{size}: {output:?}");
         }
     }
 }

@@ -26,9 +26,9 @@ fn one<'a>(spans: &'a [Span], name: &str) -> &'a Span {
 }
 
 fn execute(server: &Server, headers: &[(&str, &str)], request: &serde_json::Value) -> String {
-    let answer = server.send("POST", "/api/v1/execute", headers, &request.to_string());
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", headers, &request.to_string());
+    assert_eq!(response.status, 200, "{response:?}");
+    let report = response.json();
     assert_eq!(report["status"], "completed", "{report}");
     report["id"].as_str().expect("an id is text").to_owned()
 }

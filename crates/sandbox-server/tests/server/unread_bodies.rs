@@ -17,7 +17,11 @@ fn status(server: &Server, path: &str, headers: &str, body: &[u8]) -> String {
         panic!("{path}: {headers}: the server did not read the body: {error}")
     });
     let response = connection.until_closed();
-    response.split(' ').nth(1).unwrap_or_else(|| panic!("{path}: {headers}: no answer")).to_owned()
+    response
+        .split(' ')
+        .nth(1)
+        .unwrap_or_else(|| panic!("{path}: {headers}: no response"))
+        .to_owned()
 }
 
 fn announced(body: &[u8], headers: &str) -> String {

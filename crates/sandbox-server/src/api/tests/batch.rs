@@ -19,23 +19,23 @@ async fn results_are_in_the_order_of_the_requests() {
         python("print('third')"),
         {"language": "python", "code": "1", "timeout_ms": 0},
     ]});
-    let answers = server.post("/api/v1/batch", &body).await.expect(200);
-    assert_eq!(answers.as_array().unwrap().len(), 4);
-    assert_eq!(answers[0]["stdout"], "first\n", "{answers}");
-    assert_eq!(answers[1]["code"], "unknown_language", "{answers}");
-    assert_eq!(answers[2]["stdout"], "third\n", "{answers}");
-    assert_eq!(answers[3]["code"], "invalid_field", "{answers}");
-    assert!(answers[3]["detail"].as_str().unwrap().starts_with("requests[3]: "), "{answers}");
+    let results = server.post("/api/v1/batch", &body).await.expect(200);
+    assert_eq!(results.as_array().unwrap().len(), 4);
+    assert_eq!(results[0]["stdout"], "first\n", "{results}");
+    assert_eq!(results[1]["code"], "unknown_language", "{results}");
+    assert_eq!(results[2]["stdout"], "third\n", "{results}");
+    assert_eq!(results[3]["code"], "invalid_field", "{results}");
+    assert!(results[3]["detail"].as_str().unwrap().starts_with("requests[3]: "), "{results}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_does_not_wait_gets_ids() {
     let server = Server::start().await;
     let body = json!({"requests": [python("print(1)"), {"language": "nonsense", "code": ""}]});
-    let answers = server.post("/api/v1/batch?wait=false", &body).await.expect(202);
-    assert_eq!(answers[0]["status"], "queued", "{answers}");
-    assert_eq!(answers[1]["code"], "unknown_language", "{answers}");
-    let path = format!("/api/v1/execute/{}?wait=30", answers[0]["id"].as_str().unwrap());
+    let results = server.post("/api/v1/batch?wait=false", &body).await.expect(202);
+    assert_eq!(results[0]["status"], "queued", "{results}");
+    assert_eq!(results[1]["code"], "unknown_language", "{results}");
+    let path = format!("/api/v1/execute/{}?wait=30", results[0]["id"].as_str().unwrap());
     assert_eq!(server.get(&path).await.expect(200)["stdout"], "1\n");
 }
 

@@ -17,8 +17,8 @@ async fn a_callback_to_a_private_address_is_refused_before_the_program_runs() {
         ("ftp://example.org/", "neither http nor https"),
         ("example.org", "is not a URL"),
     ] {
-        let answer = server.post("/api/v1/execute", &with_callback(url)).await;
-        let detail = answer.problem(400, "invalid_field");
+        let response = server.post("/api/v1/execute", &with_callback(url)).await;
+        let detail = response.problem(400, "invalid_field");
         assert!(detail.starts_with("callback_url: ") && detail.contains(reason), "{detail}");
     }
     let listed = server.get("/api/v1/executions").await.expect(200);
@@ -60,9 +60,9 @@ async fn no_response_contains_a_secret() {
     for path in paths {
         for key in &keys {
             let headers = [("x-api-key", &**key), ("accept", "text/event-stream")];
-            let answer = server.get_with(path, &headers).await;
-            assert_eq!(answer.status, 200, "{path}: {answer:?}");
-            let text = String::from_utf8_lossy(&answer.body);
+            let response = server.get_with(path, &headers).await;
+            assert_eq!(response.status, 200, "{path}: {response:?}");
+            let text = String::from_utf8_lossy(&response.body);
             for secret in &secrets {
                 assert!(!text.contains(secret), "{path} contains a secret");
             }

@@ -37,9 +37,9 @@ async fn environments_are_listed() {
 async fn metrics_are_text_for_prometheus() {
     let server = Server::start().await;
     server.post("/api/v1/execute", &python("")).await.expect(200);
-    let answer = server.get("/metrics").await;
-    assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
-    let text = text_of(&answer);
+    let response = server.get("/metrics").await;
+    assert_eq!(response.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let text = text_of(&response);
     assert!(text.contains("sandboxd_accepted_total{language=\"python\"} 1\n"), "{text}");
     // The response comes before the sandbox is destroyed and its slot released.
     let is_idle =
@@ -61,9 +61,9 @@ async fn the_document_and_the_routes_are_the_same() {
         }
         // PATCH is 405 on every routed path, and 404 on others.
         let path = path.replace("{id}", "x").replace("{name}", "x");
-        let answer = server.send(request(Method::PATCH, &path, &[], Body::empty())).await;
-        answer.problem(405, "method_not_allowed");
-        let mut allowed: Vec<_> = answer.header("allow").split(',').collect();
+        let response = server.send(request(Method::PATCH, &path, &[], Body::empty())).await;
+        response.problem(405, "method_not_allowed");
+        let mut allowed: Vec<_> = response.header("allow").split(',').collect();
         allowed.retain(|method| *method != "HEAD");
         let mut documented: Vec<_> =
             item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
@@ -164,25 +164,25 @@ async fn the_start_page_is_html_or_json() {
         assert_eq!(server.get(path).await.status, 200, "{path}");
     }
     let browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-    let answer = server.get_with("/", &[browser, ("host", "box.example:8080")]).await;
-    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-    assert_eq!(answer.header("vary"), "accept");
-    let page = std::str::from_utf8(&answer.body).unwrap();
+    let response = server.get_with("/", &[browser, ("host", "box.example:8080")]).await;
+    assert_eq!(response.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(response.header("vary"), "accept");
+    let page = std::str::from_utf8(&response.body).unwrap();
     assert!(page.contains("curl http://box.example:8080/api/v1/execute"), "{page}");
     // The host name is not inserted as HTML.
-    let answer = server.get_with("/", &[browser, ("host", "<script>")]).await;
-    assert!(!std::str::from_utf8(&answer.body).unwrap().contains("<script"));
+    let response = server.get_with("/", &[browser, ("host", "<script>")]).await;
+    assert!(!std::str::from_utf8(&response.body).unwrap().contains("<script"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_api_reference_loads_nothing_from_other_hosts() {
     let server = Server::start().await;
-    let answer = server.get("/docs").await;
-    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-    let page = std::str::from_utf8(&answer.body).unwrap();
+    let response = server.get("/docs").await;
+    assert_eq!(response.header("content-type"), "text/html; charset=utf-8");
+    let page = std::str::from_utf8(&response.body).unwrap();
     assert!(page.contains("/openapi.json"));
     assert!(!page.contains("http://") && !page.contains("https://"), "it names another host");
-    let policy = answer.header("content-security-policy");
+    let policy = response.header("content-security-policy");
     let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
     assert_eq!(page.matches(&format!("nonce=\"{nonce}\"")).count(), 2);
     assert!(!page.contains("{nonce}"));

@@ -29,12 +29,12 @@ async fn an_environment_is_built_used_and_removed_by_its_owner_alone() {
     let permitted = || server.permitted_key(&[Permission::Packages]);
     let [one, other] = [permitted().await, permitted().await];
     let [one, other] = [&[("x-api-key", &*one)], &[("x-api-key", &*other)]];
-    let answer = server.post_with("/api/v1/environments", &six("six"), one).await;
-    let entry = answer.expect(201);
-    assert_eq!(answer.header("location"), "/api/v1/environments/six");
+    let response = server.post_with("/api/v1/environments", &six("six"), one).await;
+    let entry = response.expect(201);
+    assert_eq!(response.header("location"), "/api/v1/environments/six");
     assert_eq!((&entry["status"], &entry["shared"]), (&json!("ready"), &json!(false)));
     assert_eq!(entry["packages"], json!([{"name": "six", "version": "1.16.0"}]));
-    let location = answer.header("location");
+    let location = response.header("location");
     assert_eq!(server.get_with(location, one).await.expect(200), entry);
 
     let report = server.post_with("/api/v1/execute", &uses("six"), one).await.expect(200);
@@ -60,11 +60,11 @@ async fn an_environment_is_built_used_and_removed_by_its_owner_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_asynchronous_build_is_found_by_its_name() {
     let server = server_with_long_wait().await;
-    let answer = server.post("/api/v1/environments?wait=false", &six("later")).await;
-    let entry = answer.expect(202);
+    let response = server.post("/api/v1/environments?wait=false", &six("later")).await;
+    let entry = response.expect(202);
     assert_eq!((&entry["status"], &entry["packages"]), (&json!("building"), &json!([])));
     server.post("/api/v1/environments", &six("later")).await.problem(409, "already_exists");
-    let location = answer.header("location").to_owned();
+    let location = response.header("location").to_owned();
     let built = async {
         loop {
             let entry = server.get(&location).await.expect(200);
@@ -84,9 +84,9 @@ async fn a_build_can_be_cancelled() {
     // One execution uses the only slot, so that the build waits.
     let server = Server::with(|config| config.concurrency = 1).await;
     let running = server.post("/api/v1/execute?wait=false", &endless()).await;
-    let answer = server.post("/api/v1/environments?wait=false", &six("waits")).await;
-    assert_eq!(answer.expect(202)["status"], "building");
-    let location = answer.header("location").to_owned();
+    let response = server.post("/api/v1/environments?wait=false", &six("waits")).await;
+    assert_eq!(response.expect(202)["status"], "building");
+    let location = response.header("location").to_owned();
     assert_eq!(server.delete(&location).await.status, 204);
     server.get(&location).await.problem(404, "not_found");
     server.delete(running.header("location")).await.expect(200);
@@ -153,11 +153,11 @@ async fn errors_do_not_reveal_files_of_the_server() {
     let directory = server.state.config.environments_directory().join("keyless");
     std::fs::create_dir_all(&directory).unwrap();
     std::fs::write(directory.join("damaged.json"), "{").unwrap();
-    for answer in [
+    for response in [
         server.post("/api/v1/execute", &uses("damaged")).await,
         server.get("/api/v1/environments/damaged").await,
     ] {
-        let detail = answer.problem(500, "internal");
+        let detail = response.problem(500, "internal");
         assert!(!detail.contains("damaged.json"), "{detail}");
     }
 }

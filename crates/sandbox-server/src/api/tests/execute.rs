@@ -23,14 +23,14 @@ async fn an_asynchronous_request_gets_an_id() {
     for (path, headers) in
         [("/api/v1/execute?wait=false", &[][..]), ("/api/v1/execute", asynchronous)]
     {
-        let answer = server.post_with(path, &python("print(1)"), headers).await;
-        let accepted = answer.expect(202);
+        let response = server.post_with(path, &python("print(1)"), headers).await;
+        let accepted = response.expect(202);
         assert_eq!(accepted["status"], "queued");
         assert_eq!(accepted.as_object().unwrap().len(), 2);
-        let location = answer.header("location");
+        let location = response.header("location");
         assert_eq!(location, format!("/api/v1/execute/{}", accepted["id"].as_str().unwrap()));
         let applied = if headers.is_empty() { "" } else { "respond-async" };
-        assert_eq!(answer.header("preference-applied"), applied);
+        assert_eq!(response.header("preference-applied"), applied);
         let report = server.get(&format!("{location}?wait=30")).await.expect(200);
         assert_eq!(report["stdout"], "1\n");
     }
@@ -39,10 +39,10 @@ async fn an_asynchronous_request_gets_an_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn after_the_wait_limit_the_client_can_cancel() {
     let server = Server::with(|config| config.wait_limit = Duration::from_millis(50)).await;
-    let answer = server.post("/api/v1/execute", &endless()).await;
-    let accepted = answer.expect(202);
+    let response = server.post("/api/v1/execute", &endless()).await;
+    let accepted = response.expect(202);
     assert!(["queued", "running"].contains(&accepted["status"].as_str().unwrap()), "{accepted}");
-    let path = answer.header("location");
+    let path = response.header("location");
     let report = server.get(&format!("{path}?wait=true")).await.expect(200);
     assert!(report["exit_code"].is_null(), "{report}");
     assert_eq!(report["language"], "python");
@@ -68,8 +68,8 @@ async fn a_request_with_an_idempotency_key_runs_once() {
     post("/api/v1/execute", "print(2)").await.problem(409, "idempotency_conflict");
     for key in ["", "\u{e9}", &"x".repeat(256)] {
         let named = [("idempotency-key", key)];
-        let answer = server.post_with("/api/v1/execute", &python("1"), &named).await;
-        let detail = answer.problem(400, "invalid_field");
+        let response = server.post_with("/api/v1/execute", &python("1"), &named).await;
+        let detail = response.problem(400, "invalid_field");
         assert!(detail.starts_with("Idempotency-Key: "), "{detail}");
     }
 }

@@ -52,8 +52,8 @@ async fn an_invalid_filter_is_refused_by_name() {
         "colour=red",
     ];
     for filter in wrong {
-        let answer = server.get(&format!("/api/v1/executions?{filter}")).await;
-        let detail = answer.problem(400, "invalid_field");
+        let response = server.get(&format!("/api/v1/executions?{filter}")).await;
+        let detail = response.problem(400, "invalid_field");
         let name = filter.split('=').next().unwrap();
         assert!(detail.starts_with(&format!("{name}: ")), "{filter}: {detail}");
     }

@@ -71,10 +71,10 @@ async fn auto_selects_the_preferred_backend_and_reports_the_reason() {
 async fn a_backend_that_is_not_permitted_is_refused_with_those_that_are() {
     let server = Server::start().await;
     for isolation in ["runc", "magic"] {
-        let answer = server.post("/api/v1/execute", &with_isolation(isolation)).await;
+        let response = server.post("/api/v1/execute", &with_isolation(isolation)).await;
         let sentence =
             format!("isolation: '{isolation}' is not permitted here: it is native or auto");
-        assert_eq!(answer.problem(400, "invalid_field"), sentence);
+        assert_eq!(response.problem(400, "invalid_field"), sentence);
     }
     let report = server.post("/api/v1/execute", &with_isolation("auto")).await.expect(200);
     assert_eq!(report["isolation"], "native");

@@ -20,13 +20,13 @@ async fn requests_without_a_valid_key_are_refused() {
         "/metrics",
     ];
     for path in paths {
-        let answer = server.get(path).await;
-        answer.problem(401, "unauthorized");
-        assert_eq!(answer.header("www-authenticate"), "Bearer");
+        let response = server.get(path).await;
+        response.problem(401, "unauthorized");
+        assert_eq!(response.header("www-authenticate"), "Bearer");
         let wrong = format!("{}x", &key[..key.len() - 1]);
         for header in [bearer(&wrong), bearer(""), "Basic eDp5".to_owned(), key.clone()] {
-            let answer = server.get_with(path, &[("authorization", &header)]).await;
-            answer.problem(401, "unauthorized");
+            let response = server.get_with(path, &[("authorization", &header)]).await;
+            response.problem(401, "unauthorized");
         }
     }
     for path in ["/api/v1/execute", "/api/v1/batch"] {

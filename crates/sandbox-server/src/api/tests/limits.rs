@@ -15,7 +15,7 @@ async fn limited(burst: u32) -> Server {
     .await
 }
 
-async fn get_from(server: &Server, address: &str) -> Answer {
+async fn get_from(server: &Server, address: &str) -> TestResponse {
     let mut request = request(Method::GET, "/api/v1/executions", &[], Body::empty());
     let address: SocketAddr = address.parse().unwrap();
     request.extensions_mut().insert(ConnectInfo(address));
@@ -64,18 +64,18 @@ async fn each_key_has_its_own_bucket_and_wrong_keys_use_that_of_the_address() {
 async fn a_batch_takes_a_token_for_each_request() {
     let server = limited(2).await;
     let body = json!({"requests": [python("print(1)"), python("print(2)"), python("print(3)")]});
-    let answers = server.post("/api/v1/batch", &body).await.expect(200);
-    assert_eq!(answers[0]["stdout"], "1\n", "{answers}");
-    assert_eq!(answers[1]["stdout"], "2\n", "{answers}");
-    assert_eq!(answers[2]["code"], "rate_limited", "{answers}");
+    let results = server.post("/api/v1/batch", &body).await.expect(200);
+    assert_eq!(results[0]["stdout"], "1\n", "{results}");
+    assert_eq!(results[1]["stdout"], "2\n", "{results}");
+    assert_eq!(results[2]["code"], "rate_limited", "{results}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_requests_per_minute_means_no_limit() {
     let server = Server::with(|config| config.requests_per_minute = 0).await;
-    let answer = server.get("/api/v1/executions").await;
-    answer.expect(200);
-    assert_eq!(answer.header("ratelimit-limit"), "");
+    let response = server.get("/api/v1/executions").await;
+    response.expect(200);
+    assert_eq!(response.header("ratelimit-limit"), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,11 +88,11 @@ async fn a_full_queue_is_a_problem_with_retry_after() {
     // One runs and one waits; more are refused. The second is refused too if the first has not started by then.
     let mut locations = Vec::new();
     let refused = loop {
-        let answer = server.post("/api/v1/execute?wait=false", &endless()).await;
-        if answer.status != StatusCode::ACCEPTED {
-            break answer;
+        let response = server.post("/api/v1/execute?wait=false", &endless()).await;
+        if response.status != StatusCode::ACCEPTED {
+            break response;
         }
-        locations.push(answer.header("location").to_owned());
+        locations.push(response.header("location").to_owned());
         assert!(locations.len() <= 2, "{locations:?}");
     };
     refused.problem(503, "queue_full");
@@ -153,15 +153,15 @@ async fn configured_origins_are_allowed_and_others_are_not() {
     let server = Server::with(|config| config.cors_origins = vec![origin.to_owned()]).await;
     let headers = [("origin", origin), ("access-control-request-method", "POST")];
     let preflight = request(Method::OPTIONS, "/api/v1/execute", &headers, Body::empty());
-    let answer = server.send(preflight).await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("access-control-allow-origin"), origin);
-    assert!(answer.header("access-control-allow-headers").contains("authorization"));
+    let response = server.send(preflight).await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("access-control-allow-origin"), origin);
+    assert!(response.header("access-control-allow-headers").contains("authorization"));
     // Problems have the header too.
-    let answer = server.get_with("/nothing", &[("origin", origin)]).await;
-    answer.problem(404, "not_found");
-    assert_eq!(answer.header("access-control-allow-origin"), origin);
+    let response = server.get_with("/nothing", &[("origin", origin)]).await;
+    response.problem(404, "not_found");
+    assert_eq!(response.header("access-control-allow-origin"), origin);
     let other = [("origin", "https://evil.example")];
-    let answer = server.get_with("/api/v1/runtimes", &other).await;
-    assert_eq!(answer.header("access-control-allow-origin"), "");
+    let response = server.get_with("/api/v1/runtimes", &other).await;
+    assert_eq!(response.header("access-control-allow-origin"), "");
 }

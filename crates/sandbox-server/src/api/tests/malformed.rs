@@ -1,6 +1,10 @@
 use super::*;
 
-async fn post_bytes(server: &Server, media_type: Option<&str>, body: impl Into<Body>) -> Answer {
+async fn post_bytes(
+    server: &Server,
+    media_type: Option<&str>,
+    body: impl Into<Body>,
+) -> TestResponse {
     let headers: Vec<_> = media_type.map(|value| ("content-type", value)).into_iter().collect();
     server.send(request(Method::POST, "/api/v1/execute", &headers, body.into())).await
 }
@@ -20,8 +24,8 @@ async fn an_invalid_body_is_refused_with_the_position() {
         (deep.as_bytes(), "line 1"),
     ];
     for (body, expected) in cases {
-        let answer = post_bytes(&server, Some("application/json"), body.to_vec()).await;
-        let detail = answer.problem(400, "invalid_body");
+        let response = post_bytes(&server, Some("application/json"), body.to_vec()).await;
+        let detail = response.problem(400, "invalid_body");
         assert!(detail.contains(expected), "{detail}");
     }
 }
@@ -30,8 +34,8 @@ async fn an_invalid_body_is_refused_with_the_position() {
 async fn only_json_is_accepted() {
     let server = Server::start().await;
     for media_type in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
-        let answer = post_bytes(&server, media_type, python("1").to_string()).await;
-        let detail = answer.problem(415, "invalid_body");
+        let response = post_bytes(&server, media_type, python("1").to_string()).await;
+        let detail = response.problem(415, "invalid_body");
         assert!(detail.contains("Content-Type: application/json"), "{detail}");
     }
 }
@@ -46,8 +50,8 @@ async fn a_body_that_is_too_large_is_refused_whether_announced_or_not() {
     let chunks = large.into_bytes().chunks(100).map(<[u8]>::to_vec).collect::<Vec<_>>();
     let chunks = chunks.into_iter().map(Ok::<_, std::io::Error>);
     let body = Body::from_stream(futures_util::stream::iter(chunks));
-    let answer = post_bytes(&server, Some("application/json"), body).await;
-    let detail = answer.problem(413, "code_too_large");
+    let response = post_bytes(&server, Some("application/json"), body).await;
+    let detail = response.problem(413, "code_too_large");
     assert!(detail.contains("1024 bytes"), "{detail}");
 }
 
@@ -83,9 +87,9 @@ async fn unknown_paths_and_methods_are_problems() {
     ];
     for (path, allowed) in paths {
         for method in [Method::PUT, Method::PATCH, Method::OPTIONS, Method::TRACE] {
-            let answer = server.send(request(method, path, &[], Body::empty())).await;
-            answer.problem(405, "method_not_allowed");
-            assert_eq!(answer.header("allow"), allowed, "{path}");
+            let response = server.send(request(method, path, &[], Body::empty())).await;
+            response.problem(405, "method_not_allowed");
+            assert_eq!(response.header("allow"), allowed, "{path}");
         }
     }
 }
@@ -96,10 +100,10 @@ async fn every_response_has_a_request_id() {
     let named = [("x-request-id", "mine-1.2_3")];
     for path in ["/api/v1/health", "/nothing"] {
         assert_eq!(server.get_with(path, &named).await.header("x-request-id"), "mine-1.2_3");
-        let answer = server.get_with(path, &[("x-request-id", "not mine")]).await;
-        assert!(answer.header("x-request-id").starts_with("req_"), "{answer:?}");
-        assert_eq!(answer.header("x-content-type-options"), "nosniff");
-        assert_eq!(answer.header("cache-control"), "no-store");
+        let response = server.get_with(path, &[("x-request-id", "not mine")]).await;
+        assert!(response.header("x-request-id").starts_with("req_"), "{response:?}");
+        assert_eq!(response.header("x-content-type-options"), "nosniff");
+        assert_eq!(response.header("cache-control"), "no-store");
     }
 }
 
@@ -119,7 +123,7 @@ async fn a_panic_is_a_problem_without_its_message() {
     let response = router.oneshot(Request::new(Body::empty())).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = body.collect().await.unwrap().to_bytes();
-    let answer = Answer { status: parts.status, headers: parts.headers, body };
-    let detail = answer.problem(500, "internal");
+    let response = TestResponse { status: parts.status, headers: parts.headers, body };
+    let detail = response.problem(500, "internal");
     assert!(!detail.contains("secret"), "{detail}");
 }

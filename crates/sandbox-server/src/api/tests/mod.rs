@@ -48,7 +48,7 @@ struct Server {
 
 /// A response.
 #[derive(Debug)]
-struct Answer {
+struct TestResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
@@ -117,37 +117,37 @@ impl Server {
         key.reveal().to_owned()
     }
 
-    async fn send(&self, request: Request<Body>) -> Answer {
+    async fn send(&self, request: Request<Body>) -> TestResponse {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: parts.status, headers: parts.headers, body }
+        TestResponse { status: parts.status, headers: parts.headers, body }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> TestResponse {
         self.send(request(Method::GET, path, &[], Body::empty())).await
     }
 
-    async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> TestResponse {
         self.send(request(Method::GET, path, headers, Body::empty())).await
     }
 
-    async fn delete(&self, path: &str) -> Answer {
+    async fn delete(&self, path: &str) -> TestResponse {
         self.send(request(Method::DELETE, path, &[], Body::empty())).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answer {
+    async fn post(&self, path: &str, body: &Value) -> TestResponse {
         self.post_with(path, body, &[]).await
     }
 
-    async fn post_with(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
+    async fn post_with(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> TestResponse {
         let mut all = vec![("content-type", "application/json")];
         all.extend(headers);
         self.send(request(Method::POST, path, &all, Body::from(body.to_string()))).await
     }
 }
 
-impl Answer {
+impl TestResponse {
     fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -207,6 +207,6 @@ fn endless() -> Value {
     json!({"language": "python", "code": "import time\nwhile True: time.sleep(1)", "timeout_ms": 60_000})
 }
 
-fn text_of(answer: &Answer) -> &str {
-    std::str::from_utf8(&answer.body).unwrap()
+fn text_of(response: &TestResponse) -> &str {
+    std::str::from_utf8(&response.body).unwrap()
 }

@@ -28,18 +28,18 @@ async fn a_key_has_no_permissions_by_default() {
         let key = server.key(&[scope]).await;
         let key = [("x-api-key", &*key)];
         for (permission, field, body) in requests() {
-            let answer = server.post_with("/api/v1/execute?wait=false", &body, &key).await;
-            let detail = answer.problem(403, "not_permitted");
+            let response = server.post_with("/api/v1/execute?wait=false", &body, &key).await;
+            let detail = response.problem(403, "not_permitted");
             assert!(detail.starts_with(&format!("{field}: ")), "{detail}");
             assert!(detail.contains(&format!("'{}'", permission.name())), "{detail}");
             assert!(detail.contains("'key_permissions'"), "{detail}");
             let batch = json!({"requests": [body]});
-            let answers = server.post_with("/api/v1/batch", &batch, &key).await.expect(200);
-            assert_eq!(answers[0]["code"], "not_permitted", "{answers}");
+            let results = server.post_with("/api/v1/batch", &batch, &key).await.expect(200);
+            assert_eq!(results[0]["code"], "not_permitted", "{results}");
         }
         let environment = json!({"name": "e", "language": "python", "packages": ["six"]});
-        let answer = server.post_with("/api/v1/environments", &environment, &key).await;
-        answer.problem(403, "not_permitted");
+        let response = server.post_with("/api/v1/environments", &environment, &key).await;
+        response.problem(403, "not_permitted");
         // Modes without external access need no permission.
         for mode in ["none", "localhost"] {
             let body = with_field("network", json!({"mode": mode}));
@@ -84,13 +84,13 @@ async fn an_operator_can_grant_a_permission_to_all_keys() {
 async fn without_keys_only_allow_missing_needs_a_setting() {
     let server = Server::start().await;
     for (permission, field, body) in requests() {
-        let answer = server.post("/api/v1/execute?wait=false", &body).await;
+        let response = server.post("/api/v1/execute?wait=false", &body).await;
         if permission == Permission::AllowMissing {
-            let detail = answer.problem(403, "not_permitted");
+            let detail = response.problem(403, "not_permitted");
             assert!(detail.starts_with(&format!("{field}: ")), "{detail}");
             assert!(detail.contains("'local_permissions'"), "{detail}");
         } else {
-            answer.expect(202);
+            response.expect(202);
         }
     }
     let allow = |config: &mut Config| config.local_permissions = Permission::ALL.into();

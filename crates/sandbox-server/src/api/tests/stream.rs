@@ -12,10 +12,10 @@ use super::*;
 const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 
 /// The ids and events of a complete stream.
-fn parse(answer: &Answer) -> Vec<(u64, Value)> {
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(answer.header("content-type"), "text/event-stream");
-    let text = std::str::from_utf8(&answer.body).unwrap();
+fn parse(response: &TestResponse) -> Vec<(u64, Value)> {
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.header("content-type"), "text/event-stream");
+    let text = std::str::from_utf8(&response.body).unwrap();
     let blocks = text.split("\n\n").filter(|block| block.contains("data:"));
     let event = |block: &str| {
         let field = |name: &str| {
@@ -29,9 +29,9 @@ fn parse(answer: &Answer) -> Vec<(u64, Value)> {
 
 /// Starts an execution, and returns the path of its stream.
 async fn start(server: &Server, body: &Value) -> String {
-    let answer = server.post("/api/v1/execute?wait=false", body).await;
-    answer.expect(202);
-    format!("{}/stream", answer.header("location"))
+    let response = server.post("/api/v1/execute?wait=false", body).await;
+    response.expect(202);
+    format!("{}/stream", response.header("location"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -74,9 +74,9 @@ async fn a_client_resumes_after_the_last_event() {
     }
     // After the last event: 204, which stops a browser from reconnecting.
     let id = last.to_string();
-    let answer = server.get_with(&path, &[EVENTS, ("last-event-id", &id)]).await;
-    assert_eq!(answer.status, 204);
-    assert!(answer.body.is_empty());
+    let response = server.get_with(&path, &[EVENTS, ("last-event-id", &id)]).await;
+    assert_eq!(response.status, 204);
+    assert!(response.body.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,11 +86,11 @@ async fn an_invalid_stream_request_is_refused() {
     let detail = server.get(&path).await.problem(426, "invalid_field");
     assert!(detail.contains("text/event-stream"), "{detail}");
     for query in ["from=x", "from=-1", "form=1"] {
-        let answer = server.get_with(&format!("{path}?{query}"), &[EVENTS]).await;
-        answer.problem(400, "invalid_field");
+        let response = server.get_with(&format!("{path}?{query}"), &[EVENTS]).await;
+        response.problem(400, "invalid_field");
     }
-    let answer = server.get_with(&path, &[EVENTS, ("last-event-id", "x")]).await;
-    answer.problem(400, "invalid_field");
+    let response = server.get_with(&path, &[EVENTS, ("last-event-id", "x")]).await;
+    response.problem(400, "invalid_field");
 }
 
 /// A WebSocket needs a real connection.

@@ -27,7 +27,7 @@ fn archive(path: &str, content: &str) -> Vec<u8> {
     bytes
 }
 
-async fn put(server: &Server, path: &str, body: Vec<u8>, key: &str) -> Answer {
+async fn put(server: &Server, path: &str, body: Vec<u8>, key: &str) -> TestResponse {
     let headers = [("content-type", "application/x-tar"), ("x-api-key", key)];
     server.send(request(Method::PUT, path, &headers, Body::from(body))).await
 }

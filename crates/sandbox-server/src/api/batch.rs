@@ -4,30 +4,21 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::future::join_all;
-use sandbox_api::{Accepted, Code, ExecuteRequest, Problem};
-use serde::{Deserialize, Serialize};
+use sandbox_api::{
+    Accepted, BatchReport, BatchRequest, BatchTicket, Code, ExecuteRequest, Problem,
+};
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::body::JsonBody;
 use super::caller::{Caller, Execute};
 use super::error::ApiError;
 use super::execute::{idempotency, idempotency_key};
+use super::parameters;
 use super::query::{Query, Wait};
-use super::schema;
 use crate::state::AppState;
 use crate::work::AnswerWith;
 
 const MAX_REQUESTS: usize = 100;
-
-/// Independent requests to run code.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BatchRequest {
-    /// The requests.
-    #[schema(min_items = 1, max_items = 100)]
-    requests: Vec<ExecuteRequest>,
-}
 
 /// Run several programs.
 ///
@@ -40,14 +31,14 @@ pub(super) struct BatchRequest {
     tag = "executions",
     operation_id = "batch",
     params(
-        ("wait" = inline(Option<schema::WaitParameter>), Query, description = "How long to wait: `true` (default) for the server's maximum, `false` to get ids instead of reports, or seconds"),
+        ("wait" = inline(Option<parameters::WaitParameter>), Query, description = "How long to wait: `true` (default) for the server's maximum, `false` to get ids instead of reports, or seconds"),
         ("Prefer" = Option<String>, Header, description = "`respond-async` or `wait=SECONDS` (RFC 7240); `wait` takes precedence"),
         ("Idempotency-Key" = Option<String>, Header, description = "The client's id for this batch: a batch that is sent again does not run again", min_length = 1, max_length = 255),
     ),
     request_body = BatchRequest,
     responses(
-        (status = 200, description = "Reports and problems in the order of the requests. The report of an execution that is not finished when the wait ends has its status at that time", body = Vec<schema::BatchReport>),
-        (status = 202, description = "Ids and problems in the order of the requests", body = Vec<schema::BatchTicket>),
+        (status = 200, description = "Reports and problems in the order of the requests. The report of an execution that is not finished when the wait ends has its status at that time", body = Vec<BatchReport>),
+        (status = 202, description = "Ids and problems in the order of the requests", body = Vec<BatchTicket>),
     )
 )]
 pub(super) async fn batch(
@@ -70,8 +61,8 @@ pub(super) async fn batch(
     let timeout = wait.timeout(state.config.wait_limit);
     if timeout.is_zero() {
         let tickets = tickets.into_iter().map(|ticket| match ticket {
-            Ok(id) => json!(Accepted { id, status: "queued".to_owned() }),
-            Err(problem) => json!(problem),
+            Ok(id) => BatchTicket::Accepted(Accepted { id, status: "queued".to_owned() }),
+            Err(problem) => BatchTicket::Problem(problem),
         });
         return Ok((StatusCode::ACCEPTED, Json(tickets.collect::<Vec<_>>())).into_response());
     }

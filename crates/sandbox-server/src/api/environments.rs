@@ -8,59 +8,21 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use chrono::{DateTime, SecondsFormat, Utc};
 use sandbox::{Environment, EnvironmentName, PackageSpec};
-use sandbox_api::{Code, NewEnvironment, Problem};
+use sandbox_api::{
+    Code, EnvironmentEntry, EnvironmentStatus, NewEnvironment, PackageEntry, Problem,
+};
 use sandbox_store::Permission;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::body::JsonBody;
 use super::caller::{Caller, Execute, Read};
 use super::error::ApiError;
+use super::parameters;
 use super::query::{Query, Wait};
-use super::schema;
 use crate::environments::{Build, Found, Progress, Wanted};
 use crate::state::AppState;
 use crate::work::permissions;
 
 const MAX_PACKAGES: usize = 200;
-
-/// A named set of packages, selected by `environment` of a request.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct EnvironmentEntry {
-    name: String,
-    /// Executions can use it once it is `ready`.
-    status: EnvironmentStatus,
-    /// Whether it belongs to the server: all clients can use it, and none can remove it.
-    shared: bool,
-    language: String,
-    /// The version of the language. Null until the environment is built, unless the request named one.
-    version: Option<String>,
-    /// The requested packages.
-    requested: Vec<String>,
-    /// The installed packages, dependencies included.
-    packages: Vec<PackageEntry>,
-    /// Why the build failed.
-    problem: Option<Problem>,
-    /// When it was built; before that, when it was requested.
-    #[schema(format = DateTime)]
-    created_at: String,
-}
-
-/// The status of an environment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum EnvironmentStatus {
-    Building,
-    Ready,
-    Failed,
-}
-
-/// A package of an environment.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PackageEntry {
-    name: String,
-    version: String,
-}
 
 /// The name of an environment in a path.
 pub(super) struct Name(EnvironmentName);
@@ -101,7 +63,7 @@ pub(super) async fn list(
     tag = "environments",
     operation_id = "build_environment",
     params(
-        ("wait" = inline(Option<schema::WaitParameter>), Query, description = "How long to wait: `true` (default) for the server's maximum, `false` not at all, or seconds"),
+        ("wait" = inline(Option<parameters::WaitParameter>), Query, description = "How long to wait: `true` (default) for the server's maximum, `false` not at all, or seconds"),
         ("Prefer" = Option<String>, Header, description = "`respond-async` or `wait=SECONDS` (RFC 7240); `wait` takes precedence"),
     ),
     request_body = NewEnvironment,

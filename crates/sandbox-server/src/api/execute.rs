@@ -5,15 +5,15 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use sandbox_api::{Accepted, ExecuteRequest, Problem};
+use sandbox_api::{Accepted, ExecuteRequest, Problem, Report};
 use sandbox_store::Idempotency;
 use sha2::{Digest as _, Sha256};
 
 use super::body::JsonBody;
 use super::caller::{Caller, Execute, Read};
 use super::error::ApiError;
+use super::parameters;
 use super::query::{Id, Query, Wait};
-use super::schema;
 use crate::state::AppState;
 use crate::work::{AnswerWith, Told};
 
@@ -29,13 +29,13 @@ const MAX_IDEMPOTENCY_KEY_LEN: usize = 255;
     tag = "executions",
     operation_id = "execute",
     params(
-        ("wait" = inline(Option<schema::WaitParameter>), Query, description = "How long to wait: `true` (default) for the server's maximum, `false` not at all, or seconds"),
+        ("wait" = inline(Option<parameters::WaitParameter>), Query, description = "How long to wait: `true` (default) for the server's maximum, `false` not at all, or seconds"),
         ("Prefer" = Option<String>, Header, description = "`respond-async` or `wait=SECONDS` (RFC 7240); `wait` takes precedence"),
         ("Idempotency-Key" = Option<String>, Header, description = "The client's id for this request: a request that is sent again does not run again", min_length = 1, max_length = 255),
     ),
     request_body = ExecuteRequest,
     responses(
-        (status = 200, description = "The report", body = schema::Report),
+        (status = 200, description = "The report", body = Report),
         (status = 202, description = "Not finished yet", body = Accepted, headers(("Location" = String, description = "The path of the report"))),
         (status = 409, description = "The idempotency key was already used for a different request", body = Problem, content_type = "application/problem+json"),
     )
@@ -88,9 +88,9 @@ pub(super) async fn execute(
     operation_id = "report",
     params(
         ("id" = String, Path, description = "The id of the execution"),
-        ("wait" = inline(Option<schema::WaitParameter>), Query, description = "How long to wait for the end: `false` (default) not at all, `true` for the server's maximum, or seconds"),
+        ("wait" = inline(Option<parameters::WaitParameter>), Query, description = "How long to wait for the end: `false` (default) not at all, `true` for the server's maximum, or seconds"),
     ),
-    responses((status = 200, description = "The report", body = schema::Report))
+    responses((status = 200, description = "The report", body = Report))
 )]
 pub(super) async fn report(
     State(state): State<AppState>,
@@ -117,7 +117,7 @@ pub(super) async fn report(
     tag = "executions",
     operation_id = "cancel",
     params(("id" = String, Path, description = "The id of the execution")),
-    responses((status = 200, description = "The report", body = schema::Report))
+    responses((status = 200, description = "The report", body = Report))
 )]
 pub(super) async fn cancel(
     State(state): State<AppState>,

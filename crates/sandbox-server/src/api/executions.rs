@@ -4,10 +4,9 @@ use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, SecondsFormat, Utc};
 use sandbox::Status;
+use sandbox_api::{History, Summary};
 use sandbox_store::{ExecutionFilter, ExecutionRecord};
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::caller::{Caller, Read};
 use super::error::ApiError;
@@ -18,41 +17,6 @@ use crate::state::AppState;
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 500;
 
-/// A page of executions, newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct History {
-    /// The executions on this page.
-    executions: Vec<Summary>,
-    /// The `cursor` of the next page. Null on the last page.
-    next: Option<String>,
-}
-
-/// A report without output and files.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Summary {
-    id: String,
-    /// The id of the client's key.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-    language: String,
-    /// The version of the language.
-    version: Option<String>,
-    status: String,
-    labels: BTreeMap<String, String>,
-    /// Null until the execution has finished.
-    exit_code: Option<i64>,
-    execution_time_ms: Option<f64>,
-    memory_used_kb: Option<u64>,
-    /// Why the execution did not succeed.
-    error: Option<String>,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    started_at: Option<String>,
-    #[schema(format = DateTime)]
-    finished_at: Option<String>,
-}
-
 /// List executions, newest first.
 #[utoipa::path(
     get,
@@ -61,8 +25,8 @@ pub(super) struct Summary {
     operation_id = "executions",
     params(
         ("language" = Option<String>, Query, description = "Only this language, by name, not by alias"),
-        ("status" = inline(Option<super::schema::Status>), Query, description = "Only this status"),
-        ("label" = inline(Option<super::schema::LabelParameter>), Query, description = "Only executions with this label, as `NAME:VALUE`; repeatable, then all must match"),
+        ("status" = inline(Option<sandbox_api::Status>), Query, description = "Only this status"),
+        ("label" = inline(Option<super::parameters::LabelParameter>), Query, description = "Only executions with this label, as `NAME:VALUE`; repeatable, then all must match"),
         ("since" = Option<String>, Query, format = DateTime, description = "Accepted at or after this time (RFC 3339)"),
         ("until" = Option<String>, Query, format = DateTime, description = "Accepted before this time (RFC 3339)"),
         ("limit" = Option<u32>, Query, description = "Maximum number of executions on the page. Default: 50", minimum = 1, maximum = 500),
@@ -88,7 +52,7 @@ pub(super) async fn list(
     };
     query.reject_unknown()?;
     let page = state.work.list(filter).await?;
-    let executions = page.executions.into_iter().map(Summary::from).collect();
+    let executions = page.executions.into_iter().map(summary).collect();
     Ok(Json(History { executions, next: page.next }))
 }
 
@@ -126,27 +90,25 @@ fn limit(text: &str) -> Result<u32, String> {
     limit.ok_or_else(|| format!("'{text}' is not a number from 1 to {MAX_LIMIT}"))
 }
 
-impl From<ExecutionRecord> for Summary {
-    fn from(record: ExecutionRecord) -> Self {
-        let rfc3339 = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
-        let report = record.report.as_ref();
-        let field = |name: &str| report.and_then(|report| report.get(name));
-        let text = |name: &str| field(name).and_then(Value::as_str).map(ToOwned::to_owned);
-        Self {
-            version: text("version"),
-            exit_code: field("exit_code").and_then(Value::as_i64),
-            execution_time_ms: field("execution_time_ms").and_then(Value::as_f64),
-            memory_used_kb: field("memory_used_kb").and_then(Value::as_u64),
-            error: text("error"),
-            id: record.id,
-            owner: record.owner,
-            language: record.language,
-            status: record.status.name().to_owned(),
-            labels: record.labels,
-            created_at: rfc3339(record.created_at),
-            started_at: record.started_at.map(rfc3339),
-            finished_at: record.finished_at.map(rfc3339),
-        }
+fn summary(record: ExecutionRecord) -> Summary {
+    let rfc3339 = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let report = record.report.as_ref();
+    let field = |name: &str| report.and_then(|report| report.get(name));
+    let text = |name: &str| field(name).and_then(Value::as_str).map(ToOwned::to_owned);
+    Summary {
+        version: text("version"),
+        exit_code: field("exit_code").and_then(Value::as_i64),
+        execution_time_ms: field("execution_time_ms").and_then(Value::as_f64),
+        memory_used_kb: field("memory_used_kb").and_then(Value::as_u64),
+        error: text("error"),
+        id: record.id,
+        owner: record.owner,
+        language: record.language,
+        status: record.status.name().to_owned(),
+        labels: record.labels,
+        created_at: rfc3339(record.created_at),
+        started_at: record.started_at.map(rfc3339),
+        finished_at: record.finished_at.map(rfc3339),
     }
 }
 

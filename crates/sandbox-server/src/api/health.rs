@@ -5,21 +5,11 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use sandbox::with_causes;
-use serde::Serialize;
-use utoipa::ToSchema;
+use sandbox_api::Health;
 
 use super::caller::{Caller, Read};
 use crate::metrics::Reader;
 use crate::state::AppState;
-
-/// The server is up.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Health {
-    /// `ok`.
-    status: &'static str,
-    /// The server's version.
-    version: &'static str,
-}
 
 /// Check that the server is up.
 #[utoipa::path(
@@ -31,7 +21,8 @@ pub(super) struct Health {
     security(())
 )]
 pub(super) async fn health() -> Json<Health> {
-    Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Json(Health { status: "ok".to_owned(), version })
 }
 
 /// Get metrics for Prometheus.

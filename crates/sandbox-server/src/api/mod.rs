@@ -18,8 +18,8 @@ mod workspaces;
 
 mod openapi;
 mod pages;
+mod parameters;
 mod restrict_schema;
-mod schema;
 
 mod auth;
 mod body;

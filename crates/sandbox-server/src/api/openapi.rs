@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use sandbox_api::{Code, Problem};
+use sandbox_api::{Code, Event, Problem};
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{
@@ -16,8 +16,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    batch, environments, execute, executions, health, ready, restrict_schema, runtimes, schema,
-    stream, workspaces,
+    batch, environments, execute, executions, health, ready, restrict_schema, runtimes, stream,
+    workspaces,
 };
 use crate::config::Config;
 use crate::state::AppState;
@@ -50,7 +50,7 @@ use crate::state::AppState;
         ready::ready,
         health::metrics
     ),
-    components(schemas(schema::Event, Problem, Code)),
+    components(schemas(Event, Problem, Code)),
     tags(
         (name = "executions", description = "Run programs and get their reports"),
         (name = "environments", description = "Named sets of packages, installed once"),

@@ -6,10 +6,8 @@ use axum::Extension;
 use axum::Json;
 use axum::extract::State;
 use sandbox::{ByteSize, Limits, Request, Sandbox, with_causes};
-use sandbox_api::{Code, Problem};
-use serde::Serialize;
+use sandbox_api::{Code, Problem, Ready};
 use tokio::sync::Mutex;
-use utoipa::ToSchema;
 
 use super::error::ApiError;
 use crate::state::AppState;
@@ -18,21 +16,6 @@ use crate::state::AppState;
 const MAX_AGE: Duration = Duration::from_secs(5);
 /// Languages for the check, fastest first. Any one will do: the check is about the sandbox.
 const LANGUAGES: [&str; 4] = ["bash", "lua", "perl", "python"];
-
-/// The server can run code.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Ready {
-    /// `ready`.
-    status: &'static str,
-    /// Protections that the preferred isolation backend enforces on this host.
-    enforceable: Vec<String>,
-    /// Protections that it cannot enforce: executions fail unless `allow_missing` lists them.
-    missing: Vec<String>,
-    /// The permitted isolation backends: values of `isolation`, besides `auto`.
-    isolations: Vec<&'static str>,
-    /// The isolation backend that `auto` selects.
-    preferred: &'static str,
-}
 
 /// The last check: when it ended, and the error if it failed.
 #[derive(Default)]
@@ -85,11 +68,11 @@ pub(super) async fn ready(
     let enforceable = capabilities.enforceable.iter().map(ToString::to_string).collect();
     let missing = capabilities.missing.iter().map(|missing| missing.protection.to_string());
     Ok(Json(Ready {
-        status: "ready",
+        status: "ready".to_owned(),
         enforceable,
         missing: missing.collect(),
-        isolations: state.sandboxes.names(),
-        preferred: preferred.isolation().name(),
+        isolations: state.sandboxes.names().into_iter().map(ToOwned::to_owned).collect(),
+        preferred: preferred.isolation().name().to_owned(),
     }))
 }
 

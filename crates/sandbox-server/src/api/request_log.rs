@@ -1,4 +1,4 @@
-//! The outermost middleware: gives each request an id, and records the request in the log, the metrics and the traces.
+//! The outermost middleware: assigns an id to each request, and records the request in the log, the metrics and the traces.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ pub(super) async fn log_request(
     response
 }
 
-/// The client's id for its request if it can stand in a log line unescaped, else a new one.
+/// The client's id for its request if a log line needs no escaping for it, else a new id.
 fn request_id(headers: &HeaderMap) -> String {
     let sent = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');

@@ -5,41 +5,15 @@ use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use sandbox::RuntimeStatus;
-use sandbox_api::{Code, Problem};
-use serde::Serialize;
+use sandbox_api::{Code, Problem, RuntimeEntry};
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
-use utoipa::ToSchema;
 
 use super::caller::{Caller, Read};
 use super::error::ApiError;
 use super::query::Query;
 use crate::sandboxes::Sandboxes;
 use crate::state::AppState;
-
-/// A language.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct RuntimeEntry {
-    #[schema(example = "python")]
-    language: String,
-    /// Other names of the language.
-    aliases: Vec<String>,
-    /// File name extensions.
-    extensions: Vec<String>,
-    /// Whether the toolchain is installed.
-    available: bool,
-    /// The default version.
-    version: Option<String>,
-    /// All installed versions, the default first.
-    versions: Vec<String>,
-    /// The container image with the toolchain, if it is not installed on the host.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    image: Option<String>,
-    /// Why the language is not available.
-    missing: Option<String>,
-    /// How the operator installs the toolchain.
-    install: Option<String>,
-}
 
 /// The list is reused for this long: probing every toolchain runs programs for seconds.
 const MAX_AGE: Duration = Duration::from_secs(30);
@@ -65,13 +39,7 @@ impl Catalog {
                 return Ok(Arc::clone(entries));
             }
             let found = tokio::task::spawn_blocking(move || {
-                sandboxes
-                    .preferred()
-                    .runtimes()
-                    .probe_all()
-                    .into_iter()
-                    .map(RuntimeEntry::from)
-                    .collect()
+                sandboxes.preferred().runtimes().probe_all().into_iter().map(entry).collect()
             });
             let entries = Arc::new(found.await?);
             *probed = Some((Instant::now(), Arc::clone(&entries)));
@@ -103,18 +71,16 @@ pub(super) async fn list(
     Ok(Json(&*entries).into_response())
 }
 
-impl From<RuntimeStatus> for RuntimeEntry {
-    fn from(status: RuntimeStatus) -> Self {
-        Self {
-            language: status.name,
-            aliases: status.aliases,
-            extensions: status.extensions,
-            available: status.missing.is_none(),
-            version: status.version,
-            versions: status.versions,
-            image: status.image,
-            missing: status.missing,
-            install: status.install,
-        }
+fn entry(status: RuntimeStatus) -> RuntimeEntry {
+    RuntimeEntry {
+        language: status.name,
+        aliases: status.aliases,
+        extensions: status.extensions,
+        available: status.missing.is_none(),
+        version: status.version,
+        versions: status.versions,
+        image: status.image,
+        missing: status.missing,
+        install: status.install,
     }
 }

@@ -11,14 +11,13 @@ use axum::http::header::{ACCEPT, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::Stream;
-use sandbox_api::{Code, Problem};
+use sandbox_api::{Code, Problem, ServerSentEvent};
 use sandbox_store::StoredEvent;
 
 use super::caller::{Caller, Read};
 use super::cors;
 use super::error::ApiError;
 use super::query::{Id, Query};
-use super::schema;
 use crate::state::AppState;
 use crate::work::EventStream;
 
@@ -38,7 +37,7 @@ use crate::work::EventStream;
     ),
     responses(
         (status = 101, description = "A WebSocket; each message is an event"),
-        (status = 200, description = "Server-sent events; the id of each is its `seq`", body = schema::ServerSentEvent, content_type = "text/event-stream"),
+        (status = 200, description = "Server-sent events; the id of each is its `seq`", body = ServerSentEvent, content_type = "text/event-stream"),
         (status = 204, description = "The client has received all events of a finished execution; stops a browser from reconnecting"),
         (status = 426, description = "The request is neither for a WebSocket nor for server-sent events", body = Problem, content_type = "application/problem+json"),
     )

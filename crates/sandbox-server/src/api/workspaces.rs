@@ -10,14 +10,12 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use sandbox::{Workspace, WorkspaceError, WorkspaceName, Workspaces};
-use sandbox_api::{Code, Problem};
-use serde::Serialize;
+use sandbox_api::{Code, Problem, WorkspaceEntry};
 use tokio::sync::mpsc;
-use utoipa::ToSchema;
 
 use super::caller::{Caller, Execute, Read};
 use super::error::ApiError;
@@ -33,24 +31,6 @@ const CHUNK_SIZE: usize = 1 << 16;
 const UPLOAD_TIMEOUT: Duration = Duration::from_mins(5);
 /// Estimate of the header, padding and long name of one file in an archive.
 const ENTRY_OVERHEAD: u64 = 4096;
-
-/// A named directory that outlives executions.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct WorkspaceEntry {
-    name: String,
-    /// Size of its files, in bytes.
-    bytes: u64,
-    /// Number of files, directories and links.
-    files: u64,
-    /// When it was last saved.
-    #[schema(format = DateTime)]
-    saved_at: String,
-    /// When an execution last used it.
-    #[schema(format = DateTime)]
-    used_at: String,
-    /// Whether an unfinished execution can write to it.
-    in_use: bool,
-}
 
 /// A workspace name in a path, not yet validated.
 pub(super) struct Name(String);
@@ -70,7 +50,7 @@ pub(super) async fn list(
 ) -> Result<Json<Vec<WorkspaceEntry>>, ApiError> {
     query.reject_unknown()?;
     let listed = with_own(&state, caller.identity(), Workspaces::list).await?;
-    Ok(Json(listed.into_iter().map(WorkspaceEntry::from).collect()))
+    Ok(Json(listed.iter().map(entry).collect()))
 }
 
 /// Get a workspace.
@@ -91,7 +71,7 @@ pub(super) async fn get(
     query.reject_unknown()?;
     let name = name.existing()?;
     let found = with_own(&state, caller.identity(), move |own| own.find(&name)).await?;
-    Ok(Json(found.into()))
+    Ok(Json(entry(&found)))
 }
 
 /// Remove a workspace and its files.
@@ -195,7 +175,7 @@ pub(super) async fn import(
         own.import(&name, archive)
     });
     let imported = imported.await?;
-    Ok(Json(imported.into()))
+    Ok(Json(entry(&imported)))
 }
 
 /// Refuses other content types. This also stops cross-site requests, which need a CORS preflight for this one.
@@ -296,15 +276,14 @@ impl<S: Sync + Send> FromRequestParts<S> for Name {
     }
 }
 
-impl From<Workspace> for WorkspaceEntry {
-    fn from(workspace: Workspace) -> Self {
-        Self {
-            name: workspace.name.to_string(),
-            bytes: workspace.size.bytes,
-            files: workspace.size.files,
-            saved_at: workspace.saved_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-            used_at: workspace.used_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-            in_use: workspace.in_use,
-        }
+fn entry(workspace: &Workspace) -> WorkspaceEntry {
+    let rfc3339 = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    WorkspaceEntry {
+        name: workspace.name.to_string(),
+        bytes: workspace.size.bytes,
+        files: workspace.size.files,
+        saved_at: rfc3339(workspace.saved_at),
+        used_at: rfc3339(workspace.used_at),
+        in_use: workspace.in_use,
     }
 }

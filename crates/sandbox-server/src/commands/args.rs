@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn flags_are_accepted_before_and_after_a_command() {
         for line in ["sandboxd --data-dir /d keys list", "sandboxd keys list --data-dir /d"] {
-            let cli = Cli::try_parse_from(line.split(' ')).expect("it is right");
+            let cli = Cli::try_parse_from(line.split(' ')).expect("the values are valid");
             assert_eq!(cli.settings.data_dir.as_deref(), Some("/d"), "{line}");
         }
     }

@@ -41,7 +41,7 @@ pub(crate) enum ConfigError {
     /// A key or variable that names no setting.
     #[error("{set_by}: unknown setting '{name}'; the settings are: {}", setting::names())]
     Unknown {
-        /// Where it stands.
+        /// The source that sets it.
         set_by: Source,
         /// The unknown name.
         name: String,
@@ -49,7 +49,7 @@ pub(crate) enum ConfigError {
     /// An invalid value.
     #[error("{name} ({set_by}): {reason}")]
     Invalid {
-        /// Where it stands.
+        /// The source that sets it.
         set_by: Source,
         /// The setting.
         name: &'static str,

@@ -124,7 +124,7 @@ mod tests {
     fn values_are_read_with_their_lines() {
         let text = "# comment\nlisten = \"[::1]:1\"\nconcurrency = 3\ncors_origins = [\"a\", \"b\"]\n\
              otlp_sample = 0.25\n";
-        let layer = parse(Path::new("x.toml"), text).expect("it is right");
+        let layer = parse(Path::new("x.toml"), text).expect("the values are valid");
         let found: Vec<_> = layer.values().map(ToString::to_string).collect();
         assert_eq!(
             found,

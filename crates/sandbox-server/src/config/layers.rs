@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use super::setting::{self, SETTINGS, VARIABLE_PREFIX};
 use super::{ConfigError, HostInfo};
 
-/// The variable that names the configuration file. It is no setting: it cannot stand in the file.
+/// The variable that names the configuration file. It is not a setting, since the file cannot name itself.
 const FILE_VARIABLE: &str = "SANDBOXD_CONFIG";
 
 /// Where the value of a setting comes from.

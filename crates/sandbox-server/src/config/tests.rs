@@ -19,7 +19,7 @@ fn load(
     file: Option<&str>,
     variables: &[(&str, &str)],
 ) -> Result<LoadedSettings, ConfigError> {
-    let directory = tempfile::tempdir().expect("there is room for temporary files");
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let path = directory.path().join("sandboxd.toml");
     std::fs::write(&path, file.unwrap_or_default()).expect("the file can be written");
     LoadedSettings::load(flags, Some(&path), &host(variables))
@@ -43,7 +43,7 @@ fn origin_of(settings: &LoadedSettings, name: &str) -> Source {
 
 #[test]
 fn defaults_apply_without_settings() {
-    let config = config("", &[]).expect("the defaults are right");
+    let config = config("", &[]).expect("the defaults are valid");
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.data_dir, Path::new("/home/somebody/.local/state/sandboxd"));
     assert_eq!(config.database, config.data_dir.join("sandboxd.db"));
@@ -65,8 +65,8 @@ fn each_layer_overrides_those_below() {
     let file = "listen = \"127.0.0.1:1\"\nburst = 7\nwait_limit = \"5s\"\n";
     let variables = [("SANDBOXD_LISTEN", "127.0.0.1:2"), ("SANDBOXD_BURST", "8")];
     let settings =
-        load(listen_flag("127.0.0.1:3"), Some(file), &variables).expect("all layers are right");
-    let config = settings.config().expect("all values are right");
+        load(listen_flag("127.0.0.1:3"), Some(file), &variables).expect("the layers are valid");
+    let config = settings.config().expect("the values are valid");
     assert_eq!(config.listen.port(), 3);
     assert_eq!(config.burst, 8);
     assert_eq!(config.wait_limit, Duration::from_secs(5));
@@ -139,5 +139,5 @@ fn without_a_home_directory_data_dir_is_required() {
     let named =
         HostInfo { variables: vec![("SANDBOXD_DATA_DIR".into(), "/data".into())], ..homeless };
     let settings = LoadedSettings::load(Layer::default(), None, &named).expect("it is named");
-    assert_eq!(settings.config().expect("all is right").data_dir, Path::new("/data"));
+    assert_eq!(settings.config().expect("the values are valid").data_dir, Path::new("/data"));
 }

@@ -13,7 +13,7 @@ struct Fixture {
 
 impl Fixture {
     async fn new() -> Self {
-        let directory = tempfile::tempdir().expect("there is room for temporary files");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let store = SqliteStore::open(&directory.path().join("test.db")).await;
         let store = store.expect("a database can be made");
         let keys = Keys::load(&store, directory.path()).await.expect("there are no keys");
@@ -94,7 +94,7 @@ async fn the_secret_of_a_key_is_not_stored() {
 async fn hashes_depend_on_the_server_secret() {
     let fixture = Fixture::new().await;
     let (_, plain) = fixture.create().await;
-    let elsewhere = tempfile::tempdir().expect("there is room for temporary files");
+    let elsewhere = tempfile::tempdir().expect("a temporary directory can be created");
     let others = Keys::load(&fixture.store, elsewhere.path()).await.expect("keys can be read");
     assert_eq!(others.check(plain.reveal()), None);
     let again = Keys::load(&fixture.store, fixture.directory.path()).await;

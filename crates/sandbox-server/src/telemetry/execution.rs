@@ -12,7 +12,7 @@ use super::Origin;
 #[derive(Debug, Default)]
 pub(crate) struct StageStarts(Mutex<Vec<(Stage, Instant)>>);
 
-/// A finished execution, from which spans are made.
+/// A finished execution, the source of its spans.
 pub(crate) struct Ended<'a> {
     pub(crate) report: &'a Report,
     /// The id of the owner's key.

@@ -10,7 +10,7 @@ fn audit(data: &std::path::Path, arguments: &[&str]) -> String {
 
 #[test]
 fn executions_cancellations_and_keys_are_in_the_audit_log() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let data = data.path();
     let key = create_key(data, "the \u{1b}[31mred\u{1b}[0m team");
     let id = key.split('_').nth(1).expect("a key has an id");

@@ -21,7 +21,7 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 /// Starts an execution with a callback, and returns its id.

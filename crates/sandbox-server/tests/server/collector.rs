@@ -38,7 +38,7 @@ impl Collector {
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let body = handle(stream.expect("a connection can be accepted"), status);
-                bodies.lock().expect("nobody panics with it").extend(body);
+                bodies.lock().expect("the lock is not poisoned").extend(body);
             }
         });
         Self { address, received }
@@ -50,17 +50,17 @@ impl Collector {
 
     /// The number of received exports.
     pub(crate) fn batches(&self) -> usize {
-        self.received.lock().expect("nobody panics with it").len()
+        self.received.lock().expect("the lock is not poisoned").len()
     }
 
     /// All received bodies.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.received.lock().expect("nobody panics with it").concat()
+        self.received.lock().expect("the lock is not poisoned").concat()
     }
 
     /// All received spans.
     pub(crate) fn spans(&self) -> Vec<Span> {
-        let bodies = self.received.lock().expect("nobody panics with it").clone();
+        let bodies = self.received.lock().expect("the lock is not poisoned").clone();
         let requests = bodies.iter().map(|body| {
             ExportTraceServiceRequest::decode(&body[..]).expect("it is what OTLP says")
         });

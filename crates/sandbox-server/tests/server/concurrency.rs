@@ -37,7 +37,7 @@ fn assert_own_output(n: usize, response: &str) {
 
 #[test]
 fn two_hundred_concurrent_clients_get_their_own_reports() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), &[("SANDBOXD_QUOTA_PER_KEY", "1000")]);
     for (n, (status, response)) in run_all(&server).into_iter().enumerate() {
         assert_eq!(status, 200, "{n}: {response}");
@@ -47,7 +47,7 @@ fn two_hundred_concurrent_clients_get_their_own_reports() {
 
 #[test]
 fn above_the_limits_requests_are_served_or_get_retry_after() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let limits = [
         ("SANDBOXD_QUOTA_PER_KEY", "1000"),
         ("SANDBOXD_QUEUE_BOUND", "20"),
@@ -79,7 +79,7 @@ fn above_the_limits_requests_are_served_or_get_retry_after() {
 /// Connections above the limit wait in the kernel's backlog until others are closed.
 #[test]
 fn connections_above_the_limit_wait() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let limits = [("SANDBOXD_MAX_CONNECTIONS", "4"), ("SANDBOXD_QUOTA_PER_KEY", "1000")];
     let server = Server::start_with(data.path(), &limits);
     let mut holders: Vec<_> =
@@ -108,7 +108,7 @@ fn connections_above_the_limit_wait() {
 /// Without free descriptors, the server keeps its connections and accepts new ones later.
 #[test]
 fn running_out_of_descriptors_does_not_end_the_server() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let open = server.limit_descriptors(4);
     // Far more than the limit: the server may have closed some others since, such as those of prepared sandboxes.
@@ -125,7 +125,7 @@ fn running_out_of_descriptors_does_not_end_the_server() {
 
 #[test]
 fn a_hundred_executions_share_the_descriptors_of_a_small_server() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let many = [("SANDBOXD_QUOTA_PER_KEY", "1000"), ("SANDBOXD_CONCURRENCY", "100")];
     let server = Server::start_with(data.path(), &many);
     server.limit_descriptors(256_usize.saturating_sub(server.descriptors()));

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use crate::server_process::{command, output};
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 #[test]

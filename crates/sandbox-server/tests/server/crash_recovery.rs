@@ -22,7 +22,7 @@ const CONCURRENCY: (&str, &str) = ("SANDBOXD_CONCURRENCY", "8");
 /// finished, some run and some are queued.
 #[test]
 fn every_accepted_execution_ends_however_often_the_server_is_killed() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let mut server = Server::start_with(data.path(), &[CONCURRENCY]);
     for round in 0..ROUNDS {
         let ids = if round % 2 == 0 {
@@ -117,7 +117,7 @@ fn unfinished(server: &Server) -> Vec<Value> {
 /// A program that crashes the server must not run forever.
 #[test]
 fn an_execution_is_not_retried_after_two_crashes() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let id = server.accept_in("bash", "echo begun; sleep 9");
     kill_when_started(server, &id);
@@ -138,7 +138,7 @@ fn kill_when_started(server: Server, id: &str) {
 /// does not start.
 #[test]
 fn a_program_does_not_start_before_its_attempt_is_saved() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), &[("SANDBOXD_CONCURRENCY", "1")]);
     // On a busy machine, the first may finish before the lock is held: retry with a longer one.
     let (second, lock) = [1, 4, 9]

@@ -13,12 +13,13 @@ fn start_refused(data: &Path, arguments: &[&str]) -> String {
         .spawn()
         .expect("sandboxd can be started");
     let ended = sandbox_tests::wait::wait_for(WAIT_TIMEOUT, || {
-        process.try_wait().expect("it is our child")
+        process.try_wait().expect("the server is a child process")
     });
     if ended.is_none() {
-        process.kill().expect("it is our child");
+        process.kill().expect("the server is a child process");
     }
-    let Output { status, stderr, .. } = process.wait_with_output().expect("it is our child");
+    let Output { status, stderr, .. } =
+        process.wait_with_output().expect("the server is a child process");
     let stderr = String::from_utf8(stderr).expect("it says text");
     assert_eq!(status.code(), Some(1), "{stderr}");
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
@@ -27,7 +28,7 @@ fn start_refused(data: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn a_second_server_on_a_data_directory_is_refused() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let id = server.accept("print(1)");
     let stderr = start_refused(data.path(), &[]);
@@ -39,7 +40,8 @@ fn a_second_server_on_a_data_directory_is_refused() {
 
 #[test]
 fn a_database_of_another_server_is_refused_from_any_data_directory() {
-    let [data, other] = [0, 1].map(|_| tempfile::tempdir().expect("there is room"));
+    let [data, other] =
+        [0, 1].map(|_| tempfile::tempdir().expect("a temporary directory can be created"));
     let _server = Server::start(data.path());
     // Through a symbolic link.
     let link = other.path().join("link.db");
@@ -51,7 +53,7 @@ fn a_database_of_another_server_is_refused_from_any_data_directory() {
     let stderr = start_refused(other.path(), &["--database", &link]);
     assert!(stderr.contains("sandboxd.db is in use"), "{stderr}");
 
-    let third = tempfile::tempdir().expect("there is room");
+    let third = tempfile::tempdir().expect("a temporary directory can be created");
     let sharing = Server::start_with(third.path(), &[("SANDBOXD_DATABASE", &database)]);
     let stderr = start_refused(other.path(), &["--database", &database]);
     assert!(stderr.contains("shared.db is in use"), "{stderr}");
@@ -64,7 +66,7 @@ fn url(path: &Path) -> String {
 
 #[test]
 fn the_lock_is_released_when_the_server_ends_or_is_killed() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     for _ in 0..3 {
         let server = Server::start(data.path());
         server.accept("import time; time.sleep(30)");
@@ -78,7 +80,7 @@ fn the_lock_is_released_when_the_server_ends_or_is_killed() {
 
 #[test]
 fn commands_work_while_a_server_runs() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let key = create_key(data.path(), "beside");
     for arguments in [&["keys", "list"][..], &["audit"], &["config", "check"]] {

@@ -21,7 +21,7 @@ impl SmallDisk {
             skip("a full disk", "only root can mount a small file system");
             return None;
         }
-        let directory = tempfile::tempdir().expect("there is room for temporary files");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         mount(
             "sandboxd-test",
             directory.path(),
@@ -39,7 +39,7 @@ impl SmallDisk {
 
     /// Fills the disk to the last byte.
     fn fill(&self) {
-        let mut file = File::create(self.path().join("filler")).expect("it is ours");
+        let mut file = File::create(self.path().join("filler")).expect("the file is accessible");
         for size in [64 << 10, 4 << 10, 1] {
             let piece = vec![0; size];
             while file.write_all(&piece).is_ok() {}
@@ -47,7 +47,7 @@ impl SmallDisk {
     }
 
     fn empty(&self) {
-        remove_file(self.path().join("filler")).expect("it is ours");
+        remove_file(self.path().join("filler")).expect("the file is accessible");
     }
 }
 

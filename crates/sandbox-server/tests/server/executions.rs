@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use crate::server_process::{Server, WAIT_TIMEOUT};
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 #[test]

@@ -13,7 +13,7 @@ struct Example<'a> {
 }
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 fn examples() -> Vec<Example<'static>> {

@@ -7,7 +7,7 @@ use crate::server_process::Server;
 
 #[test]
 fn pipelined_requests_are_answered_in_order() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let requests: Vec<_> = (0..20)
         .map(|n| {
@@ -26,7 +26,7 @@ fn pipelined_requests_are_answered_in_order() {
 
 #[test]
 fn http2_with_prior_knowledge_works() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let url = format!("http://{}/api/v1/execute", server.address);
     let body = "{\"language\": \"python\", \"code\": \"print(6 * 7)\"}";

@@ -12,7 +12,7 @@ const RUNC: (&str, &str) = ("SANDBOXD_ISOLATIONS", "native,runc");
 const QUICK_STOP: (&str, &str) = ("SANDBOXD_SHUTDOWN_DEADLINE", "100ms");
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 fn has_runc(test: &str) -> bool {

@@ -15,7 +15,7 @@ fn wait_for_status(server: &Server, key: &str, expected: u16) {
 
 #[test]
 fn a_running_server_applies_created_and_revoked_keys() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let first = create_key(data.path(), "first");
     let server = Server::start(data.path());
     assert_eq!(server.get("/api/v1/executions").status, 401);
@@ -42,7 +42,7 @@ fn a_running_server_applies_created_and_revoked_keys() {
 
 #[test]
 fn revoking_the_last_key_does_not_open_the_server() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let key = create_key(data.path(), "only");
     let id = key.split('_').nth(1).expect("a key has an id");
     assert!(output(data.path(), &["keys", "revoke", id]).status.success());
@@ -53,7 +53,7 @@ fn revoking_the_last_key_does_not_open_the_server() {
 
 #[test]
 fn permissions_are_granted_and_withdrawn_by_command() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let run = |arguments: &[&str]| {
         let output = output(data.path(), arguments);
         assert!(output.status.success(), "{output:?}");
@@ -88,7 +88,7 @@ fn permissions_are_granted_and_withdrawn_by_command() {
 
 #[test]
 fn executions_of_another_key_are_not_found() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let [ours, theirs] = ["ours", "theirs"].map(|name| create_key(data.path(), name));
     let server = Server::start(data.path());
     let body = json!({ "language": "python", "code": "print('secret')" }).to_string();

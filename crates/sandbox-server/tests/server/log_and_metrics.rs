@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::server_process::{Server, WAIT_TIMEOUT, create_key, output};
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 fn lines(log: &str, message: &str) -> Vec<Value> {

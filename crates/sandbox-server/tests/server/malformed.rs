@@ -12,7 +12,7 @@ fn exchange(server: &Server, bytes: impl AsRef<[u8]>) -> String {
 
 #[test]
 fn an_invalid_body_is_a_problem() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let deep = format!("{{\"language\": \"python\", \"env\": {}", "{\"a\":".repeat(500_000));
     let wide = "[".repeat(1_000_000);
@@ -36,7 +36,7 @@ fn an_invalid_body_is_a_problem() {
 
 #[test]
 fn a_wrong_content_length_is_no_second_request() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let body = "{\"language\": \"python\", \"code\": \"print(6 * 7)\"}";
     let request = |headers: &str| post(EXECUTE, &format!("{headers}Connection: close\r\n"), body);
@@ -66,7 +66,7 @@ fn a_wrong_content_length_is_no_second_request() {
 /// Request smuggling: the server uses the chunks, and closes the connection, since a proxy may have used the length.
 #[test]
 fn content_length_is_ignored_with_chunks() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let headers = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n";
     let smuggled = "0\r\n\r\nGET /api/v1/runtimes HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -76,7 +76,7 @@ fn content_length_is_ignored_with_chunks() {
 
 #[test]
 fn invalid_chunks_are_refused() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     for chunks in ["x\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "2\r\n{}0\r\n\r\n"] {
         let request = post(EXECUTE, "Transfer-Encoding: chunked\r\n", chunks);
@@ -90,7 +90,7 @@ fn invalid_chunks_are_refused() {
 
 #[test]
 fn other_protocols_are_refused() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let requests: [&[u8]; 8] = [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",

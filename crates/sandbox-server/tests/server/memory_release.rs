@@ -36,7 +36,7 @@ fn run_many(server: &Server) {
 
 #[test]
 fn an_idle_server_releases_memory_and_truncates_the_log() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     run_many(&server);
     let sent = CLIENTS * REQUESTS * OUTPUT;
@@ -52,7 +52,7 @@ fn an_idle_server_releases_memory_and_truncates_the_log() {
 
 #[test]
 fn a_clean_shutdown_truncates_the_log() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     run_many(&server);
     assert!(log_size(data.path()) > SMALL_LOG, "the log is too small for this test");

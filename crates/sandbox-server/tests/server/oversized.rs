@@ -7,7 +7,7 @@ const SHORT: &[(&str, &str)] = &[("SANDBOXD_HEADER_TIMEOUT", "2s")];
 
 #[test]
 fn many_headers_are_refused() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     let headers = |count| {
         let headers: Vec<_> = (0..count).map(|n| format!("X-{n}: y\r\n")).collect();
@@ -26,7 +26,7 @@ fn many_headers_are_refused() {
 
 #[test]
 fn a_huge_header_is_refused() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     let huge = "x".repeat(200 << 10);
     for head in [
@@ -46,7 +46,7 @@ fn a_huge_header_is_refused() {
 
 #[test]
 fn endless_headers_are_refused() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     for (beginning, more) in [
         ("", "x".repeat(4096)),
@@ -64,7 +64,7 @@ fn endless_headers_are_refused() {
 /// With and without `Content-Length`.
 #[test]
 fn a_body_of_a_hundred_megabytes_is_refused() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let announced = post("/api/v1/execute", "Content-Length: 104857600\r\n", "");
     let response = RawConnection::with(&server, announced).until_closed();

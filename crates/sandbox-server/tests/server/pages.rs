@@ -28,7 +28,7 @@ fn render(name: &str, server: &Server, path: &str) -> Option<RenderedPage> {
         skip(name, "there is no browser: scripts/setup test installs one");
         return None;
     };
-    let profile = tempfile::tempdir().expect("there is room for temporary files");
+    let profile = tempfile::tempdir().expect("a temporary directory can be created");
     let network = profile.path().join("network.json");
     let shown = Command::new(browser)
         // Chromium's sandbox does not work as root; the page is trusted.
@@ -61,7 +61,7 @@ fn request_urls(log: &str) -> Vec<String> {
 
 #[test]
 fn the_pages_of_the_api_work_in_a_browser() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     for (path, expected) in [
         ("/", &["sandboxd", "/openapi.json", "curl http://127.0.0.1:"][..]),

@@ -18,7 +18,7 @@ const ALL_PHASES: &str = "examples,coverage,fuzzing,stateful";
 const WITHOUT_COVERAGE: &str = "examples,fuzzing,stateful";
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 /// Runs Schemathesis with these phases and this number of cases for each operation.

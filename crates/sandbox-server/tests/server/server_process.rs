@@ -186,7 +186,7 @@ impl Server {
     /// The number of open descriptors.
     pub(crate) fn descriptors(&self) -> usize {
         let open = std::fs::read_dir(format!("/proc/{}/fd", self.id()));
-        open.expect("the server is ours").count()
+        open.expect("/proc is readable").count()
     }
 
     /// Limits the server to this many more descriptors, and returns the number of open ones.
@@ -194,26 +194,28 @@ impl Server {
         let open = self.descriptors();
         let limit = Some((open + more) as u64);
         let limit = Rlimit { current: limit, maximum: limit };
-        prlimit(Some(self.pid()), Resource::Nofile, limit).expect("it is our child");
+        prlimit(Some(self.pid()), Resource::Nofile, limit).expect("the server is a child process");
         open
     }
 
     fn read_proc(&self, file: &str) -> String {
         let text = std::fs::read_to_string(format!("/proc/{}/{file}", self.id()));
-        text.expect("the server is ours")
+        text.expect("/proc is readable")
     }
 
     /// Stops the server with SIGTERM, and returns its exit status and log.
     pub(crate) fn stop(mut self) -> (ExitStatus, String) {
         self.signal(Signal::TERM);
-        let ended = wait_for(WAIT_TIMEOUT, || self.process.try_wait().expect("it is our child"));
+        let ended = wait_for(WAIT_TIMEOUT, || {
+            self.process.try_wait().expect("the server is a child process")
+        });
         (ended.expect("a server that is asked to stop does"), self.take_log())
     }
 
     /// Kills the server.
     pub(crate) fn kill(mut self) {
         self.signal(Signal::KILL);
-        self.process.wait().expect("it is our child");
+        self.process.wait().expect("the server is a child process");
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

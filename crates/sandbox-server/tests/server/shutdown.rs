@@ -5,7 +5,7 @@ use crate::server_process::{Residue, Server};
 
 #[test]
 fn running_executions_finish_before_the_server_stops() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let id = server.accept("import time; time.sleep(0.5); print('done')");
     server.wait_until_running(&id);
@@ -21,7 +21,7 @@ fn running_executions_finish_before_the_server_stops() {
 
 #[test]
 fn an_execution_above_the_deadline_runs_again_after_the_next_start() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), &[("SANDBOXD_SHUTDOWN_DEADLINE", "100ms")]);
     let id = server.accept("import time; time.sleep(3); print('done')");
     server.wait_until_running(&id);
@@ -38,7 +38,7 @@ fn an_execution_above_the_deadline_runs_again_after_the_next_start() {
 /// A client with an incomplete request, one that streams events, and an idle one.
 #[test]
 fn open_connections_do_not_delay_the_shutdown() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), &[("SANDBOXD_SHUTDOWN_DEADLINE", "100ms")]);
     let id = server.accept("import time; time.sleep(9)");
     server.wait_until_running(&id);

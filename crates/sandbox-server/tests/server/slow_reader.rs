@@ -44,7 +44,7 @@ fn get(path: &str) -> String {
 
 #[test]
 fn a_client_that_does_not_read_is_disconnected() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     let id = start_large_output(&server);
     wait_until_completed(&server, &id);
@@ -62,7 +62,7 @@ fn a_client_that_does_not_read_is_disconnected() {
 /// The program does not wait for clients, and its output is not buffered for each of them.
 #[test]
 fn a_program_finishes_although_its_clients_do_not_read() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     wait_until_completed(&server, &start_large_output(&server));
     let without_clients = server.peak_memory();
@@ -83,7 +83,7 @@ fn a_program_finishes_although_its_clients_do_not_read() {
 /// Pipelined requests whose responses the client does not read.
 #[test]
 fn responses_to_pipelined_requests_are_not_buffered() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     let mut connection = RawConnection::open(&server);
     let get = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
@@ -113,7 +113,7 @@ fn an_http2_client_with_a_full_window_is_disconnected() {
     };
     let text =
         |text: &str| [&[u8::try_from(text.len()).expect("it is short")], text.as_bytes()].concat();
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     // HPACK: GET and http are in the static table; :path and :authority are literals.
     let head =

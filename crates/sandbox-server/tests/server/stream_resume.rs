@@ -18,7 +18,7 @@ const PRINTED: &str = "1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n";
 #[test]
 fn a_stream_of_a_running_execution_resumes_after_a_crash() {
     for protocol in [Protocol::ServerSent, Protocol::WebSocket] {
-        let data = tempfile::tempdir().expect("there is room for temporary files");
+        let data = tempfile::tempdir().expect("a temporary directory can be created");
         let (server, id, mut seen) = crash_while_streaming(data.path());
         seen.extend(resume(&server, &id, last(&seen), protocol));
         assert_ascending(&seen);
@@ -30,7 +30,7 @@ fn a_stream_of_a_running_execution_resumes_after_a_crash() {
 #[test]
 fn a_stream_resumes_after_the_end_of_the_execution() {
     for protocol in [Protocol::ServerSent, Protocol::WebSocket] {
-        let data = tempfile::tempdir().expect("there is room for temporary files");
+        let data = tempfile::tempdir().expect("a temporary directory can be created");
         let (server, id, mut seen) = crash_while_streaming(data.path());
         server.final_report(&id);
         let rest = resume(&server, &id, last(&seen), protocol);
@@ -61,7 +61,7 @@ fn assert_ascending(events: &[Value]) {
 #[test]
 fn a_stream_of_a_queued_execution_resumes_without_loss_or_duplicates() {
     for protocol in [Protocol::ServerSent, Protocol::WebSocket] {
-        let data = tempfile::tempdir().expect("there is room for temporary files");
+        let data = tempfile::tempdir().expect("a temporary directory can be created");
         let server = start(data.path());
         let first = server.accept_in("bash", "sleep 60");
         server.wait_until_running(&first);

@@ -15,7 +15,7 @@ const GET: &str = "GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
 fn incomplete_headers_time_out() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     // Nothing; the first bytes of HTTP/1 and HTTP/2; part of the headers; all but their last byte.
     let beginnings = ["", "G", "PRI * HT", "GET / HTTP/1.1\r\nHost: loc", &GET[..GET.len() - 1]];
@@ -28,7 +28,7 @@ fn incomplete_headers_time_out() {
 
 #[test]
 fn an_idle_http2_connection_times_out() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     // The preface and an empty SETTINGS frame.
     let mut connection =
@@ -38,7 +38,7 @@ fn an_idle_http2_connection_times_out() {
 
 #[test]
 fn slow_headers_time_out() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     let mut connection = RawConnection::with(&server, "GET /api/v1/health HTTP/1.1\r\n");
     let closed = wait_for(WAIT_TIMEOUT, || connection.send("A: b\r\n").err());
@@ -47,7 +47,7 @@ fn slow_headers_time_out() {
 
 #[test]
 fn an_incomplete_body_times_out_with_408() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     for (headers, body) in [
         ("Content-Length: 100\r\n", ""),
@@ -66,7 +66,7 @@ fn an_incomplete_body_times_out_with_408() {
 
 #[test]
 fn an_idle_connection_times_out() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     let mut connection = RawConnection::with(&server, GET);
     connection.until("}");
@@ -78,7 +78,7 @@ fn an_idle_connection_times_out() {
 /// The timeouts do not apply while the server works.
 #[test]
 fn a_connection_stays_open_while_a_program_runs() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start_with(data.path(), SHORT);
     let code = "import time; time.sleep(2); print('done')";
     let body = serde_json::json!({ "language": "python", "code": code }).to_string();

@@ -22,13 +22,13 @@ struct Authority {
 
 impl Authority {
     fn new(name: &str) -> Self {
-        let mut params = CertificateParams::new(Vec::new()).expect("no names are right names");
+        let mut params = CertificateParams::new(Vec::new()).expect("the names are valid");
         // Authorities with the same name are considered equal.
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key can be made");
         let issuer = CertifiedIssuer::self_signed(params, key).expect("it can be signed");
-        let directory = tempfile::tempdir().expect("there is room for temporary files");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let authority = Self { issuer, directory };
         write(&authority.own(), &authority.issuer.pem());
         authority.issue("localhost");
@@ -38,7 +38,7 @@ impl Authority {
     /// Issues a new certificate, writes it and its key to the files, and returns it.
     fn issue(&self, name: &str) -> String {
         let names = vec![name.to_owned(), "127.0.0.1".to_owned()];
-        let params = CertificateParams::new(names).expect("they are right names");
+        let params = CertificateParams::new(names).expect("the names are valid");
         let key = KeyPair::generate().expect("a key can be made");
         let certificate = params.signed_by(&key, &self.issuer).expect("it can be signed");
         write(&self.certificate(), &certificate.pem());
@@ -86,7 +86,7 @@ fn text(path: &Path) -> &str {
 }
 
 fn data() -> TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 #[test]
@@ -276,7 +276,7 @@ fn listening_without_tls_for_other_machines_is_a_warning() {
         let mut beginning: Vec<_> =
             lines.by_ref().take_while(|line| !line.contains("listening on ")).collect();
         process.kill().expect("it runs");
-        process.wait().expect("it is our child");
+        process.wait().expect("the server is a child process");
         beginning.retain(|line| line.contains("without TLS"));
         !beginning.is_empty()
     };

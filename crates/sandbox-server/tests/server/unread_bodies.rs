@@ -30,7 +30,7 @@ fn announced(body: &[u8], headers: &str) -> String {
 
 #[test]
 fn errors_reach_a_client_that_sends_a_large_body() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let key = format!("X-API-Key: {}\r\n", create_key(data.path(), "test"));
     let server = Server::start(data.path());
     let body = vec![b'x'; LARGE];
@@ -58,7 +58,7 @@ fn errors_reach_a_client_that_sends_a_large_body() {
 
 #[test]
 fn a_rate_limited_client_that_sends_a_large_body_receives_429() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let variables = [("SANDBOXD_BURST", "1"), ("SANDBOXD_REQUESTS_PER_MINUTE", "1")];
     create_key(data.path(), "test");
     let server = Server::start_with(data.path(), &variables);
@@ -73,7 +73,7 @@ fn a_rate_limited_client_that_sends_a_large_body_receives_429() {
 /// The connection stays open once the refused body is complete.
 #[test]
 fn a_refused_body_does_not_end_the_connection() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     create_key(data.path(), "test");
     let server = Server::start(data.path());
     let body = "x".repeat(1 << 20);
@@ -89,7 +89,7 @@ fn a_refused_body_does_not_end_the_connection() {
 /// The server does not request a body only to discard it.
 #[test]
 fn a_refused_request_gets_no_100_continue() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     create_key(data.path(), "test");
     let server = Server::start(data.path());
     let headers = "Content-Length: 104857600\r\nExpect: 100-continue\r\nConnection: close\r\n";
@@ -100,7 +100,7 @@ fn a_refused_request_gets_no_100_continue() {
 
 #[test]
 fn a_python_client_receives_the_response() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     create_key(data.path(), "test");
     let server = Server::start(data.path());
     let program = format!(

@@ -1,6 +1,8 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::Problem;
+
 /// A request to build an environment: packages installed once, under a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -18,4 +20,49 @@ pub struct NewEnvironment {
     /// Package specifiers in the syntax of the language's package manager.
     #[schema(example = json!(["six"]), min_items = 1, max_items = 200)]
     pub packages: Vec<String>,
+}
+
+/// A named set of packages, selected by `environment` of a request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EnvironmentEntry {
+    /// The name.
+    pub name: String,
+    /// Executions can use it once it is `ready`.
+    pub status: EnvironmentStatus,
+    /// Whether it belongs to the server: all clients can use it, and none can remove it.
+    pub shared: bool,
+    /// The language, by name.
+    pub language: String,
+    /// The version of the language. Null until the environment is built, unless the request named one.
+    pub version: Option<String>,
+    /// The requested packages.
+    pub requested: Vec<String>,
+    /// The installed packages, dependencies included.
+    pub packages: Vec<PackageEntry>,
+    /// Why the build failed.
+    pub problem: Option<Problem>,
+    /// When it was built; before that, when it was requested.
+    #[schema(format = DateTime)]
+    pub created_at: String,
+}
+
+/// The status of an environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EnvironmentStatus {
+    /// The build has not finished.
+    Building,
+    /// Executions can use it.
+    Ready,
+    /// The build failed.
+    Failed,
+}
+
+/// A package of an environment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct PackageEntry {
+    /// The name of the package.
+    pub name: String,
+    /// The installed version.
+    pub version: String,
 }

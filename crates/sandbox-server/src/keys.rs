@@ -1,9 +1,8 @@
-//! Keys of clients: made, remembered as hashes, and checked.
+//! API keys: creation, storage as hashes, and verification.
 //!
-//! A key is `sk_ID_SECRET`. The id is public: it names the owner of executions and stands in the log.
-//! The secret is 256 random bits, so a keyed hash is as good as a slow one and costs a request nothing.
-//! Only the hash is stored; whoever reads the database without the server's own secret, which lies in
-//! another file, cannot even try guesses.
+//! A key is `sk_ID_SECRET`. The id is public: it names the owner of executions and appears in the log. The secret has
+//! 256 random bits, so a fast keyed hash is sufficient. Only the hash is stored. Its key is the server secret, which is
+//! in another file: the database alone does not allow guessing.
 
 mod base32;
 mod secret;
@@ -22,27 +21,27 @@ use subtle::ConstantTimeEq as _;
 use crate::callbacks::CallbackSecret;
 use secret::{Hash, ServerSecret};
 
-/// How every key begins, so that people and scanners for leaked secrets know one when they see it.
+/// The prefix of every key, by which people and secret scanners recognize one.
 const PREFIX: &str = "sk_";
 const ID_BYTES: usize = 10;
 const SECRET_BYTES: usize = 32;
 
-/// Who asks, and what for.
+/// An authenticated client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// The id of the key; none for clients on loopback of a server without keys.
+    /// The id of the key; `None` for clients of a server without keys.
     pub(crate) key: Option<String>,
-    /// What it may be used for.
+    /// The scopes of the key.
     pub(crate) scopes: Vec<Scope>,
-    /// The features that its requests may use.
+    /// The permissions of the key.
     pub(crate) permissions: Permissions,
 }
 
-/// A key as its owner has it. It is shown once and kept nowhere.
+/// A key in plain text. It is shown once and not stored.
 pub(crate) struct PlainKey(String);
 
 impl PlainKey {
-    /// The text to hand over.
+    /// The text of the key.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -54,14 +53,14 @@ impl fmt::Debug for PlainKey {
     }
 }
 
-/// The keys that count, ready to be checked.
+/// All keys, in memory for verification.
 pub(crate) struct Keys {
     secret: ServerSecret,
-    known: RwLock<HashMap<String, Known>>,
+    entries: RwLock<HashMap<String, Entry>>,
 }
 
-/// One key as the check sees it. One that was taken back stays known, and opens nothing.
-struct Known {
+/// A key, by its id. A revoked key stays in the map and is not valid.
+struct Entry {
     hash: Hash,
     scopes: Vec<Scope>,
     permissions: Permissions,
@@ -69,68 +68,67 @@ struct Known {
 }
 
 impl Keys {
-    /// Reads the keys from the store, and the server's secret from the data directory, where it is made
-    /// if it is not there.
+    /// Reads the keys from the store, and the server secret from the data directory. Creates the secret if it does not
+    /// exist.
     pub(crate) async fn load(store: &dyn Store, data_dir: &Path) -> Result<Self> {
         let secret = ServerSecret::load(data_dir)?;
-        let keys = Self { secret, known: RwLock::default() };
+        let keys = Self { secret, entries: RwLock::default() };
         keys.reload(store).await?;
         Ok(keys)
     }
 
-    /// Reads the keys again: some may have been made or taken back by another process.
+    /// Reads the keys again: another process may have created or revoked some.
     pub(crate) async fn reload(&self, store: &dyn Store) -> Result<()> {
-        let records = store.keys().await.context("cannot read the keys")?;
-        let known = records.into_iter().filter_map(|record| {
+        let records = store.keys().await.context("failed to read the keys")?;
+        let entries = records.into_iter().filter_map(|record| {
             let hash = Hash::try_from(record.hash).ok()?;
             let is_valid = record.revoked_at.is_none();
             let KeyRecord { id, scopes, permissions, .. } = record;
-            Some((id, Known { hash, scopes, permissions, is_valid }))
+            Some((id, Entry { hash, scopes, permissions, is_valid }))
         });
-        let known = known.collect();
-        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        let entries = entries.collect();
+        *self.entries.write().unwrap_or_else(PoisonError::into_inner) = entries;
         Ok(())
     }
 
-    /// Whether no key was ever made. Keys that were taken back count: a server whose last key is taken
-    /// back is closed, not open to everybody.
+    /// Whether no key was ever created. Revoked keys count: revoking the last key must not open the server to clients
+    /// without a key.
     pub(crate) fn is_empty(&self) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Whether there is or was a key of this id.
-    pub(crate) fn knows(&self, id: &str) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
+    /// Whether a key has this id, revoked or not.
+    pub(crate) fn exists(&self, id: &str) -> bool {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).contains_key(id)
     }
 
-    /// Whether there is a key of this id that counts.
+    /// Whether a valid key has this id.
     pub(crate) fn is_valid(&self, id: &str) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(id).is_some_and(|known| known.is_valid)
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.get(id).is_some_and(|entry| entry.is_valid)
     }
 
-    /// Whose key this is, if it is one that counts.
+    /// Verifies a key.
     pub(crate) fn check(&self, presented: &str) -> Option<Identity> {
         let id = id_of(presented)?;
-        // The same work is done whether the id is known or not. It is public, and yet: no clock should
-        // tell which ids there are.
+        // Constant time, also for unknown ids, so that timing reveals neither ids nor hashes.
         let hash = self.secret.hash(presented);
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let found = known.get(id);
-        let expected = found.map_or([0; 32], |known| known.hash);
-        let is_same = bool::from(hash.ct_eq(&expected));
-        let known = found.filter(|known| is_same && known.is_valid)?;
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entry = entries.get(id);
+        let expected = entry.map_or([0; 32], |entry| entry.hash);
+        let matches = bool::from(hash.ct_eq(&expected));
+        let entry = entry.filter(|entry| matches && entry.is_valid)?;
         Some(Identity {
             key: Some(id.to_owned()),
-            scopes: known.scopes.clone(),
-            permissions: known.permissions.clone(),
+            scopes: entry.scopes.clone(),
+            permissions: entry.permissions.clone(),
         })
     }
 
-    /// The secret with which the callbacks of this key are signed, or those of clients without a key. It
-    /// follows from the server's own, so that it need not be stored.
+    /// The secret that signs the callbacks of a key, or of clients without a key. It is derived from the server secret
+    /// and not stored.
     pub(crate) fn callback_secret(&self, key: Option<&str>) -> CallbackSecret {
-        // No key begins like this: what is hashed as one is never hashed as the other.
+        // Domain separation: no key starts with this label.
         let label = match key {
             Some(id) => format!("callback secret 1 of key {id}"),
             None => "callback secret 1 of clients without a key".to_owned(),
@@ -138,7 +136,7 @@ impl Keys {
         CallbackSecret::new(self.secret.hash(&label))
     }
 
-    /// Makes a key and remembers its hash.
+    /// Creates a key and stores its hash.
     pub(crate) async fn create(
         &self,
         store: &dyn Store,
@@ -166,7 +164,7 @@ impl Keys {
             permissions: record.permissions.clone(),
             created_at: record.created_at,
         };
-        store.add_key(new).await.context("cannot remember the key")?;
+        store.add_key(new).await.context("failed to save the key")?;
         Ok((record, plain))
     }
 }
@@ -177,20 +175,20 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The id in a text that has the form of a key.
+/// The id in a well-formed key.
 fn id_of(presented: &str) -> Option<&str> {
     let (id, secret) = presented.strip_prefix(PREFIX)?.split_once('_')?;
-    let has_form = id.len() == base32::length(ID_BYTES)
+    let is_well_formed = id.len() == base32::length(ID_BYTES)
         && secret.len() == base32::length(SECRET_BYTES)
         && presented.is_ascii();
-    has_form.then_some(id)
+    is_well_formed.then_some(id)
 }
 
 fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    // Without flags the kernel waits until it has enough entropy, and gives up to 256 bytes whole.
-    let count = getrandom(&mut bytes, GetRandomFlags::empty()).context("no random numbers")?;
-    anyhow::ensure!(count == N, "the kernel gave {count} random bytes of {N}");
+    // Without flags the kernel blocks until it has enough entropy, and returns up to 256 bytes at once.
+    let count = getrandom(&mut bytes, GetRandomFlags::empty()).context("getrandom failed")?;
+    anyhow::ensure!(count == N, "getrandom returned {count} of {N} bytes");
     Ok(bytes)
 }
 

@@ -1,8 +1,7 @@
-//! `sandboxd`: the sandbox library behind HTTP.
+//! `sandboxd`: an HTTP server that runs untrusted code in sandboxes.
 //!
-//! A request travels from `api` (what clients see) through `work` (admission, queue, workers,
-//! events) into the library, and its report back; `callbacks` sends it on. `state` is what all handlers
-//! share, `serve` puts the parts together.
+//! `api` receives a request, `work` admits, queues and runs it with the sandbox library, and `callbacks` delivers the
+//! report to a URL. `serve` starts and stops the server; `state` has what all handlers share.
 
 mod commands;
 

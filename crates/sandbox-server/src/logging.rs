@@ -1,6 +1,6 @@
-//! The log: to standard error, for people or as JSON.
+//! The log: to standard error, as text or as JSON.
 
-mod late;
+mod buffered;
 
 use std::io::{self, IsTerminal as _};
 
@@ -11,22 +11,22 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::config::{Config, LogFormat};
-pub(crate) use late::LastLines;
-use late::Late;
+use buffered::BufferedWriter;
+pub(crate) use buffered::FlushGuard;
 
-/// From now on what is traced is written, until what it returns is dropped. Once in a process.
-pub(crate) fn start(config: &Config) -> Result<LastLines> {
+/// Installs the global subscriber. Only once in a process. Dropping the guard writes the last lines.
+pub(crate) fn start(config: &Config) -> Result<FlushGuard> {
     let filter = EnvFilter::builder().parse(&config.log_filter);
-    let filter = filter.context("the log filter cannot be used")?;
+    let filter = filter.context("invalid log filter")?;
     let registry = tracing_subscriber::registry().with(filter);
-    let (late, last_lines) = Late::start(io::stderr()).context("the log cannot be started")?;
-    let lines = fmt::layer().with_writer(late);
+    let (writer, guard) = BufferedWriter::start(io::stderr()).context("failed to start the log")?;
+    let lines = fmt::layer().with_writer(writer);
     let started = match config.log {
         LogFormat::Pretty => {
             registry.with(lines.with_target(false).with_ansi(io::stderr().is_terminal())).try_init()
         }
         LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
     };
-    started.context("the log cannot be started")?;
-    Ok(last_lines)
+    started.context("failed to start the log")?;
+    Ok(guard)
 }

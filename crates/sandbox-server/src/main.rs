@@ -1,4 +1,4 @@
-//! `sandboxd`: the sandbox library behind HTTP.
+//! `sandboxd`: an HTTP server that runs untrusted code in sandboxes.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,8 @@
-//! What is counted, for Prometheus.
+//! Prometheus metrics.
 //!
-//! Labels have few values: languages are those of the recipes, routes those of the router, statuses and
-//! system calls are closed sets, and keys lose their series when they are taken back. Nothing that a
-//! client chooses freely becomes a label.
+//! The number of series is bounded: languages come from the recipes and routes from the router, statuses and system
+//! calls are closed sets, and the series of a key are removed when it is revoked. No label has a value that a client
+//! can choose freely.
 
 mod http;
 mod pool;
@@ -28,85 +28,86 @@ use sandbox_store::Swept;
 use http::Http;
 use pool::Pool;
 use process::Process;
-use store::Kept;
+use store::StoreMetrics;
 use usage::Usage;
 
 pub(crate) use callbacks::CallbackOutcome;
 use callbacks::Callbacks;
 
-/// Bounds of all histograms, in seconds: a warm hello takes about a millisecond, a large build minutes.
-const BOUNDS: [f64; 15] =
+/// Buckets of all histograms, in seconds: a small program in a warm runtime takes about a millisecond, a large build
+/// minutes.
+const BUCKETS: [f64; 15] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0, 120.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfLanguage {
+struct LanguageLabel {
     language: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfExecution {
+struct ExecutionLabels {
     language: String,
     isolation: String,
     status: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfSyscall {
+struct SyscallLabel {
     syscall: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfBuild {
+struct BuildLabel {
     version: &'static str,
 }
 
-type Seconds = Family<OfLanguage, Histogram, fn() -> Histogram>;
+type DurationHistogram = Family<LanguageLabel, Histogram, fn() -> Histogram>;
 
-/// Who reads metrics.
+/// The reader of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
-    /// Whoever runs the server, and may know what each of its clients does.
+    /// The operator: sees the metrics of each key.
     Operator,
-    /// One client among others.
+    /// A client: sees only metrics of the whole server.
     Client,
 }
 
-/// All counters of a server.
+/// All metrics of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    accepted: Family<OfLanguage, Counter>,
-    executions: Family<OfExecution, Counter>,
-    queue_time: Seconds,
-    prepare_time: Seconds,
-    compile_time: Seconds,
-    run_time: Seconds,
-    total_time: Seconds,
+    accepted: Family<LanguageLabel, Counter>,
+    executions: Family<ExecutionLabels, Counter>,
+    queue_time: DurationHistogram,
+    prepare_time: DurationHistogram,
+    compile_time: DurationHistogram,
+    run_time: DurationHistogram,
+    total_time: DurationHistogram,
     running: Gauge,
     queue_depth: Gauge,
     queue_bytes: Gauge,
     queue_age: Gauge<f64, AtomicU64>,
-    cache_hits: Family<OfLanguage, Counter>,
-    cache_misses: Family<OfLanguage, Counter>,
-    denied_syscalls: Family<OfSyscall, Counter>,
+    cache_hits: Family<LanguageLabel, Counter>,
+    cache_misses: Family<LanguageLabel, Counter>,
+    denied_syscalls: Family<SyscallLabel, Counter>,
     rate_limited: Counter,
     callbacks: Callbacks,
     http: Http,
     usage: Usage,
     pool: Pool,
-    kept: Kept,
+    store: StoreMetrics,
     process: Process,
 }
 
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let seconds = || Seconds::new_with_constructor(|| Histogram::new(BOUNDS));
+        let seconds = || DurationHistogram::new_with_constructor(|| Histogram::new(BUCKETS));
         let mut registry = Registry::with_prefix("sandboxd");
         let mut metrics = Self {
             http: Http::register(&mut registry),
             usage: Usage::new(),
             pool: Pool::register(&mut registry),
-            kept: Kept::register(&mut registry),
+            store: StoreMetrics::register(&mut registry),
             process: Process::new(),
             registry,
             accepted: Family::default(),
@@ -131,53 +132,49 @@ impl Metrics {
     }
 
     fn register(&mut self) {
-        let build = Family::<OfBuild, Gauge>::default();
-        build.get_or_create(&OfBuild { version: env!("CARGO_PKG_VERSION") }).set(1);
+        let build = Family::<BuildLabel, Gauge>::default();
+        build.get_or_create(&BuildLabel { version: env!("CARGO_PKG_VERSION") }).set(1);
         let registry = &mut self.registry;
-        registry.register("build_info", "The version that runs; always 1", build);
+        registry.register("build_info", "The version of the server; always 1", build);
         registry.register("accepted", "Executions accepted", self.accepted.clone());
         registry.register("executions", "Executions finished", self.executions.clone());
         let times = [
             ("queue_seconds", "Time from acceptance to the start", &self.queue_time),
-            ("prepare_seconds", "Time to build walls and place files", &self.prepare_time),
-            (
-                "compile_seconds",
-                "Time of the compile stage, where there was one",
-                &self.compile_time,
-            ),
+            ("prepare_seconds", "Time to prepare the sandbox and its files", &self.prepare_time),
+            ("compile_seconds", "Time of the compile stage", &self.compile_time),
             ("run_seconds", "Time of the run stage", &self.run_time),
             ("total_seconds", "Time from acceptance to the report", &self.total_time),
         ];
         for (name, help, family) in times {
             registry.register(name, help, family.clone());
         }
-        registry.register("running", "Executions that run now", self.running.clone());
-        registry.register("queue_depth", "Executions that wait now", self.queue_depth.clone());
-        let help = "Bytes of the requests that wait now";
+        registry.register("running", "Running executions", self.running.clone());
+        registry.register("queue_depth", "Queued executions", self.queue_depth.clone());
+        let help = "Size of the queued requests";
         registry.register("queue_bytes", help, self.queue_bytes.clone());
-        let help = "How long the oldest waiting execution has waited";
+        let help = "Age of the oldest queued execution";
         registry.register("queue_age_seconds", help, self.queue_age.clone());
-        let help = "Compile stages answered from the cache";
+        let help = "Compile stages with a result from the cache";
         registry.register("compile_cache_hits", help, self.cache_hits.clone());
-        let help = "Compile stages that had to compile";
+        let help = "Compile stages without a result in the cache";
         registry.register("compile_cache_misses", help, self.cache_misses.clone());
-        let help = "System calls of programs that were denied";
+        let help = "Denied system calls of programs";
         registry.register("denied_syscalls", help, self.denied_syscalls.clone());
-        let help = "Requests refused because their client sent too many";
+        let help = "Requests refused by the rate limit";
         registry.register("rate_limited", help, self.rate_limited.clone());
         self.callbacks.register(registry);
     }
 
     /// An execution was accepted.
     pub(crate) fn accepted(&self, language: &str) {
-        self.accepted.get_or_create(&OfLanguage { language: language.to_owned() }).inc();
+        self.accepted.get_or_create(&LanguageLabel { language: language.to_owned() }).inc();
     }
 
-    /// An execution of this key ended, after it had waited so long for its turn.
+    /// An execution of this key finished, after it was queued for this time.
     pub(crate) fn finished(&self, report: &Report, key: Option<&str>, queued: Duration) {
         self.usage.add(key, report);
-        let language = OfLanguage { language: report.language.clone() };
-        let execution = OfExecution {
+        let language = LanguageLabel { language: report.language.clone() };
+        let execution = ExecutionLabels {
             language: report.language.clone(),
             isolation: report.isolation.to_string(),
             status: report.status.name(),
@@ -185,7 +182,7 @@ impl Metrics {
         self.executions.get_or_create(&execution).inc();
 
         let timings = &report.timings_ms;
-        let observe = |family: &Seconds, seconds: f64| {
+        let observe = |family: &DurationHistogram, seconds: f64| {
             family.get_or_create(&language).observe(seconds);
         };
         observe(&self.queue_time, queued.as_secs_f64());
@@ -201,68 +198,68 @@ impl Metrics {
         observe(&self.total_time, queued.as_secs_f64() + worked / 1000.0);
 
         for violation in &report.violations {
-            let syscall = OfSyscall { syscall: violation.syscall.clone() };
+            let syscall = SyscallLabel { syscall: violation.syscall.clone() };
             self.denied_syscalls.get_or_create(&syscall).inc_by(violation.count);
         }
     }
 
-    /// A request was refused because its client sent too many.
+    /// The rate limit refused a request.
     pub(crate) fn rate_limited(&self) {
         self.rate_limited.inc();
     }
 
-    /// A callback was tried.
+    /// An attempt to deliver a callback ended.
     pub(crate) fn callback(&self, outcome: CallbackOutcome) {
         self.callbacks.count(outcome);
     }
 
-    /// A request was answered. Its route is the router's, not the client's.
+    /// The server responded to a request. `route` is a path template.
     pub(crate) fn answered(&self, method: &'static str, route: &str, status: u16, took: Duration) {
         self.http.answered(method, route, status, took);
     }
 
-    /// What a sweep removed.
+    /// A sweep removed records.
     pub(crate) fn swept(&self, swept: Swept) {
-        self.kept.swept(swept);
+        self.store.swept(swept);
     }
 
-    /// So large is the store now.
+    /// Sets the size of the database.
     pub(crate) fn store_size(&self, bytes: u64) {
-        self.kept.size(bytes);
+        self.store.size(bytes);
     }
 
-    /// A cache keeps this many bytes on the disk.
+    /// Sets the size of a cache on disk.
     pub(crate) fn cached(&self, cache: &'static str, bytes: u64) {
         self.usage.cached(cache, bytes);
     }
 
-    /// So many sandboxes are prepared now.
+    /// Sets the metrics of the sandbox pool.
     pub(crate) fn pool(&self, figures: &PoolFigures) {
         self.pool.set(figures);
     }
 
-    /// Keys that are not valid any more are no longer told of.
+    /// Removes the series of keys that are not valid.
     pub(crate) fn keep_keys(&self, is_valid: impl Fn(&str) -> bool) {
         self.usage.keep(is_valid);
     }
 
-    /// So many wait now, the oldest for so long.
+    /// Sets the number of queued executions, and the age of the oldest.
     pub(crate) fn queue(&self, depth: usize, oldest: Duration) {
         self.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
         self.queue_age.set(oldest.as_secs_f64());
     }
 
-    /// The requests that wait now hold this many bytes.
+    /// Sets the size of the queued requests.
     pub(crate) fn queue_bytes(&self, bytes: u64) {
         self.queue_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
     }
 
-    /// So many run now.
+    /// Sets the number of running executions.
     pub(crate) fn running(&self, count: usize) {
         self.running.set(i64::try_from(count).unwrap_or(i64::MAX));
     }
 
-    /// Everything that this reader may know in Prometheus' text format, version 0.0.4.
+    /// The metrics for this reader in the Prometheus text format, version 0.0.4.
     pub(crate) fn encode(&self, reader: Reader) -> String {
         self.process.measure();
         let mut text = text::encode(&self.registry);

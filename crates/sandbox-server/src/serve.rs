@@ -1,16 +1,13 @@
-//! Puts the parts together, serves, and takes them apart again.
-
-mod announce;
-mod signals;
-mod tasks;
+//! Startup, serving and shutdown.
 
 mod accept;
 mod connection;
 mod data_lock;
 mod http;
 mod limits;
-mod open_files;
-mod reload;
+mod server_log;
+mod signals;
+mod tasks;
 mod tls;
 
 use std::os::unix::fs::DirBuilderExt as _;
@@ -38,49 +35,49 @@ use crate::work::{Work, wait_in_place, workspace};
 
 use connection::Shared;
 use data_lock::DataLock;
-use limits::Limits;
-use signals::Signals;
+use limits::ConnectionLimits;
+use signals::StopSignals;
 use tls::Tls;
 
 pub(crate) use tls::check as check_tls;
 
-/// After the last execution has ended, answers may take this long to reach their clients.
-const LAST_ANSWERS: Duration = Duration::from_secs(2);
+/// Time to send the last responses after the last execution has ended.
+const RESPONSE_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// And after those, traces may take this long to reach their collector.
-const LAST_TRACES: Duration = Duration::from_secs(3);
+/// Time to send the last traces after that.
+const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Serves until a signal asks it to stop.
+/// Serves until SIGTERM or SIGINT.
 pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
-    let _last_lines = logging::start(&config)?;
-    // From here on a signal is an orderly end, however far the start has come.
-    let mut signals = Signals::listen()?;
-    open_files::allow_all();
+    let _log_guard = logging::start(&config)?;
+    // From here on, a signal leads to an orderly shutdown.
+    let mut signals = StopSignals::listen()?;
+    limits::raise_open_files();
     let data_lock = DataLock::acquire(&config)?;
     let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let telemetry = Telemetry::start(&config)?;
     let state = build(config, telemetry).await?;
     let listener = bind(&state).await?;
-    // What was accepted before a crash runs before what is asked for now.
+    // Executions from before a crash run before new ones.
     let recovered = Origin::server(&state.telemetry).scope(state.work.recover()).await;
-    recovered.context("cannot take up what the last run left")?;
+    recovered.context("failed to recover executions of the previous run")?;
     let mut tasks = tasks::start(&state)?;
-    tasks.spawn(reload::on_hangup(tls.clone())?);
-    announce::started(&state, listener.local_addr()?, file);
+    tasks.spawn(signals::reload_on_hangup(tls.clone())?);
+    server_log::started(&state, listener.local_addr()?, file);
 
     let (stop, stopped) = watch::channel(());
-    let limits = Limits::of(&state.config);
+    let limits = ConnectionLimits::new(&state.config);
     let shared = Arc::new(Shared { router: api::router(state.clone()), limits, tls });
     let mut server = tokio::spawn(accept::serve(listener, shared, stopped));
 
     tokio::select! {
-        ended = &mut server => ended.context("the server's task ended")?,
-        signal = signals.next() => announce::stopping(signal, state.config.shutdown_deadline),
+        ended = &mut server => ended.context("the server task panicked")?,
+        signal = signals.next() => server_log::stopping(signal, state.config.shutdown_deadline),
     }
     drop(stop);
     tokio::select! {
-        () = finish(&state, &mut server) => {}
-        signal = signals.next() => tracing::warn!(signal, "a second signal: not waiting any longer"),
+        () = drain(&state, &mut server) => {}
+        signal = signals.next() => tracing::warn!(signal, "second signal: stopping at once"),
     }
     server.abort();
     drop(tasks);
@@ -90,14 +87,14 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// Everything but the socket.
+/// Builds the state of the server: everything except the socket.
 async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     let store = open_store(&config).await?;
     let keys = Arc::new(Keys::load(&*store, &config.data_dir).await?);
     if keys.is_empty() && !config.listen.ip().is_loopback() {
         bail!(
-            "refusing to listen on {} without API keys: whoever reaches it could run code; make a \
-             key with 'sandboxd keys create --name NAME', or listen on 127.0.0.1",
+            "refusing to listen on {} without API keys: create one with 'sandboxd keys create --name NAME', \
+             or listen on 127.0.0.1",
             config.listen
         );
     }
@@ -105,11 +102,13 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     let sandboxes = {
         let config = Arc::clone(&config);
         tokio::task::spawn_blocking(move || {
-            Sandboxes::start(&config.isolations, &config.isolation_order, || set_up(&config))
+            Sandboxes::start(&config.isolations, &config.isolation_order, || {
+                sandbox_builder(&config)
+            })
         })
         .await
     };
-    let sandboxes = Arc::new(sandboxes.context("the start of the sandboxes broke off")??);
+    let sandboxes = Arc::new(sandboxes.context("starting the sandboxes panicked")??);
     let metrics = Arc::new(Metrics::new());
     let work =
         Work::start(Arc::clone(&sandboxes), Arc::clone(&store), &config, Arc::clone(&metrics));
@@ -123,13 +122,13 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     Ok(AppState { work, environments, sandboxes, store, keys, config, metrics, telemetry })
 }
 
-/// What all sandboxes of this server have in common.
-fn set_up(config: &Config) -> SandboxBuilder {
+/// The settings that all sandboxes of this server share.
+fn sandbox_builder(config: &Config) -> SandboxBuilder {
     let mut builder = Sandbox::builder()
         .warm(config.warm)
         .copies(config.warm_copies)
         .blocking_with(wait_in_place)
-        // No request can name one, and none would get one.
+        // Requests cannot name volumes; this refuses them in the library too.
         .volumes_from([])
         .workspaces(workspace::of_server(config));
     if let Some(host) = &config.docker_host {
@@ -144,32 +143,32 @@ fn set_up(config: &Config) -> SandboxBuilder {
     builder
 }
 
-/// Opens the database, making the data directory if it is not there.
+/// Opens the database. Creates the data directory if it does not exist.
 pub(crate) async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
     create_directory(&config.data_dir)?;
     let store = SqliteStore::open(&config.database).await;
-    let store = store.with_context(|| format!("cannot open {}", config.database.display()))?;
+    let store = store.with_context(|| format!("failed to open {}", config.database.display()))?;
     Ok(Arc::new(store))
 }
 
-/// Makes a directory for data if it is not there: for this user alone, since what clients ran and printed
-/// lies in it.
+/// Creates a data directory if it does not exist, accessible only by this user: it holds programs and their output.
 fn create_directory(path: &Path) -> Result<()> {
     let created = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-    created.with_context(|| format!("cannot make the directory {}", path.display()))
+    created.with_context(|| format!("failed to create the directory {}", path.display()))
 }
 
 async fn bind(state: &AppState) -> Result<TcpListener> {
     let address = state.config.listen;
     let listener = TcpListener::bind(address).await;
-    listener.with_context(|| format!("cannot listen on {address}"))
+    listener.with_context(|| format!("failed to listen on {address}"))
 }
 
-/// Executions end or go back to the queue; then answers that are under way are sent.
-async fn finish(state: &AppState, server: &mut JoinHandle<()>) {
+/// Waits for running executions, then for their responses and traces. Executions that do not end in time return to the
+/// queue.
+async fn drain(state: &AppState, server: &mut JoinHandle<()>) {
     state.environments.stop();
     state.work.shut_down(state.config.shutdown_deadline).await;
-    // Clients that never read their answer are not waited for.
-    let _ = tokio::time::timeout(LAST_ANSWERS, server).await;
-    state.telemetry.shut_down(LAST_TRACES).await;
+    // A client that does not read its response does not delay the shutdown.
+    let _ = tokio::time::timeout(RESPONSE_DRAIN_TIMEOUT, server).await;
+    state.telemetry.shut_down(TRACE_FLUSH_TIMEOUT).await;
 }

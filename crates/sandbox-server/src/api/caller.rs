@@ -6,45 +6,45 @@ use axum::http::request::Parts;
 use sandbox_api::{Code, Problem};
 use sandbox_store::{ExecutionFilter, Scope};
 
-use super::limiter::{Client, Limiter};
-use super::refusal::Refusal;
+use super::error::ApiError;
+use super::rate_limit::{Client, Limiter};
 use crate::keys::Identity;
 use crate::metrics::Metrics;
 
-/// Somebody who came through the door.
+/// A client that the middleware has authenticated; an extension of the request.
 #[derive(Clone)]
-pub(super) struct Visitor {
+pub(super) struct Authenticated {
     identity: Arc<Identity>,
     client: Client,
     limiter: Arc<Limiter>,
     metrics: Arc<Metrics>,
 }
 
-/// A visitor who may do what the handler does: the handler's signature says what that is, and it is
-/// checked before the body is read.
-pub(super) struct Caller<M> {
-    visitor: Visitor,
-    may: PhantomData<M>,
+/// An authenticated client whose key has the scope `S`. The handler's signature names the scope, and the extractor
+/// checks it before the body is read.
+pub(super) struct Caller<S> {
+    client: Authenticated,
+    scope: PhantomData<S>,
 }
 
-/// What a caller may do.
-pub(super) trait May {
+/// A scope as a type.
+pub(super) trait RequiredScope {
     const SCOPE: Scope;
 }
 
-/// Run code.
+/// The scope to run code.
 pub(super) struct Execute;
-/// Read what came of it.
+/// The scope to read reports and the state of the server.
 pub(super) struct Read;
 
-impl May for Execute {
+impl RequiredScope for Execute {
     const SCOPE: Scope = Scope::Execute;
 }
-impl May for Read {
+impl RequiredScope for Read {
     const SCOPE: Scope = Scope::Read;
 }
 
-impl Visitor {
+impl Authenticated {
     pub(super) fn new(
         identity: Identity,
         client: Client,
@@ -54,9 +54,9 @@ impl Visitor {
         Self { identity: Arc::new(identity), client, limiter, metrics }
     }
 
-    fn may(&self, scope: Scope) -> bool {
+    fn has_scope(&self, scope: Scope) -> bool {
         let has = |scope| self.identity.scopes.contains(&scope);
-        // Without keys there is one client, and the server is its own.
+        // A server without keys has one client, its operator.
         self.identity.key.is_none()
             || has(Scope::Admin)
             || has(scope)
@@ -64,18 +64,18 @@ impl Visitor {
     }
 }
 
-impl<M> Caller<M> {
+impl<S> Caller<S> {
     pub(super) fn identity(&self) -> &Identity {
-        &self.visitor.identity
+        &self.client.identity
     }
 
-    /// Whether the server is theirs: an admin's key, or the one client of a server without keys.
+    /// Whether the client operates the server: it has an admin's key, or the server has no keys.
     pub(super) fn is_operator(&self) -> bool {
         let identity = self.identity();
         identity.key.is_none() || identity.scopes.contains(&Scope::Admin)
     }
 
-    /// Finds the executions that a listing may show: one's own, or with an admin's key everyone's.
+    /// The filter for executions that the client may list: its own, or all with an admin's key.
     pub(super) fn visible(&self) -> ExecutionFilter {
         let identity = self.identity();
         let sees_all = identity.key.is_some() && self.is_operator();
@@ -83,36 +83,35 @@ impl<M> Caller<M> {
         ExecutionFilter { owner, ..ExecutionFilter::default() }
     }
 
-    /// Takes a token for one more request that came in the same call.
-    pub(super) fn take_token(&self) -> Result<(), Refusal> {
-        let standing = self.visitor.limiter.take(&self.visitor.client);
-        match standing.and_then(|standing| standing.refused_for) {
+    /// Takes a token for a further request of the same call.
+    pub(super) fn take_token(&self) -> Result<(), ApiError> {
+        let rate = self.client.limiter.take(&self.client.client);
+        match rate.and_then(|rate| rate.retry_after) {
             None => Ok(()),
             Some(wait) => {
-                self.visitor.metrics.rate_limited();
-                Err(Refusal::rate_limited(wait))
+                self.client.metrics.rate_limited();
+                Err(ApiError::rate_limited(wait))
             }
         }
     }
 }
 
-impl<M: May, S: Sync> FromRequestParts<S> for Caller<M> {
-    type Rejection = Refusal;
+impl<R: RequiredScope, S: Sync> FromRequestParts<S> for Caller<R> {
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        let visitor = parts.extensions.get::<Visitor>().cloned();
-        // Only a route that was not put behind the door comes here without a visitor: fail closed.
-        let visitor =
-            visitor.ok_or_else(|| Problem::new(Code::Unauthorized, "nobody was recognised"))?;
-        if visitor.may(M::SCOPE) {
-            return Ok(Self { visitor, may: PhantomData });
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
+        let client = parts.extensions.get::<Authenticated>().cloned();
+        // Missing only if a route lacks the middleware: fail closed.
+        let client = client.ok_or_else(|| Problem::new(Code::Unauthorized, "not authenticated"))?;
+        if client.has_scope(R::SCOPE) {
+            return Ok(Self { client, scope: PhantomData });
         }
-        let needed = match M::SCOPE {
+        let required = match R::SCOPE {
             Scope::Execute => "execute",
             Scope::Read => "read",
             Scope::Admin => "admin",
         };
-        let detail = format!("this needs a key with the scope '{needed}'");
+        let detail = format!("this requires a key with the scope '{required}'");
         Err(Problem::new(Code::Forbidden, detail).into())
     }
 }

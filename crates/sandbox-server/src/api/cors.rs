@@ -4,10 +4,10 @@ use axum::http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AF
 use axum::http::{HeaderName, HeaderValue, Method};
 use tower_http::cors::{AllowOrigin, Any, CorsLayer};
 
-use super::finish::REQUEST_ID;
+use super::request_log::REQUEST_ID;
 use crate::config::Config;
 
-/// What pages of other origins may do: nothing, unless the configuration names the origin, or `*`.
+/// The CORS layer. Without configured origins there is none, and pages of other origins cannot read responses.
 pub(super) fn layer(config: &Config) -> Option<CorsLayer> {
     let origins = &config.cors_origins;
     if origins.is_empty() {
@@ -45,8 +45,8 @@ pub(super) fn layer(config: &Config) -> Option<CorsLayer> {
     Some(layer)
 }
 
-/// Whether a page of this origin may be served. Browsers ask no permission before they open a
-/// WebSocket, so that the one who opens it has to be looked at.
+/// Whether a page of this origin may open a WebSocket. Browsers send no preflight for WebSockets, so the server has to
+/// check the `Origin` header.
 pub(super) fn allows(origins: &[String], origin: &str, host: Option<&str>) -> bool {
     let own = origin.split_once("://").map(|(_, authority)| authority);
     let is_own = own.is_some() && own == host;
@@ -62,14 +62,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_served_if_it_is_ours_or_named() {
-        let named = ["https://ide.example".to_owned()];
+    fn own_and_configured_origins_are_allowed() {
+        let configured = ["https://ide.example".to_owned()];
         let host = Some("127.0.0.1:8080");
-        assert!(allows(&named, "https://ide.example", host));
+        assert!(allows(&configured, "https://ide.example", host));
         assert!(allows(&[], "http://127.0.0.1:8080", host));
         assert!(allows(&["*".to_owned()], "https://evil.example", host));
         for origin in ["https://evil.example", "http://127.0.0.1:9090", "null", ""] {
-            assert!(!allows(&named, origin, host), "{origin}");
+            assert!(!allows(&configured, origin, host), "{origin}");
             assert!(!allows(&[], origin, None), "{origin}");
         }
     }

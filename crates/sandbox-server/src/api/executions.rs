@@ -1,96 +1,59 @@
 use std::collections::BTreeMap;
 
-use axum::Json as Answer;
+use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, SecondsFormat, Utc};
 use sandbox::Status;
+use sandbox_api::{History, Summary};
 use sandbox_store::{ExecutionFilter, ExecutionRecord};
-use serde::Serialize;
 use serde_json::Value;
-use utoipa::ToSchema;
 
 use super::caller::{Caller, Read};
+use super::error::ApiError;
 use super::query::Query;
-use super::refusal::Refusal;
 use crate::state::AppState;
 
-/// On a page, if the client says nothing.
-const USUAL_LIMIT: u32 = 50;
-/// On a page, whatever the client says.
-const MOST: u32 = 500;
+/// Executions on a page.
+const DEFAULT_LIMIT: u32 = 50;
+const MAX_LIMIT: u32 = 500;
 
-/// A part of the history, the newest first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct History {
-    /// What is on this page.
-    executions: Vec<Summary>,
-    /// The `cursor` of the next page, if there is one.
-    next: Option<String>,
-}
-
-/// An execution in the history: everything but what it printed and made.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Summary {
-    id: String,
-    /// The id of the key it was asked for with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    owner: Option<String>,
-    language: String,
-    /// The version that ran it.
-    version: Option<String>,
-    status: String,
-    labels: BTreeMap<String, String>,
-    /// Null until it is over.
-    exit_code: Option<i64>,
-    execution_time_ms: Option<f64>,
-    memory_used_kb: Option<u64>,
-    /// Why it did not succeed, in a sentence.
-    error: Option<String>,
-    #[schema(format = DateTime)]
-    created_at: String,
-    #[schema(format = DateTime)]
-    started_at: Option<String>,
-    #[schema(format = DateTime)]
-    finished_at: Option<String>,
-}
-
-/// What was run before.
+/// List executions, newest first.
 #[utoipa::path(
     get,
     path = "/api/v1/executions",
     tag = "executions",
     operation_id = "executions",
     params(
-        ("language" = Option<String>, Query, description = "In this language, by its own name"),
-        ("status" = inline(Option<super::schema::Status>), Query, description = "With this status"),
-        ("label" = inline(Option<super::schema::LabelParameter>), Query, description = "With this label, as `NAME:VALUE`; may be given many times"),
-        ("since" = Option<String>, Query, format = DateTime, description = "Accepted at this time or later, by RFC 3339"),
-        ("until" = Option<String>, Query, format = DateTime, description = "Accepted before this time"),
-        ("limit" = Option<u32>, Query, description = "So many on a page", minimum = 1, maximum = 500),
-        ("cursor" = Option<String>, Query, description = "The `next` of the page before"),
+        ("language" = Option<String>, Query, description = "Only this language, by name, not by alias"),
+        ("status" = inline(Option<sandbox_api::Status>), Query, description = "Only this status"),
+        ("label" = inline(Option<super::parameters::LabelParameter>), Query, description = "Only executions with this label, as `NAME:VALUE`; repeatable, then all must match"),
+        ("since" = Option<String>, Query, format = DateTime, description = "Accepted at or after this time (RFC 3339)"),
+        ("until" = Option<String>, Query, format = DateTime, description = "Accepted before this time (RFC 3339)"),
+        ("limit" = Option<u32>, Query, description = "Maximum number of executions on the page. Default: 50", minimum = 1, maximum = 500),
+        ("cursor" = Option<String>, Query, description = "`next` of the previous page"),
     ),
-    responses((status = 200, description = "A page", body = History))
+    responses((status = 200, description = "A page of executions", body = History))
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Caller<Read>,
     mut query: Query,
-) -> Result<Answer<History>, Refusal> {
+) -> Result<Json<History>, ApiError> {
     let filter = ExecutionFilter {
         language: query.take("language")?,
-        status: query.read("status", status)?,
+        status: query.parse("status", status)?,
         labels: labels(&query.take_all("label"))
-            .map_err(|reason| Refusal::invalid("label", reason))?,
-        since: query.read("since", time)?,
-        until: query.read("until", time)?,
+            .map_err(|reason| ApiError::invalid("label", reason))?,
+        since: query.parse("since", time)?,
+        until: query.parse("until", time)?,
         cursor: query.take("cursor")?,
-        limit: query.read("limit", limit)?.unwrap_or(USUAL_LIMIT),
+        limit: query.parse("limit", limit)?.unwrap_or(DEFAULT_LIMIT),
         ..caller.visible()
     };
-    query.end()?;
+    query.reject_unknown()?;
     let page = state.work.list(filter).await?;
-    let executions = page.executions.into_iter().map(Summary::from).collect();
-    Ok(Answer(History { executions, next: page.next }))
+    let executions = page.executions.into_iter().map(summary).collect();
+    Ok(Json(History { executions, next: page.next }))
 }
 
 fn labels(texts: &[String]) -> Result<BTreeMap<String, String>, String> {
@@ -98,7 +61,7 @@ fn labels(texts: &[String]) -> Result<BTreeMap<String, String>, String> {
     for text in texts {
         let (name, value) = label(text)?;
         if labels.insert(name, value).is_some() {
-            return Err(format!("'{text}': the same name is asked for twice"));
+            return Err(format!("'{text}': the name occurs twice"));
         }
     }
     Ok(labels)
@@ -107,47 +70,45 @@ fn labels(texts: &[String]) -> Result<BTreeMap<String, String>, String> {
 fn label(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once(':').filter(|(name, _)| !name.is_empty());
     let parts = parts.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    parts.ok_or_else(|| format!("'{text}' is not of the form NAME:VALUE"))
+    parts.ok_or_else(|| format!("'{text}' does not have the form NAME:VALUE"))
 }
 
 fn status(text: &str) -> Result<Status, String> {
     let status = serde_json::from_value(Value::from(text));
-    status.map_err(|_| format!("there is no status '{text}'"))
+    status.map_err(|_| format!("unknown status '{text}'"))
 }
 
 fn time(text: &str) -> Result<DateTime<Utc>, String> {
-    // A plus that was not escaped arrives as a space.
+    // In a query, an unescaped plus decodes to a space.
     let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
     time.map(|time| time.to_utc())
         .map_err(|_| format!("'{text}' is not a time such as 2026-01-15T10:30:00Z"))
 }
 
 fn limit(text: &str) -> Result<u32, String> {
-    let limit = text.parse().ok().filter(|limit| (1..=MOST).contains(limit));
-    limit.ok_or_else(|| format!("'{text}' is not a number from 1 to {MOST}"))
+    let limit = text.parse().ok().filter(|limit| (1..=MAX_LIMIT).contains(limit));
+    limit.ok_or_else(|| format!("'{text}' is not a number from 1 to {MAX_LIMIT}"))
 }
 
-impl From<ExecutionRecord> for Summary {
-    fn from(record: ExecutionRecord) -> Self {
-        let written = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
-        let report = record.report.as_ref();
-        let field = |name: &str| report.and_then(|report| report.get(name));
-        let text = |name: &str| field(name).and_then(Value::as_str).map(ToOwned::to_owned);
-        Self {
-            version: text("version"),
-            exit_code: field("exit_code").and_then(Value::as_i64),
-            execution_time_ms: field("execution_time_ms").and_then(Value::as_f64),
-            memory_used_kb: field("memory_used_kb").and_then(Value::as_u64),
-            error: text("error"),
-            id: record.id,
-            owner: record.owner,
-            language: record.language,
-            status: record.status.name().to_owned(),
-            labels: record.labels,
-            created_at: written(record.created_at),
-            started_at: record.started_at.map(written),
-            finished_at: record.finished_at.map(written),
-        }
+fn summary(record: ExecutionRecord) -> Summary {
+    let rfc3339 = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Millis, true);
+    let report = record.report.as_ref();
+    let field = |name: &str| report.and_then(|report| report.get(name));
+    let text = |name: &str| field(name).and_then(Value::as_str).map(ToOwned::to_owned);
+    Summary {
+        version: text("version"),
+        exit_code: field("exit_code").and_then(Value::as_i64),
+        execution_time_ms: field("execution_time_ms").and_then(Value::as_f64),
+        memory_used_kb: field("memory_used_kb").and_then(Value::as_u64),
+        error: text("error"),
+        id: record.id,
+        owner: record.owner,
+        language: record.language,
+        status: record.status.name().to_owned(),
+        labels: record.labels,
+        created_at: rfc3339(record.created_at),
+        started_at: record.started_at.map(rfc3339),
+        finished_at: record.finished_at.map(rfc3339),
     }
 }
 
@@ -156,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_are_read_or_refused() {
+    fn filters_are_parsed_or_rejected() {
         assert_eq!(label("a:b:c").unwrap(), ("a".into(), "b:c".into()));
         assert_eq!(label("a:").unwrap(), ("a".into(), String::new()));
         assert!(label(":b").is_err() && label("ab").is_err());

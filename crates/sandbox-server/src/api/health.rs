@@ -1,49 +1,39 @@
 use std::sync::Arc;
 
-use axum::Json as Answer;
+use axum::Json;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use sandbox::with_causes;
-use serde::Serialize;
-use utoipa::ToSchema;
+use sandbox_api::Health;
 
 use super::caller::{Caller, Read};
 use crate::metrics::Reader;
 use crate::state::AppState;
 
-/// That the server is there.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct Health {
-    /// `ok`.
-    status: &'static str,
-    /// The server's version.
-    version: &'static str,
-}
-
-/// Whether the server is there.
+/// Check that the server is up.
 #[utoipa::path(
     get,
     path = "/api/v1/health",
     tag = "server",
     operation_id = "health",
-    responses((status = 200, description = "It is", body = Health)),
+    responses((status = 200, description = "OK", body = Health)),
     security(())
 )]
-pub(super) async fn health() -> Answer<Health> {
-    Answer(Health { status: "ok", version: env!("CARGO_PKG_VERSION") })
+pub(super) async fn health() -> Json<Health> {
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    Json(Health { status: "ok".to_owned(), version })
 }
 
-/// Figures for Prometheus.
+/// Get metrics for Prometheus.
 ///
-/// Of the server as a whole; what each key used is told only to a key with the scope `admin`, and where
-/// there are no keys.
+/// The metrics of each key are visible only with the scope `admin`, or on a server without keys.
 #[utoipa::path(
     get,
     path = "/metrics",
     tag = "server",
     operation_id = "metrics",
-    responses((status = 200, description = "Metrics in the text format of Prometheus", body = String, content_type = "text/plain"))
+    responses((status = 200, description = "Metrics in the Prometheus text format", body = String, content_type = "text/plain"))
 )]
 pub(super) async fn metrics(
     State(state): State<AppState>,
@@ -58,7 +48,7 @@ pub(super) async fn metrics(
     ([(CONTENT_TYPE, media_type)], state.metrics.encode(reader))
 }
 
-/// Adds up what lies in the caches.
+/// Updates the sizes of the caches.
 async fn measure_caches(state: &AppState) {
     let sandbox = Arc::clone(state.sandboxes.preferred());
     let measured = tokio::task::spawn_blocking(move || {
@@ -72,7 +62,7 @@ async fn measure_caches(state: &AppState) {
     }
 }
 
-/// Looks at what is not counted as it happens.
+/// Updates the gauges that no event updates.
 async fn measure(state: &AppState) {
     state.work.measure().await;
     state.metrics.keep_keys(|key| state.keys.is_valid(key));
@@ -81,6 +71,8 @@ async fn measure(state: &AppState) {
     }
     match state.store.size().await {
         Ok(bytes) => state.metrics.store_size(bytes),
-        Err(error) => tracing::warn!(error = with_causes(&error), "the store's size is not known"),
+        Err(error) => {
+            tracing::warn!(error = with_causes(&error), "failed to get the size of the database");
+        }
     }
 }

@@ -1,9 +1,8 @@
-//! HTTP: the routes, and what every request goes through before it reaches one.
+//! The HTTP API: routes, handlers and middleware.
 //!
-//! From the outside in: a request gets an id and its answer is finished ([`finish`]), browsers are told
-//! what they may do (`cors`), a panic becomes a problem, the client is recognised and its rate is
-//! limited ([`door`]); then a handler takes the request apart with our own extractors, so that
-//! whatever is wrong with it is told as a [`Problem`](sandbox_api::Problem) too.
+//! A request passes these layers, outermost first: [`request_log`] (request id, log, metrics, traces), [`cors`], the
+//! panic handler, and [`auth`] (API key, rate limit). Handlers then use extractors of this crate ([`body`], [`query`],
+//! [`caller`]), so that every error becomes a [`Problem`](sandbox_api::Problem).
 
 mod execute;
 
@@ -17,21 +16,19 @@ mod ready;
 mod runtimes;
 mod workspaces;
 
-mod docs;
-mod home;
-mod narrow;
 mod openapi;
-mod schema;
+mod pages;
+mod parameters;
+mod restrict_schema;
 
-mod asked;
+mod auth;
 mod body;
 mod caller;
 mod cors;
-mod door;
-mod finish;
-mod limiter;
+mod error;
 mod query;
-mod refusal;
+mod rate_limit;
+mod request_log;
 
 #[cfg(test)]
 mod tests;
@@ -45,16 +42,16 @@ use axum::{Extension, Router};
 use sandbox_api::{Code, Problem};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use self::door::Door;
-use self::finish::Finish;
-use self::ready::Trial;
-use self::refusal::Refusal;
+use self::auth::Auth;
+use self::error::ApiError;
+use self::ready::ReadinessCheck;
+use self::request_log::RequestLog;
 use crate::state::AppState;
 
-/// Everything the server answers. Each request must come with its peer's address, as an extension
-/// (`ConnectInfo<SocketAddr>`): clients without keys are told apart by them.
+/// The router of the API. Each request needs the peer's address as an extension (`ConnectInfo<SocketAddr>`): the rate
+/// limit of clients without keys uses it.
 pub(crate) fn router(state: AppState) -> Router {
-    let guarded = Router::new()
+    let authenticated = Router::new()
         .route("/api/v1/execute", post(execute::execute))
         .route("/api/v1/execute/{id}", get(execute::report).delete(execute::cancel))
         .route("/api/v1/execute/{id}/stream", get(stream::stream))
@@ -65,40 +62,43 @@ pub(crate) fn router(state: AppState) -> Router {
             get(runtimes::list).layer(Extension(Arc::<runtimes::Catalog>::default())),
         )
         .route("/api/v1/environments", get(environments::list).post(environments::build))
-        .route("/api/v1/environments/{name}", get(environments::one).delete(environments::remove))
+        .route("/api/v1/environments/{name}", get(environments::get).delete(environments::remove))
         .route("/api/v1/workspaces", get(workspaces::list))
         .route(
             "/api/v1/workspaces/{name}",
-            get(workspaces::show).put(workspaces::import).delete(workspaces::remove),
+            get(workspaces::get).put(workspaces::import).delete(workspaces::remove),
         )
         .route("/api/v1/workspaces/{name}/export", get(workspaces::export))
         .route("/metrics", get(health::metrics))
-        .route_layer(from_fn_with_state(Door::new(&state), door::pass));
+        .route_layer(from_fn_with_state(Auth::new(&state), auth::authenticate));
     let open = Router::new()
         .route("/api/v1/health", get(health::health))
-        .route("/api/v1/ready", get(ready::ready).layer(Extension(Arc::<Trial>::default())))
-        .route("/", get(home::home))
+        .route(
+            "/api/v1/ready",
+            get(ready::ready).layer(Extension(Arc::<ReadinessCheck>::default())),
+        )
+        .route("/", get(pages::index))
         .route("/openapi.json", get(openapi::document))
         .layer(Extension(openapi::Documents::new(&state.config)))
-        .route("/docs", get(docs::page));
-    let router = guarded
+        .route("/docs", get(pages::docs));
+    let router = authenticated
         .merge(open)
-        .fallback(no_such_path)
-        .method_not_allowed_fallback(no_such_method)
-        .layer(CatchPanicLayer::custom(refusal::of_panic));
+        .fallback(path_not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(CatchPanicLayer::custom(error::from_panic));
     let router = match cors::layer(&state.config) {
         Some(cors) => router.layer(cors),
         None => router,
     };
-    let finish = from_fn_with_state(Finish::new(&state), finish::finish);
-    router.layer(finish).with_state(state)
+    let log = from_fn_with_state(RequestLog::new(&state), request_log::log_request);
+    router.layer(log).with_state(state)
 }
 
-async fn no_such_path(uri: Uri) -> Refusal {
-    Problem::new(Code::NotFound, format!("there is nothing at {}", uri.path())).into()
+async fn path_not_found(uri: Uri) -> ApiError {
+    Problem::new(Code::NotFound, format!("no such path: {}", uri.path())).into()
 }
 
-async fn no_such_method(method: Method, uri: Uri) -> Refusal {
-    let detail = format!("{} does not take {method}", uri.path());
+async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
+    let detail = format!("{} does not support {method}", uri.path());
     Problem::new(Code::MethodNotAllowed, detail).into()
 }

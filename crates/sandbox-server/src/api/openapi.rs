@@ -4,7 +4,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use sandbox_api::{Code, Problem};
+use sandbox_api::{Code, Event, Problem};
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType, Type};
 use utoipa::openapi::security::{
@@ -16,18 +16,18 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    batch, environments, execute, executions, health, narrow, ready, runtimes, schema, stream,
+    batch, environments, execute, executions, health, ready, restrict_schema, runtimes, stream,
     workspaces,
 };
 use crate::config::Config;
 use crate::state::AppState;
 
-/// The API as OpenAPI 3.1.
+/// The OpenAPI 3.1 document.
 #[derive(OpenApi)]
 #[openapi(
     info(
         title = "sandboxd",
-        description = "Runs code that nobody trusts, safely, and reports exactly what happened."
+        description = "Runs untrusted code in sandboxes and reports what it did."
     ),
     paths(
         execute::execute,
@@ -39,10 +39,10 @@ use crate::state::AppState;
         runtimes::list,
         environments::list,
         environments::build,
-        environments::one,
+        environments::get,
         environments::remove,
         workspaces::list,
-        workspaces::show,
+        workspaces::get,
         workspaces::import,
         workspaces::remove,
         workspaces::export,
@@ -50,21 +50,21 @@ use crate::state::AppState;
         ready::ready,
         health::metrics
     ),
-    components(schemas(schema::Event, Problem, Code)),
+    components(schemas(Event, Problem, Code)),
     tags(
-        (name = "executions", description = "Run code, and see what came of it"),
-        (name = "environments", description = "Packages under a name, installed once"),
-        (name = "workspaces", description = "Directories that outlive executions"),
-        (name = "server", description = "What this server has and how it is"),
+        (name = "executions", description = "Run programs and get their reports"),
+        (name = "environments", description = "Named sets of packages, installed once"),
+        (name = "workspaces", description = "Named directories that outlive executions"),
+        (name = "server", description = "Server status"),
     ),
-    modifiers(&Everywhere)
+    modifiers(&CommonParts)
 )]
 struct Api;
 
-/// What every operation has in common: keys, and problems.
-struct Everywhere;
+/// Adds what all operations have in common: authentication and error responses.
+struct CommonParts;
 
-impl Modify for Everywhere {
+impl Modify for CommonParts {
     fn modify(&self, document: &mut Document) {
         let components = document.components.get_or_insert_default();
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
@@ -72,7 +72,7 @@ impl Modify for Everywhere {
         let header = ApiKey::Header(ApiKeyValue::new("X-API-Key"));
         components.add_security_scheme("header", SecurityScheme::ApiKey(header));
         components.responses.insert("Problem".to_owned(), problem().into());
-        components.responses.insert("Later".to_owned(), later().into());
+        components.responses.insert("Later".to_owned(), retryable_problem().into());
         for (path, item) in &mut document.paths.paths {
             let operations = [&mut item.get, &mut item.post, &mut item.put, &mut item.delete];
             for operation in operations.into_iter().flatten() {
@@ -87,11 +87,11 @@ impl Modify for Everywhere {
     }
 }
 
-/// What can go wrong with an operation, beside what it says itself.
+/// Adds the error responses that follow from the kind of operation.
 fn add_problems(path: &str, operation: &mut Operation) {
-    let is_guarded = operation.security.is_none();
+    let is_authenticated = operation.security.is_none();
     let mut statuses = Vec::new();
-    if is_guarded {
+    if is_authenticated {
         statuses.extend(["400", "401", "403", "429", "503"]);
     }
     if path.ends_with("/ready") {
@@ -110,11 +110,11 @@ fn add_problems(path: &str, operation: &mut Operation) {
 
 fn add_problem(responses: &mut Responses, status: &str) {
     let name = if matches!(status, "429" | "503") { "Later" } else { "Problem" };
-    let described = responses.responses.entry(status.to_owned());
-    described.or_insert_with(|| Ref::from_response_name(name).into());
+    let entry = responses.responses.entry(status.to_owned());
+    entry.or_insert_with(|| Ref::from_response_name(name).into());
 }
 
-/// A parameter that may be left out is still never null, which a URL has no word for.
+/// Removes `null` from the type of an optional parameter: a URL cannot express it.
 fn remove_null(schema: &mut RefOr<Schema>) {
     let types = match schema {
         RefOr::T(Schema::Object(object)) => &mut object.schema_type,
@@ -146,20 +146,20 @@ fn is_null(schema: &RefOr<Schema>) -> bool {
 fn problem() -> Response {
     let content = Content::new(Some(Ref::from_schema_name("Problem")));
     ResponseBuilder::new()
-        .description("Why the request was not served")
+        .description("The request failed")
         .content("application/problem+json", content)
         .build()
 }
 
-fn later() -> Response {
+fn retryable_problem() -> Response {
     let mut response = problem();
     let mut header = Header::new(ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(1)));
-    header.description = Some("Seconds after which to ask again".to_owned());
+    header.description = Some("Seconds to wait before the next attempt".to_owned());
     response.headers.insert("Retry-After".to_owned(), header.into());
     response
 }
 
-/// The document as this server serves it.
+/// The serialized document, with the limits of this server.
 #[derive(Clone)]
 pub(super) struct Documents {
     with_keys: Arc<str>,
@@ -167,7 +167,7 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    /// The document with the numbers of this server.
+    /// Generates the document for this configuration.
     pub(super) fn new(config: &Config) -> Self {
         let none: [&str; 0] = [];
         let keys =
@@ -175,17 +175,18 @@ impl Documents {
         let text = |security: Vec<SecurityRequirement>| {
             let mut document = Api::openapi();
             document.security = Some(security);
-            let mut document = serde_json::to_value(document).expect("it is strings and numbers");
-            narrow::narrow(&mut document, &config.caps, &config.isolations);
+            let mut document =
+                serde_json::to_value(document).expect("the document consists of JSON values");
+            restrict_schema::restrict(&mut document, &config.caps, &config.isolations);
             document.to_string().into()
         };
-        // A server without keys takes requests without one.
+        // A server without keys accepts requests without a key.
         let open = std::iter::once(SecurityRequirement::default()).chain(keys.clone());
         Self { without_keys: text(open.collect()), with_keys: text(keys.to_vec()) }
     }
 }
 
-/// The document itself.
+/// Serves the document.
 pub(super) async fn document(
     State(state): State<AppState>,
     Extension(documents): Extension<Documents>,

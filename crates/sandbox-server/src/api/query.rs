@@ -5,63 +5,64 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use sandbox_api::{Code, Problem};
 
-use super::refusal::Refusal;
+use super::error::ApiError;
 
-/// The part of a URL after the question mark. A handler takes what it knows; what is left is refused.
+/// The query of a URL. A handler takes the parameters that it knows, and rejects the rest with
+/// [`reject_unknown`](Self::reject_unknown).
 pub(super) struct Query {
     pairs: Vec<(String, String)>,
 }
 
-/// The id in a path.
+/// The execution id in a path.
 pub(super) struct Id(pub(super) String);
 
-/// How long a client wants to wait for a report.
+/// How long a request waits for a report.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Wait {
-    /// As long as the server waits at most.
-    Long,
-    /// Not longer than this.
+    /// As long as the server permits.
+    Max,
+    /// At most this long.
     AtMost(Duration),
 }
 
 impl Query {
-    /// The value of a parameter that may be given once.
-    pub(super) fn take(&mut self, name: &str) -> Result<Option<String>, Refusal> {
+    /// Takes a parameter that may occur once.
+    pub(super) fn take(&mut self, name: &str) -> Result<Option<String>, ApiError> {
         let mut values = self.take_all(name);
         if values.len() > 1 {
-            return Err(Refusal::invalid(name, "it is given more than once"));
+            return Err(ApiError::invalid(name, "given more than once"));
         }
         Ok(values.pop())
     }
 
-    /// The values of a parameter that may be given many times.
+    /// Takes a parameter that may occur any number of times.
     pub(super) fn take_all(&mut self, name: &str) -> Vec<String> {
-        let taken = self.pairs.extract_if(.., |(given, _)| given == name);
+        let taken = self.pairs.extract_if(.., |(key, _)| key == name);
         taken.map(|(_, value)| value).collect()
     }
 
-    /// A parameter that is read in some way, or refused with the reason why it cannot be.
-    pub(super) fn read<T>(
+    /// Takes and parses a parameter.
+    pub(super) fn parse<T>(
         &mut self,
         name: &str,
-        read: impl FnOnce(&str) -> Result<T, String>,
-    ) -> Result<Option<T>, Refusal> {
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, ApiError> {
         let value = self.take(name)?;
-        value.map(|text| read(&text)).transpose().map_err(|reason| Refusal::invalid(name, reason))
+        value.map(|text| parse(&text)).transpose().map_err(|reason| ApiError::invalid(name, reason))
     }
 
-    /// Refuses what nobody took.
-    pub(super) fn end(self) -> Result<(), Refusal> {
+    /// Rejects parameters that were not taken.
+    pub(super) fn reject_unknown(self) -> Result<(), ApiError> {
         match self.pairs.first() {
             None => Ok(()),
-            Some((name, _)) => Err(Refusal::invalid(name, "there is no such parameter here")),
+            Some((name, _)) => Err(ApiError::invalid(name, "unknown parameter")),
         }
     }
 
-    /// `wait`, the only parameter of a call.
-    pub(super) fn only_wait(mut self) -> Result<Option<Wait>, Refusal> {
-        let wait = self.read("wait", Wait::parse)?;
-        self.end()?;
+    /// Parses `wait`, and rejects all other parameters.
+    pub(super) fn only_wait(mut self) -> Result<Option<Wait>, ApiError> {
+        let wait = self.parse("wait", Wait::parse)?;
+        self.reject_unknown()?;
         Ok(wait)
     }
 }
@@ -69,23 +70,23 @@ impl Query {
 impl Wait {
     fn parse(text: &str) -> Result<Self, String> {
         match text {
-            "true" => Ok(Self::Long),
+            "true" => Ok(Self::Max),
             "false" => Ok(Self::AtMost(Duration::ZERO)),
             seconds => {
                 let seconds: Option<f64> = seconds.parse().ok();
                 let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
                 let seconds = seconds
                     .ok_or_else(|| format!("'{text}' is not true, false or a number of seconds"))?;
-                // What is too long for a duration is too long for the server all the same.
+                // The server's limit caps a number that overflows.
                 let duration = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
                 Ok(Self::AtMost(duration))
             }
         }
     }
 
-    /// What RFC 7240 has for it: `Prefer: respond-async` and `Prefer: wait=SECONDS`. Preferences that
-    /// are unknown or cannot be read are no errors there.
-    pub(super) fn preferred(headers: &HeaderMap) -> Option<Self> {
+    /// Parses `Prefer: respond-async` and `Prefer: wait=SECONDS`. Ignores preferences that are unknown or malformed, as
+    /// RFC 7240 requires.
+    pub(super) fn from_prefer_header(headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all("prefer").iter().filter_map(|value| value.to_str().ok());
         let preferences: Vec<&str> =
             values.flat_map(|value| value.split([',', ';'])).map(str::trim).collect();
@@ -101,31 +102,31 @@ impl Wait {
         }
     }
 
-    /// The time to wait, of a server that waits so long at most.
-    pub(super) fn patience(self, most: Duration) -> Duration {
+    /// The time to wait, at most `max`.
+    pub(super) fn timeout(self, max: Duration) -> Duration {
         match self {
-            Self::Long => most,
-            Self::AtMost(duration) => duration.min(most),
+            Self::Max => max,
+            Self::AtMost(duration) => duration.min(max),
         }
     }
 }
 
 impl<S: Sync> FromRequestParts<S> for Query {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
         let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&parts.uri)
-            .map_err(|error| Refusal::invalid("the query", error))?;
+            .map_err(|error| ApiError::invalid("the query", error))?;
         Ok(Self { pairs: pairs.0 })
     }
 }
 
 impl<S: Sync + Send> FromRequestParts<S> for Id {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let unknown = || Problem::new(Code::NotFound, "there is no execution with this id");
-        // A path that cannot be decoded names nothing either.
+        // A path that cannot be decoded matches no execution.
         let params = RawPathParams::from_request_parts(parts, state).await;
         let params = params.map_err(|_| unknown())?;
         let id = params.iter().find(|(name, _)| *name == "id").map(|(_, id)| Self(id.to_owned()));
@@ -139,9 +140,9 @@ mod tests {
     use axum::http::HeaderValue;
 
     #[test]
-    fn a_wait_is_a_word_or_seconds() {
+    fn wait_is_a_boolean_or_seconds() {
         let seconds = |seconds| Ok(Wait::AtMost(Duration::from_secs_f64(seconds)));
-        assert_eq!(Wait::parse("true"), Ok(Wait::Long));
+        assert_eq!(Wait::parse("true"), Ok(Wait::Max));
         assert_eq!(Wait::parse("false"), seconds(0.0));
         assert_eq!(Wait::parse("2.5"), seconds(2.5));
         assert_eq!(Wait::parse("1e300"), Ok(Wait::AtMost(Duration::MAX)));
@@ -151,11 +152,11 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_longer_than_the_server_does() {
-        let most = Duration::from_mins(1);
-        assert_eq!(Wait::Long.patience(most), most);
-        assert_eq!(Wait::AtMost(Duration::from_secs(1)).patience(most), Duration::from_secs(1));
-        assert_eq!(Wait::AtMost(Duration::MAX).patience(most), most);
+    fn the_server_limit_caps_the_wait() {
+        let max = Duration::from_mins(1);
+        assert_eq!(Wait::Max.timeout(max), max);
+        assert_eq!(Wait::AtMost(Duration::from_secs(1)).timeout(max), Duration::from_secs(1));
+        assert_eq!(Wait::AtMost(Duration::MAX).timeout(max), max);
     }
 
     #[test]
@@ -163,7 +164,7 @@ mod tests {
         let prefer = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert("prefer", HeaderValue::from_static(value));
-            Wait::preferred(&headers)
+            Wait::from_prefer_header(&headers)
         };
         assert_eq!(prefer("respond-async"), Some(Wait::AtMost(Duration::ZERO)));
         assert_eq!(prefer("handling=lenient, Respond-Async"), Some(Wait::AtMost(Duration::ZERO)));

@@ -1,8 +1,8 @@
-//! Events as they happen, by WebSocket or as server-sent events; both begin wherever the client left
-//! off, and end after the report.
+//! Events of an execution, over a WebSocket or as server-sent events. A client can resume after the last event that it
+//! has received; the stream ends after the report.
 
-mod server_sent;
-mod web_socket;
+mod sse;
+mod websocket;
 
 use axum::extract::State;
 use axum::extract::ws::WebSocketUpgrade;
@@ -11,36 +11,35 @@ use axum::http::header::{ACCEPT, HOST, ORIGIN};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use futures_util::Stream;
-use sandbox_api::{Code, Problem};
+use sandbox_api::{Code, Problem, ServerSentEvent};
 use sandbox_store::StoredEvent;
 
 use super::caller::{Caller, Read};
 use super::cors;
+use super::error::ApiError;
 use super::query::{Id, Query};
-use super::refusal::Refusal;
-use super::schema;
 use crate::state::AppState;
 use crate::work::EventStream;
 
-/// Watch it.
+/// Stream events.
 ///
-/// A WebSocket with an event in each message; with `Accept: text/event-stream`, server-sent events. The
-/// stream ends after the `report` event. A client that lost its connection goes on where it was.
+/// A WebSocket with one event in each message, or server-sent events with `Accept: text/event-stream`. The stream ends
+/// after the `report` event. A client that lost its connection can resume with `from` or `Last-Event-ID`.
 #[utoipa::path(
     get,
     path = "/api/v1/execute/{id}/stream",
     tag = "executions",
     operation_id = "stream",
     params(
-        ("id" = String, Path, description = "The execution"),
-        ("from" = Option<u64>, Query, description = "The `seq` of the first event that is wanted"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "The `seq` of the last event that is not wanted again; browsers send it by themselves"),
+        ("id" = String, Path, description = "The id of the execution"),
+        ("from" = Option<u64>, Query, description = "The `seq` of the first event to send. Default: 1"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The `seq` of the last received event; takes precedence over `from`. Browsers send it when they reconnect"),
     ),
     responses(
         (status = 101, description = "A WebSocket; each message is an event"),
-        (status = 200, description = "Events; the id of each is its `seq`", body = schema::ServerSentEvent, content_type = "text/event-stream"),
-        (status = 204, description = "The client has seen all events of an execution that is over: a browser stops asking"),
-        (status = 426, description = "The request asks neither for a WebSocket nor for server-sent events", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Server-sent events; the id of each is its `seq`", body = ServerSentEvent, content_type = "text/event-stream"),
+        (status = 204, description = "The client has received all events of a finished execution; stops a browser from reconnecting"),
+        (status = 426, description = "The request is neither for a WebSocket nor for server-sent events", body = Problem, content_type = "application/problem+json"),
     )
 )]
 pub(super) async fn stream(
@@ -50,37 +49,41 @@ pub(super) async fn stream(
     Id(id): Id,
     headers: HeaderMap,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, Refusal> {
-    let from = query.read("from", sequence)?;
-    query.end()?;
-    let seen = last_event_id(&headers)?;
-    // Who reconnects says more than the URL, which is that of the first time.
-    let after = seen.or(from.map(|from| from.saturating_sub(1))).unwrap_or(0);
+) -> Result<Response, ApiError> {
+    let from = query.parse("from", sequence)?;
+    query.reject_unknown()?;
+    let received = last_event_id(&headers)?;
+    // A browser that reconnects sends the header with the URL of the first connection: the header is newer.
+    let after = received.or(from.map(|from| from.saturating_sub(1))).unwrap_or(0);
     if let Ok(upgrade) = upgrade {
-        refuse_foreign_pages(&headers, &state.config.cors_origins)?;
+        check_origin(&headers, &state.config.cors_origins)?;
         let events = state.work.events(&id, caller.identity(), after).await?;
-        return Ok(web_socket::answer(upgrade, in_order(events)));
+        return Ok(websocket::stream(upgrade, into_stream(events)));
     }
     if !accepts_events(&headers) {
-        // That there is no such execution comes before how to watch one.
+        // An unknown execution is 404 before 426.
         state.work.is_over(&id, caller.identity()).await?;
-        let detail = "ask for a WebSocket, or send 'Accept: text/event-stream'";
-        return Err(Refusal::with_status(StatusCode::UPGRADE_REQUIRED, Code::InvalidField, detail));
+        let detail = "open a WebSocket, or send 'Accept: text/event-stream'";
+        return Err(ApiError::with_status(
+            StatusCode::UPGRADE_REQUIRED,
+            Code::InvalidField,
+            detail,
+        ));
     }
     let is_over = state.work.is_over(&id, caller.identity()).await?;
     let mut events = state.work.events(&id, caller.identity(), after).await?;
-    if seen.is_some() && is_over {
-        // Browsers reconnect when a stream ends, as this one did after its report.
+    if received.is_some() && is_over {
+        // Browsers reconnect after the end of a stream; 204 stops them.
         return Ok(match events.next().await {
             None => StatusCode::NO_CONTENT.into_response(),
-            Some(first) => server_sent::answer(Some(first), in_order(events)),
+            Some(first) => sse::stream(Some(first), into_stream(events)),
         });
     }
-    Ok(server_sent::answer(None, in_order(events)))
+    Ok(sse::stream(None, into_stream(events)))
 }
 
-/// The events as a stream, which can be waited for beside other things without losing one.
-fn in_order(
+/// The events as a `Stream`, which `select!` can poll without losing an event.
+fn into_stream(
     events: EventStream,
 ) -> impl Stream<Item = Result<StoredEvent, Problem>> + Send + 'static {
     futures_util::stream::unfold(events, async |mut events| {
@@ -98,23 +101,25 @@ fn accepts_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Refusal> {
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
     let Some(value) = headers.get("last-event-id") else {
         return Ok(None);
     };
-    let read = sequence(value.to_str().unwrap_or("?"));
-    read.map(Some).map_err(|reason| Refusal::invalid("Last-Event-ID", reason))
+    let seq = sequence(value.to_str().unwrap_or("?"));
+    seq.map(Some).map_err(|reason| ApiError::invalid("Last-Event-ID", reason))
 }
 
 fn sequence(text: &str) -> Result<u64, String> {
-    text.parse().map_err(|_| format!("'{text}' is not the number of an event"))
+    text.parse().map_err(|_| format!("'{text}' is not a sequence number"))
 }
 
-fn refuse_foreign_pages(headers: &HeaderMap, allowed: &[String]) -> Result<(), Refusal> {
+fn check_origin(headers: &HeaderMap, allowed: &[String]) -> Result<(), ApiError> {
     let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or(""));
     match text(ORIGIN) {
         Some(origin) if !cors::allows(allowed, origin, text(HOST)) => {
-            let detail = format!("pages of '{origin}' are not served here");
+            let detail = format!(
+                "the origin '{origin}' is not allowed: the operator can add it to 'cors_origins'"
+            );
             Err(Problem::new(Code::Forbidden, detail).into())
         }
         _ => Ok(()),
@@ -127,7 +132,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     #[test]
-    fn server_sent_events_are_asked_for_by_name() {
+    fn server_sent_events_need_an_accept_header() {
         let accepts = |value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT, HeaderValue::from_static(value));

@@ -3,127 +3,107 @@ use std::io::{self, Seek as _, Write};
 use std::path::Path;
 use std::time::Duration;
 
-use axum::Json as Answer;
+use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequestParts, RawPathParams, Request, State};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use chrono::SecondsFormat;
+use chrono::{DateTime, SecondsFormat, Utc};
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use sandbox::{Workspace, WorkspaceError, WorkspaceName, Workspaces};
-use sandbox_api::{Code, Problem};
-use serde::Serialize;
+use sandbox_api::{Code, Problem, WorkspaceEntry};
 use tokio::sync::mpsc;
-use utoipa::ToSchema;
 
 use super::caller::{Caller, Execute, Read};
+use super::error::ApiError;
 use super::query::Query;
-use super::refusal::Refusal;
 use crate::keys::Identity;
 use crate::state::AppState;
 use crate::work::workspace::{owner, problem};
 
-/// An archive on its way: pieces in memory at once, and how large one is.
-const PIECES: usize = 4;
-const PIECE: usize = 1 << 16;
-/// A client that has not sent its archive by then holds a connection for nothing.
-const TIME_TO_SEND: Duration = Duration::from_mins(5);
-/// Headers, padding and long names of one file in an archive, about.
-const OVERHEAD: u64 = 4096;
+/// Chunks of an export in memory at a time.
+const MAX_BUFFERED_CHUNKS: usize = 4;
+const CHUNK_SIZE: usize = 1 << 16;
+/// Time for a client to send an archive.
+const UPLOAD_TIMEOUT: Duration = Duration::from_mins(5);
+/// Estimate of the header, padding and long name of one file in an archive.
+const ENTRY_OVERHEAD: u64 = 4096;
 
-/// A directory that outlives executions.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct WorkspaceEntry {
-    name: String,
-    /// Bytes in its files.
-    bytes: u64,
-    /// Files, directories and links.
-    files: u64,
-    /// When it was written last.
-    #[schema(format = DateTime)]
-    saved_at: String,
-    /// When an execution used it last.
-    #[schema(format = DateTime)]
-    used_at: String,
-    /// Whether an execution has it that may replace it.
-    in_use: bool,
-}
-
-/// The name in a path.
+/// A workspace name in a path, not yet validated.
 pub(super) struct Name(String);
 
-/// Your workspaces.
+/// List workspaces.
 #[utoipa::path(
     get,
     path = "/api/v1/workspaces",
     tag = "workspaces",
     operation_id = "workspaces",
-    responses((status = 200, description = "All of them, by name", body = Vec<WorkspaceEntry>))
+    responses((status = 200, description = "The client's workspaces, by name", body = Vec<WorkspaceEntry>))
 )]
 pub(super) async fn list(
     State(state): State<AppState>,
     caller: Caller<Read>,
     query: Query,
-) -> Result<Answer<Vec<WorkspaceEntry>>, Refusal> {
-    query.end()?;
+) -> Result<Json<Vec<WorkspaceEntry>>, ApiError> {
+    query.reject_unknown()?;
     let listed = with_own(&state, caller.identity(), Workspaces::list).await?;
-    Ok(Answer(listed.into_iter().map(WorkspaceEntry::from).collect()))
+    Ok(Json(listed.iter().map(entry).collect()))
 }
 
-/// One of them.
+/// Get a workspace.
 #[utoipa::path(
     get,
     path = "/api/v1/workspaces/{name}",
     tag = "workspaces",
     operation_id = "workspace",
-    params(("name" = String, Path, description = "The workspace")),
-    responses((status = 200, description = "What is known of it", body = WorkspaceEntry))
+    params(("name" = String, Path, description = "The name of the workspace")),
+    responses((status = 200, description = "The workspace", body = WorkspaceEntry))
 )]
-pub(super) async fn show(
+pub(super) async fn get(
     State(state): State<AppState>,
     caller: Caller<Read>,
     query: Query,
     name: Name,
-) -> Result<Answer<WorkspaceEntry>, Refusal> {
-    query.end()?;
-    let name = name.of_existing()?;
+) -> Result<Json<WorkspaceEntry>, ApiError> {
+    query.reject_unknown()?;
+    let name = name.existing()?;
     let found = with_own(&state, caller.identity(), move |own| own.find(&name)).await?;
-    Ok(Answer(found.into()))
+    Ok(Json(entry(&found)))
 }
 
-/// Remove it with all that is in it.
+/// Remove a workspace and its files.
 #[utoipa::path(
     delete,
     path = "/api/v1/workspaces/{name}",
     tag = "workspaces",
     operation_id = "remove_workspace",
-    params(("name" = String, Path, description = "The workspace")),
-    responses((status = 204, description = "It is gone"))
+    params(("name" = String, Path, description = "The name of the workspace")),
+    responses((status = 204, description = "Removed"))
 )]
 pub(super) async fn remove(
     State(state): State<AppState>,
     caller: Caller<Execute>,
     query: Query,
     name: Name,
-) -> Result<StatusCode, Refusal> {
-    query.end()?;
-    let name = name.of_existing()?;
+) -> Result<StatusCode, ApiError> {
+    query.reject_unknown()?;
+    let name = name.existing()?;
     with_own(&state, caller.identity(), move |own| own.remove(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Its content, as a tar archive.
+/// Export a workspace as a tar archive.
 ///
-/// Links in it lead where the program made them lead: unpack it as an archive from a stranger.
+/// The archive is untrusted: programs choose the targets of its symbolic links.
 #[utoipa::path(
     get,
     path = "/api/v1/workspaces/{name}/export",
     tag = "workspaces",
     operation_id = "export_workspace",
-    params(("name" = String, Path, description = "The workspace")),
+    params(("name" = String, Path, description = "The name of the workspace")),
     responses((status = 200, description = "The archive", content_type = "application/x-tar", body = Vec<u8>))
 )]
 pub(super) async fn export(
@@ -131,42 +111,42 @@ pub(super) async fn export(
     caller: Caller<Read>,
     query: Query,
     name: Name,
-) -> Result<Response, Refusal> {
-    query.end()?;
-    let name = name.of_existing()?;
-    let own = own(&state, caller.identity())?;
-    let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(PIECES);
-    // Whether there is one is known before the answer begins.
+) -> Result<Response, ApiError> {
+    query.reject_unknown()?;
+    let name = name.existing()?;
+    let own = workspaces_of(&state, caller.identity())?;
+    let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(MAX_BUFFERED_CHUNKS);
+    // Look it up before the response starts: 404 is not possible later.
     let found = with_own(&state, caller.identity(), {
         let name = name.clone();
         move |own| own.find(&name)
     });
     found.await?;
     tokio::task::spawn_blocking(move || {
-        let into = io::BufWriter::with_capacity(PIECE, Pieces(sender.clone()));
+        let into = io::BufWriter::with_capacity(CHUNK_SIZE, ChunkWriter(sender.clone()));
         if let Err(error) = own.export(&name, into) {
-            // The client sees an answer that breaks off; if it is gone itself, nobody does.
+            // Aborts the response. Fails if the client has disconnected.
             let _ = sender.blocking_send(Err(io::Error::other(error)));
         }
     });
-    let pieces = stream::unfold(receiver, |mut receiver| async {
-        let piece = receiver.recv().await?;
-        Some((piece, receiver))
+    let chunks = stream::unfold(receiver, |mut receiver| async {
+        let chunk = receiver.recv().await?;
+        Some((chunk, receiver))
     });
-    Ok(([(CONTENT_TYPE, "application/x-tar")], Body::from_stream(pieces)).into_response())
+    Ok(([(CONTENT_TYPE, "application/x-tar")], Body::from_stream(chunks)).into_response())
 }
 
-/// Make it of a tar archive, in place of one that may be there.
+/// Create or replace a workspace from a tar archive.
 ///
-/// Files, directories and symbolic links are taken, all of them or none.
+/// Imports files, directories and symbolic links. All or nothing: an invalid archive changes nothing.
 #[utoipa::path(
     put,
     path = "/api/v1/workspaces/{name}",
     tag = "workspaces",
     operation_id = "import_workspace",
-    params(("name" = String, Path, description = "The workspace", pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")),
+    params(("name" = String, Path, description = "The name of the workspace", pattern = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")),
     request_body(content = Vec<u8>, content_type = "application/x-tar"),
-    responses((status = 200, description = "What it holds now", body = WorkspaceEntry))
+    responses((status = 200, description = "The workspace", body = WorkspaceEntry))
 )]
 pub(super) async fn import(
     State(state): State<AppState>,
@@ -174,56 +154,60 @@ pub(super) async fn import(
     query: Query,
     name: Name,
     request: Request,
-) -> Result<Answer<WorkspaceEntry>, Refusal> {
-    query.end()?;
+) -> Result<Json<WorkspaceEntry>, ApiError> {
+    query.reject_unknown()?;
     let name: WorkspaceName =
-        name.0.parse().map_err(|error| Refusal::invalid("the name", error))?;
-    refuse_other_types(request.headers())?;
-    let quota = own(&state, caller.identity())?.quota();
-    let most = quota.bytes.as_u64().saturating_add(quota.files.saturating_mul(OVERHEAD));
+        name.0.parse().map_err(|error| ApiError::invalid("the name", error))?;
+    require_tar(request.headers())?;
+    let quota = workspaces_of(&state, caller.identity())?.quota();
+    let max = quota.bytes.as_u64().saturating_add(quota.files.saturating_mul(ENTRY_OVERHEAD));
     let import = state.work.begin_import(caller.identity())?;
-    // All of it first: nobody else's work waits for a client that sends slowly.
-    let spooled = spool(request.into_body(), &state.config.data_dir, most);
-    let archive = tokio::time::timeout(TIME_TO_SEND, spooled).await;
+    // Receive all of it first, so that a slow client blocks no execution.
+    let spooled = spool(request.into_body(), &state.config.data_dir, max);
+    let archive = tokio::time::timeout(UPLOAD_TIMEOUT, spooled).await;
     let archive = archive.unwrap_or_else(|_| {
-        let detail = format!("the archive did not arrive within {} s", TIME_TO_SEND.as_secs());
-        Err(Refusal::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidBody, detail))
+        let detail = format!("the archive did not arrive within {} s", UPLOAD_TIMEOUT.as_secs());
+        Err(ApiError::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidBody, detail))
     })?;
-    let taken = with_own(&state, caller.identity(), move |own| {
-        // Also if the client goes away: the archive takes room until then.
+    let imported = with_own(&state, caller.identity(), move |own| {
+        // Counts as an import until the archive is gone, even if the client disconnects.
         let _import = import;
         own.import(&name, archive)
     });
-    let taken = taken.await?;
-    Ok(Answer(taken.into()))
+    let imported = imported.await?;
+    Ok(Json(entry(&imported)))
 }
 
-/// Other types are refused also because a page of another site could send them without asking.
-fn refuse_other_types(headers: &HeaderMap) -> Result<(), Refusal> {
-    let given = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
-    if given.eq_ignore_ascii_case("application/x-tar") {
+/// Refuses other content types. This also stops cross-site requests, which need a CORS preflight for this one.
+fn require_tar(headers: &HeaderMap) -> Result<(), ApiError> {
+    let content_type =
+        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    if content_type.eq_ignore_ascii_case("application/x-tar") {
         return Ok(());
     }
     let detail = "send a tar archive, with the header 'Content-Type: application/x-tar'";
-    Err(Refusal::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::InvalidBody, detail))
+    Err(ApiError::with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::InvalidBody, detail))
 }
 
-/// A body in a file that has no name.
-async fn spool(body: Body, directory: &Path, most: u64) -> Result<File, Refusal> {
+/// Writes a body to an unnamed temporary file.
+async fn spool(body: Body, directory: &Path, max: u64) -> Result<File, ApiError> {
     let failed = |error: &dyn std::fmt::Display| {
-        tracing::error!(%error, "an archive could not be written down");
-        Refusal::from(Problem::new(Code::Internal, "the archive could not be written down"))
+        tracing::error!(%error, "failed to write an archive to a temporary file");
+        ApiError::from(Problem::new(
+            Code::Internal,
+            "failed to write the archive to a temporary file",
+        ))
     };
     let mut file = tempfile::tempfile_in(directory).map_err(|error| failed(&error))?;
     let mut chunks = body.into_data_stream();
     let mut length = 0;
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| {
-            Problem::new(Code::InvalidBody, format!("the body broke off: {error}"))
+            Problem::new(Code::InvalidBody, format!("failed to read the body: {error}"))
         })?;
         length += chunk.len() as u64;
-        if length > most {
-            let detail = format!("the body is larger than {most} bytes, which is the most taken");
+        if length > max {
+            let detail = format!("the body exceeds the maximum of {max} bytes");
             return Err(Problem::new(Code::CodeTooLarge, detail).into());
         }
         let written = tokio::task::spawn_blocking(move || {
@@ -237,30 +221,31 @@ async fn spool(body: Body, directory: &Path, most: u64) -> Result<File, Refusal>
     Ok(file)
 }
 
-fn own(state: &AppState, identity: &Identity) -> Result<Workspaces, Refusal> {
+fn workspaces_of(state: &AppState, identity: &Identity) -> Result<Workspaces, ApiError> {
     let all = state.sandboxes.preferred().workspaces().map_err(|error| problem(&error))?;
     Ok(all.of_owner(&owner(identity.key.as_deref())))
 }
 
-/// Does something with the caller's workspaces where it holds nobody up.
+/// Does something with the client's workspaces, on a blocking thread.
 async fn with_own<T: Send + 'static>(
     state: &AppState,
     identity: &Identity,
     act: impl FnOnce(&Workspaces) -> Result<T, WorkspaceError> + Send + 'static,
-) -> Result<T, Refusal> {
-    let own = own(state, identity)?;
+) -> Result<T, ApiError> {
+    let own = workspaces_of(state, identity)?;
     let done = tokio::task::spawn_blocking(move || act(&own)).await;
-    let done = done.map_err(|_| Problem::new(Code::Internal, "the workspace cannot be used"))?;
+    let done = done.map_err(|_| {
+        Problem::new(Code::Internal, "internal error while accessing the workspace")
+    })?;
     done.map_err(|error| problem(&error).into())
 }
 
-/// Sends what is written in pieces, as fast as the client takes them.
-struct Pieces(mpsc::Sender<io::Result<Bytes>>);
+/// Sends each write as a chunk; blocks while the client reads more slowly.
+struct ChunkWriter(mpsc::Sender<io::Result<Bytes>>);
 
-impl Write for Pieces {
+impl Write for ChunkWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let piece = Bytes::copy_from_slice(bytes);
-        let sent = self.0.blocking_send(Ok(piece));
+        let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
         sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         Ok(bytes.len())
     }
@@ -271,19 +256,19 @@ impl Write for Pieces {
 }
 
 impl Name {
-    /// A text that can name no workspace names none that is there.
-    fn of_existing(&self) -> Result<WorkspaceName, Refusal> {
-        let unknown = |_| Problem::new(Code::NotFound, "there is no workspace of this name");
-        self.0.parse().map_err(unknown).map_err(Refusal::from)
+    /// The name, for a workspace that must exist: an invalid name is not found.
+    fn existing(&self) -> Result<WorkspaceName, ApiError> {
+        let unknown = |_| Problem::new(Code::NotFound, "no workspace has this name");
+        self.0.parse().map_err(unknown).map_err(ApiError::from)
     }
 }
 
 impl<S: Sync + Send> FromRequestParts<S> for Name {
-    type Rejection = Refusal;
+    type Rejection = ApiError;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refusal> {
-        let unknown = || Problem::new(Code::NotFound, "there is no workspace of this name");
-        // A path that cannot be decoded names nothing either.
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let unknown = || Problem::new(Code::NotFound, "no workspace has this name");
+        // A path that cannot be decoded matches no workspace.
         let params = RawPathParams::from_request_parts(parts, state).await;
         let params = params.map_err(|_| unknown())?;
         let name = params.iter().find(|(name, _)| *name == "name");
@@ -291,15 +276,14 @@ impl<S: Sync + Send> FromRequestParts<S> for Name {
     }
 }
 
-impl From<Workspace> for WorkspaceEntry {
-    fn from(workspace: Workspace) -> Self {
-        Self {
-            name: workspace.name.to_string(),
-            bytes: workspace.size.bytes,
-            files: workspace.size.files,
-            saved_at: workspace.saved_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-            used_at: workspace.used_at.to_rfc3339_opts(SecondsFormat::Secs, true),
-            in_use: workspace.in_use,
-        }
+fn entry(workspace: &Workspace) -> WorkspaceEntry {
+    let rfc3339 = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    WorkspaceEntry {
+        name: workspace.name.to_string(),
+        bytes: workspace.size.bytes,
+        files: workspace.size.files,
+        saved_at: rfc3339(workspace.saved_at),
+        used_at: rfc3339(workspace.used_at),
+        in_use: workspace.in_use,
     }
 }

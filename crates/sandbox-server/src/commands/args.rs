@@ -5,10 +5,10 @@ use sandbox_store::{Permission, Scope};
 
 use crate::config::Layer;
 
-/// Runs code that nobody trusts, for clients that ask over HTTP.
+/// Runs untrusted code in sandboxes, over HTTP.
 ///
-/// Without a command it serves until it is asked to stop by SIGTERM or Ctrl-C. What it keeps (executions,
-/// keys) lies in one directory, and no other service is needed.
+/// Without a command, serves until SIGTERM or Ctrl-C. Keeps executions and keys in one directory; requires no other
+/// service.
 #[derive(Debug, Parser)]
 #[command(name = "sandboxd", version, after_help = AFTER_HELP, disable_help_subcommand = true)]
 pub(super) struct Cli {
@@ -24,38 +24,38 @@ Try it:
   curl http://127.0.0.1:8080/api/v1/execute \\
        -H 'Content-Type: application/json' \\
        -d '{\"language\": \"python\", \"code\": \"print(6 * 7)\"}'
-  and http://127.0.0.1:8080/docs in a browser, for all the rest.
+  The API reference is at http://127.0.0.1:8080/docs.
 
-For other machines:
+Serve other machines:
   sandboxd keys create --name my-team     prints a key, once
   sandboxd --listen 0.0.0.0:8080          clients send 'Authorization: Bearer KEY'
-  Where the network is not your own, set tls_cert and tls_key to a certificate and its key
-  (PEM), or put a proxy that speaks TLS before it. SIGHUP reads both files again.
+  On an untrusted network, set tls_cert and tls_key to a certificate and its key (PEM), or
+  use a TLS proxy. SIGHUP reloads both files.
 
 Settings come from sandboxd.toml (here, then ~/.config/sandboxd, then /etc/sandboxd), from
-variables such as SANDBOXD_LISTEN, and from flags; the later wins. Flags are for what
-differs from one start to the next, the file has more: 'sandboxd config check' prints every
-setting, its value, and where that came from.";
+variables such as SANDBOXD_LISTEN, and from flags, in order of rising precedence. The file
+and variables have all settings: 'sandboxd config check' prints each one with its value and
+its source.";
 
-/// Flags that set what a file or a variable could set too.
+/// Flags for settings that the file and variables can set too.
 #[derive(Debug, Args)]
 pub(super) struct SettingFlags {
-    /// Where to listen; other machines can reach it only if there are API keys [default: 127.0.0.1:8080]
+    /// Address to listen on; an address other than loopback requires API keys [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT", global = true)]
     listen: Option<String>,
-    /// Where executions and keys are kept [default: ~/.local/state/sandboxd]
+    /// Directory of executions and keys [default: ~/.local/state/sandboxd]
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<String>,
-    /// The configuration file
+    /// Configuration file
     #[arg(long, value_name = "FILE", global = true)]
     config: Option<PathBuf>,
-    /// Which part of the work this process does; this build has 'all' [default: all]
+    /// Role of this process; this build supports 'all' [default: all]
     #[arg(long, value_name = "ROLE", global = true)]
     role: Option<String>,
-    /// 'embedded', which is a file in the data directory, or 'sqlite:/another/file' [default: embedded]
+    /// Database: 'embedded', a file in the data directory, or 'sqlite:/absolute/path' [default: embedded]
     #[arg(long, value_name = "URL", global = true)]
     database: Option<String>,
-    /// Where executions wait for their turn; this build has 'embedded' [default: embedded]
+    /// Queue of executions; this build supports 'embedded' [default: embedded]
     #[arg(long, value_name = "URL", global = true)]
     queue: Option<String>,
 }
@@ -78,18 +78,18 @@ impl SettingFlags {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Make, list and revoke the keys of clients; a running server hears of it within a second or two
+    /// Manage API keys; a running server applies changes within two seconds
     #[command(subcommand)]
     Keys(KeysCommand),
-    /// Look at the configuration
+    /// Check the configuration
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print who did what: executions, cancellations, and keys made and revoked, the newest first
+    /// Print the audit log, newest first: executions, cancellations, changes of keys
     Audit {
-        /// At most so many
+        /// Maximum number of entries
         #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
         limit: u32,
-        /// One JSON object a line instead of columns
+        /// Print one JSON object for each line instead of columns
         #[arg(long)]
         json: bool,
     },
@@ -97,54 +97,54 @@ pub(super) enum Command {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum KeysCommand {
-    /// Make a key and print it: the only time that it can be seen
+    /// Create a key and print it; it cannot be printed again
     Create {
-        /// What it is for, for people
+        /// Name of the key, for humans
         #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         name: String,
-        /// What it may be used for; may be repeated
+        /// Scope of the key; repeatable
         #[arg(long = "scope", value_name = "SCOPE", default_value = "execute")]
         scopes: Vec<ScopeArg>,
-        /// Features that its requests may use, beside those of the setting key_permissions
+        /// Permissions of the key, besides those of the setting key_permissions
         #[arg(long = "allow", value_name = "PERMISSION,…", value_delimiter = ',')]
         permissions: Vec<PermissionArg>,
     },
-    /// Grant permissions to a key, beside those it has
+    /// Grant permissions to a key
     Allow(PermissionArgs),
-    /// Withdraw permissions from a key; executions it has queued keep what they were accepted with
+    /// Withdraw permissions from a key; queued executions keep them
     Deny(PermissionArgs),
-    /// List the keys; the keys themselves are not kept and cannot be shown
+    /// List keys, without their secrets
     List,
-    /// Print the secret that callbacks are signed with, for their receiver; it is not the key itself
+    /// Print the secret with which a receiver verifies callbacks
     ///
-    /// A request with a callback_url has its report sent there, signed as Standard Webhooks has it. Each key
-    /// has a secret of its own, with which its callbacks are signed.
+    /// The server sends the report of a request with a callback_url to that URL, signed according to Standard
+    /// Webhooks. Each key has a separate secret, which is not the key itself.
     CallbackSecret {
-        /// The key's id, as `keys list` prints it; none for clients without a key
+        /// Id of the key, as `keys list` prints it; omit it for clients without a key
         #[arg(value_name = "KEY-ID")]
         id: Option<String>,
     },
-    /// Take a key back, at once and for good
+    /// Revoke a key, permanently
     Revoke {
-        /// Its id, as `keys list` prints it
+        /// Id of the key, as `keys list` prints it
         id: String,
     },
 }
 
 #[derive(Debug, Subcommand)]
 pub(super) enum ConfigCommand {
-    /// Read the whole configuration, say what is wrong with it, or print each value and its origin
+    /// Validate the configuration, and print each value with its source
     Check,
 }
 
-/// A scope as it is typed.
+/// A scope, as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum ScopeArg {
-    /// Run code, and read what came of one's own
+    /// Run code, and read the client's own reports
     Execute,
-    /// Read what came of one's own
+    /// Read the client's own reports
     Read,
-    /// Everything, of everyone
+    /// Everything, for all clients
     Admin,
 }
 
@@ -158,25 +158,25 @@ impl From<ScopeArg> for Scope {
     }
 }
 
-/// Which permissions of which key.
+/// A key and permissions.
 #[derive(Debug, Args)]
 pub(super) struct PermissionArgs {
-    /// The key's id, as `keys list` prints it
+    /// Id of the key, as `keys list` prints it
     pub(super) id: String,
-    /// The permissions
+    /// Permissions
     #[arg(value_name = "PERMISSION,…", value_delimiter = ',', required = true)]
     pub(super) permissions: Vec<PermissionArg>,
 }
 
-/// A permission as it is typed.
+/// A permission, as an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub(super) enum PermissionArg {
-    /// Name protections that an execution may do without
+    /// Permit missing protections
     AllowMissing,
-    /// Reach addresses outside the sandbox with the network mode allowlist
+    /// Use the network mode allowlist
     Network,
-    /// Have packages fetched and environments built
+    /// Install packages and build environments
     Packages,
 }
 
@@ -196,20 +196,20 @@ mod tests {
     use clap::CommandFactory as _;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn flags_may_stand_before_or_behind_a_command() {
+    fn flags_are_accepted_before_and_after_a_command() {
         for line in ["sandboxd --data-dir /d keys list", "sandboxd keys list --data-dir /d"] {
-            let cli = Cli::try_parse_from(line.split(' ')).expect("it is right");
+            let cli = Cli::try_parse_from(line.split(' ')).expect("the values are valid");
             assert_eq!(cli.settings.data_dir.as_deref(), Some("/d"), "{line}");
         }
     }
 
     #[test]
-    fn scopes_add_up_and_running_code_is_the_default() {
+    fn scopes_are_repeatable_and_default_to_execute() {
         let scopes = |line: &str| match Cli::try_parse_from(line.split(' ')).unwrap().command {
             Some(Command::Keys(KeysCommand::Create { scopes, .. })) => scopes,
             other => panic!("{other:?}"),

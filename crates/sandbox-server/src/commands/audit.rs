@@ -8,15 +8,15 @@ use serde_json::json;
 use crate::config::Config;
 use crate::serve::open_store;
 
-/// The newest entries of the audit log, to be printed.
-pub(super) async fn carry_out(limit: u32, as_json: bool, config: &Config) -> Result<String> {
+/// Formats the newest entries of the audit log.
+pub(super) async fn run(limit: u32, as_json: bool, config: &Config) -> Result<String> {
     let store = open_store(config).await?;
-    let entries = store.audit_log(limit).await.context("cannot read the audit log")?;
+    let entries = store.audit_log(limit).await.context("failed to read the audit log")?;
     let line = if as_json { json_line } else { columns };
     let heading = format!("{:<24}  {:<16}  {:<10}  SUBJECT\n", "TIME", "KEY", "ACTION");
     let mut text = if as_json { String::new() } else { heading };
     for entry in &entries {
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "{}", line(entry));
     }
     Ok(text)
@@ -28,7 +28,7 @@ fn time(entry: &AuditRecord) -> String {
 
 fn columns(entry: &AuditRecord) -> String {
     let key = entry.actor.as_deref().unwrap_or("none");
-    // Names in it were chosen by people: what is printed has its control characters escaped.
+    // JSON escapes the control characters in names.
     let detail = match &entry.detail {
         detail if detail.as_object().is_none_or(serde_json::Map::is_empty) => String::new(),
         detail => format!("  {detail}"),

@@ -11,8 +11,8 @@ use crate::config::Config;
 use crate::keys::Keys;
 use crate::serve::open_store;
 
-/// Does it, and gives back what to print.
-pub(super) async fn carry_out(command: &KeysCommand, config: &Config) -> Result<String> {
+/// Runs the command, and returns its output.
+pub(super) async fn run(command: &KeysCommand, config: &Config) -> Result<String> {
     let store = open_store(config).await?;
     match command {
         KeysCommand::Create { name, scopes, permissions } => {
@@ -29,7 +29,7 @@ pub(super) async fn carry_out(command: &KeysCommand, config: &Config) -> Result<
             change_permissions(&*store, args, |held, named| held - named).await
         }
         KeysCommand::List => {
-            let keys = store.keys().await.context("cannot read the keys")?;
+            let keys = store.keys().await.context("failed to read the keys")?;
             Ok(table(&keys))
         }
         KeysCommand::CallbackSecret { id } => callback_secret(&*store, config, id.as_deref()).await,
@@ -52,13 +52,13 @@ async fn create(
         "permissions": Permission::join(&record.permissions),
     });
     audit(store, "key.create", &record.id, detail).await?;
-    // Whoever does not read it loses nothing.
+    // A hint only: failing to print it is no error.
     let _ = writeln!(
         io::stderr().lock(),
-        "The secret that its callbacks are signed with: sandboxd keys callback-secret {}",
+        "To get the secret that signs its callbacks: sandboxd keys callback-secret {}",
         record.id
     );
-    // Alone on standard output, so that it can be piped to where it belongs.
+    // Only the key goes to standard output, so that it can be piped.
     Ok(format!("{}\n", plain.reveal()))
 }
 
@@ -68,14 +68,14 @@ async fn change_permissions(
     change: impl Fn(&Permissions, &Permissions) -> Permissions,
 ) -> Result<String> {
     let id = &args.id;
-    let unknown = || format!("there is no valid key '{id}': see 'sandboxd keys list'");
-    let keys = store.keys().await.context("cannot read the keys")?;
+    let unknown = || format!("no valid key has the id '{id}': see 'sandboxd keys list'");
+    let keys = store.keys().await.context("failed to read the keys")?;
     let key = keys.iter().find(|key| key.id == *id).with_context(unknown)?;
     let change_by = args.permissions.iter().copied().map(Permission::from).collect();
     let permissions = change(&key.permissions, &change_by);
     let names = Permission::join(&permissions);
     let changed = store.set_key_permissions(id, permissions).await;
-    ensure!(changed.context("cannot change the permissions")?, unknown());
+    ensure!(changed.context("failed to change the permissions")?, unknown());
     audit(store, "key.permissions", id, json!({ "permissions": names })).await?;
     Ok(format!("{id} has the permissions: {}\n", or_none(&names)))
 }
@@ -83,16 +83,16 @@ async fn change_permissions(
 async fn callback_secret(store: &dyn Store, config: &Config, id: Option<&str>) -> Result<String> {
     let keys = Keys::load(store, &config.data_dir).await?;
     if let Some(id) = id {
-        // One that was taken back still has callbacks of executions from before.
-        ensure!(keys.knows(id), "there is no key '{id}': see 'sandboxd keys list'");
+        // A revoked key may still have callbacks of earlier executions.
+        ensure!(keys.exists(id), "no key has the id '{id}': see 'sandboxd keys list'");
     }
     audit(store, "key.callback_secret", id.unwrap_or("no key"), json!({})).await?;
     Ok(format!("{}\n", keys.callback_secret(id).reveal()))
 }
 
 async fn revoke(store: &dyn Store, id: &str) -> Result<String> {
-    let revoked = store.revoke_key(id, Utc::now()).await.context("cannot take the key back")?;
-    ensure!(revoked, "there is no valid key '{id}': see 'sandboxd keys list'");
+    let revoked = store.revoke_key(id, Utc::now()).await.context("failed to revoke the key")?;
+    ensure!(revoked, "no valid key has the id '{id}': see 'sandboxd keys list'");
     audit(store, "key.revoke", id, json!({})).await?;
     Ok(format!("{id} is revoked\n"))
 }
@@ -110,12 +110,12 @@ async fn audit(
         subject: key.to_owned(),
         detail,
     };
-    store.audit(record).await.context("cannot write the audit log")
+    store.audit(record).await.context("failed to write the audit log")
 }
 
 fn table(keys: &[KeyRecord]) -> String {
     if keys.is_empty() {
-        return "There are no keys: 'sandboxd keys create --name NAME' makes one.\n".to_owned();
+        return "No keys. Create one with 'sandboxd keys create --name NAME'.\n".to_owned();
     }
     let mut text = format!(
         "{:<16}  {:<20}  {:<20}  {:<30}  {:<7}  NAME\n",
@@ -127,9 +127,9 @@ fn table(keys: &[KeyRecord]) -> String {
         let permissions = Permission::join(&key.permissions);
         let permissions = or_none(&permissions);
         let state = if key.revoked_at.is_some() { "revoked" } else { "valid" };
-        // Whoever named it chose the letters; a terminal should not obey them.
+        // Escape control characters, which a terminal would interpret.
         let name = key.name.escape_debug();
-        // Writing into a text cannot fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             text,
             "{:<16}  {created:<20}  {scopes:<20}  {permissions:<30}  {state:<7}  {name}",

@@ -1,69 +1,69 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::origin::Origin;
+use super::layers::Source;
 use super::setting;
 
-/// What is wrong with the configuration. Whoever wrote it can put it right.
+/// An error in the configuration.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// The file that was named is not there, or cannot be read.
+    /// The named file does not exist or cannot be read.
     #[error("cannot read the configuration file {}", path.display())]
     Unreadable {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The cause.
         #[source]
         cause: io::Error,
     },
-    /// A file that nobody named, and that somebody else could have written.
+    /// A file in a default location that another user could have written.
     #[error(
-        "{} is not read, because {reason}: make it your own and only yours to write, or name it with \
+        "refusing to read {}: {reason}; change its owner or mode (chown, chmod go-w), or name it with \
          --config",
         path.display()
     )]
     Untrusted {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// The file is not TOML.
+    /// The file is not valid TOML.
     #[error("{}, line {line}: {reason}", path.display())]
     NotToml {
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// Counted from 1.
+        /// The line, from 1.
         line: usize,
-        /// What the parser said.
+        /// The parser's message.
         reason: String,
     },
-    /// A key or variable that is no setting's.
-    #[error("{origin}: there is no setting '{name}'; the settings are: {}", setting::names())]
+    /// A key or variable that names no setting.
+    #[error("{set_by}: unknown setting '{name}'; the settings are: {}", setting::names())]
     Unknown {
-        /// Where it was said.
-        origin: Origin,
-        /// What was said.
+        /// The source that sets it.
+        set_by: Source,
+        /// The unknown name.
         name: String,
     },
-    /// A value that the setting cannot have.
-    #[error("{name} ({origin}): {reason}")]
+    /// An invalid value.
+    #[error("{name} ({set_by}): {reason}")]
     Invalid {
-        /// Where it was said.
-        origin: Origin,
-        /// Which setting.
+        /// The source that sets it.
+        set_by: Source,
+        /// The setting.
         name: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A file that a setting names is not what it should be.
+    /// A file that a setting names is invalid.
     #[error("{name}: {}: {reason}", path.display())]
     InFile {
-        /// Which setting.
+        /// The setting.
         name: &'static str,
-        /// Which file.
+        /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
 }

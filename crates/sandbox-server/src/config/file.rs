@@ -1,4 +1,4 @@
-//! The layer of `sandboxd.toml`: a flat table of settings, each remembered with its line.
+//! The layer of `sandboxd.toml`: a flat table of settings, each with its line.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,7 +11,7 @@ use rustix::process::{getegid, geteuid};
 use toml::{Spanned, Value};
 
 use super::layers::Layer;
-use super::origin::Origin;
+use super::layers::Source;
 use super::{ConfigError, setting};
 
 /// Reads a configuration file.
@@ -21,15 +21,15 @@ pub(super) fn read(path: &Path) -> Result<Layer, ConfigError> {
     parse(path, &text)
 }
 
-/// The same for a file that was found and not named. In a directory that others can write to, it may be
-/// theirs, and a server with their settings would do their will.
+/// Reads a configuration file from a default location. Refuses a file that another user could have
+/// written: others may be able to write to the current directory, and settings decide what clients may do.
 pub(super) fn read_if_trusted(path: &Path) -> Result<Layer, ConfigError> {
     let unreadable = |cause| ConfigError::Unreadable { path: path.to_owned(), cause };
     let mut file = File::open(path).map_err(unreadable)?;
-    // Of the file that is open: the name may lead to another one a moment later.
+    // Check the open file: the path could be replaced between a check and the read.
     let metadata = file.metadata().map_err(unreadable)?;
-    let us = (geteuid().as_raw(), getegid().as_raw());
-    if let Some(reason) = distrust((metadata.uid(), metadata.gid()), metadata.mode(), us) {
+    let own = (geteuid().as_raw(), getegid().as_raw());
+    if let Some(reason) = untrusted_reason((metadata.uid(), metadata.gid()), metadata.mode(), own) {
         return Err(ConfigError::Untrusted { path: path.to_owned(), reason });
     }
     let mut text = String::new();
@@ -37,14 +37,18 @@ pub(super) fn read_if_trusted(path: &Path) -> Result<Layer, ConfigError> {
     parse(path, &text)
 }
 
-/// Why a file of this owner and mode may be somebody else's words, if it may.
-fn distrust((user, group): (u32, u32), mode: u32, (own, own_group): (u32, u32)) -> Option<String> {
-    if user != own && user != 0 {
-        return Some(format!("it belongs to user {user}, neither to you nor to root"));
+/// Why a file with this owner and mode could have been written by another user, if it could.
+fn untrusted_reason(
+    (user, group): (u32, u32),
+    mode: u32,
+    (own_user, own_group): (u32, u32),
+) -> Option<String> {
+    if user != own_user && user != 0 {
+        return Some(format!("it belongs to user {user}, not to this user or root"));
     }
-    // A group of one's own is usual, and its members write what one lets them write.
+    // The user's own group may write: many distributions give each user a private group.
     let by_group = mode & 0o020 != 0 && group != own_group && group != 0;
-    (mode & 0o002 != 0 || by_group).then(|| "others can write to it".to_owned())
+    (mode & 0o002 != 0 || by_group).then(|| "other users can write to it".to_owned())
 }
 
 fn parse(path: &Path, text: &str) -> Result<Layer, ConfigError> {
@@ -57,21 +61,21 @@ fn parse(path: &Path, text: &str) -> Result<Layer, ConfigError> {
     let mut layer = Layer::default();
     for (key, value) in table {
         let line = line_of(text, Some(key.span()));
-        let origin = Origin::File { path: path.to_owned(), line };
+        let set_by = Source::File { path: path.to_owned(), line };
         let Some(setting) = setting::named(key.get_ref()) else {
-            return Err(ConfigError::Unknown { origin, name: key.into_inner() });
+            return Err(ConfigError::Unknown { set_by, name: key.into_inner() });
         };
-        let Some(text) = as_text(value.get_ref()) else {
-            let reason = "takes a text, a number, or a list of texts".to_owned();
-            return Err(ConfigError::Invalid { origin, name: setting.name, reason });
+        let Some(text) = to_text(value.get_ref()) else {
+            let reason = "must be a string, a number or a list of strings".to_owned();
+            return Err(ConfigError::Invalid { set_by, name: setting.name, reason });
         };
-        layer.set(setting.name, text, origin);
+        layer.set(setting.name, text, set_by);
     }
     Ok(layer)
 }
 
-/// A value as a variable or flag would have it.
-fn as_text(value: &Value) -> Option<String> {
+/// A value in the syntax of variables and flags.
+fn to_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
@@ -98,12 +102,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_trusted_if_only_we_or_root_can_write_it() {
-        let us = (1000, 1000);
+    fn a_file_is_trusted_if_only_this_user_or_root_can_write_it() {
+        let own = (1000, 1000);
         for (owner, mode) in
             [((1000, 1000), 0o644), ((1000, 1000), 0o664), ((0, 0), 0o644), ((1000, 50), 0o644)]
         {
-            assert_eq!(distrust(owner, mode, us), None, "{owner:?} {mode:o}");
+            assert_eq!(untrusted_reason(owner, mode, own), None, "{owner:?} {mode:o}");
         }
         for (owner, mode) in [
             ((1001, 1000), 0o600),
@@ -112,7 +116,7 @@ mod tests {
             ((1000, 50), 0o664),
             ((0, 50), 0o664),
         ] {
-            assert!(distrust(owner, mode, us).is_some(), "{owner:?} {mode:o}");
+            assert!(untrusted_reason(owner, mode, own).is_some(), "{owner:?} {mode:o}");
         }
     }
 
@@ -120,7 +124,7 @@ mod tests {
     fn values_are_read_with_their_lines() {
         let text = "# comment\nlisten = \"[::1]:1\"\nconcurrency = 3\ncors_origins = [\"a\", \"b\"]\n\
              otlp_sample = 0.25\n";
-        let layer = parse(Path::new("x.toml"), text).expect("it is right");
+        let layer = parse(Path::new("x.toml"), text).expect("the values are valid");
         let found: Vec<_> = layer.values().map(ToString::to_string).collect();
         assert_eq!(
             found,
@@ -136,22 +140,19 @@ mod tests {
     #[test]
     fn an_unknown_key_is_refused_with_its_line() {
         let error = error("listen = \"127.0.0.1:1\"\n\nlisten_on = \"x\"\n");
-        assert!(
-            error.starts_with("sandboxd.toml, line 3: there is no setting 'listen_on'"),
-            "{error}"
-        );
+        assert!(error.starts_with("sandboxd.toml, line 3: unknown setting 'listen_on'"), "{error}");
     }
 
     #[test]
-    fn what_is_no_toml_is_refused_with_its_line() {
+    fn invalid_toml_is_refused_with_its_line() {
         let error = error("burst = 1\nlisten = \n");
         assert!(error.starts_with("sandboxd.toml, line 2: "), "{error}");
         assert!(!error.contains('\n'), "{error}");
     }
 
     #[test]
-    fn a_value_of_another_kind_is_refused() {
+    fn a_value_of_the_wrong_type_is_refused() {
         let error = error("burst = true\n");
-        assert!(error.starts_with("burst (sandboxd.toml, line 1): takes a text"), "{error}");
+        assert!(error.starts_with("burst (sandboxd.toml, line 1): must be a string"), "{error}");
     }
 }

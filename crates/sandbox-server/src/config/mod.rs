@@ -1,17 +1,14 @@
-//! Settings: defaults, `sandboxd.toml`, `SANDBOXD_*` variables and flags, in rising order.
+//! Settings from defaults, `sandboxd.toml`, `SANDBOXD_*` variables and flags, in order of rising precedence.
 //!
-//! Reading and understanding are two steps. Each source becomes a [`Layer`] of texts with their origins;
-//! the layers are put on top of each other; only then are the texts understood. So every message can
-//! say where a value came from, and a value means the same wherever it was written.
+//! Each source becomes a [`Layer`] of unparsed values. The layers are merged first and parsed afterwards, so that a
+//! value has the same syntax in every source, and every error names the source.
 
 mod error;
 mod file;
+mod host;
 mod layers;
-mod origin;
+mod parse;
 mod setting;
-mod surroundings;
-mod tls;
-mod understand;
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -24,149 +21,154 @@ use crate::callbacks::AddressPolicy;
 use crate::work::{Caps, NetworkPermission, SharedCaches};
 
 pub(crate) use error::ConfigError;
-pub(crate) use layers::Layer;
-pub(crate) use origin::Origin;
-pub(crate) use surroundings::Surroundings;
-pub(crate) use tls::TlsFiles;
+pub(crate) use host::HostInfo;
+pub(crate) use layers::{Layer, Source};
 
-/// Everything that can be set, checked.
+/// The parsed values of all settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// Where the server listens.
+    /// The address to listen on.
     pub(crate) listen: SocketAddr,
-    /// What the server keeps lies here.
+    /// The directory of persistent data.
     pub(crate) data_dir: PathBuf,
-    /// The file of the embedded database.
+    /// The path of the database.
     pub(crate) database: PathBuf,
-    /// What to prove with who we are; without it the server speaks plain HTTP.
+    /// The certificate and its key. Without them, the server uses plain HTTP.
     pub(crate) tls: Option<TlsFiles>,
-    /// Connections that are open at once.
+    /// Maximum number of open connections.
     pub(crate) max_connections: usize,
-    /// How long the head of a request may take; for the first one, the TLS handshake included.
+    /// Time to receive the headers of a request; for the first request, including the TLS handshake.
     pub(crate) header_timeout: Duration,
-    /// How long the body of a request may take.
+    /// Time to receive the body of a request.
     pub(crate) body_timeout: Duration,
-    /// How long a connection is kept for its next request.
+    /// How long an idle connection stays open.
     pub(crate) idle_timeout: Duration,
-    /// How long a client may take nothing of an answer that is there for it.
+    /// How long a client may read nothing of a response that is ready.
     pub(crate) write_timeout: Duration,
-    /// The largest body of a request.
+    /// Maximum size of a request body.
     pub(crate) max_body: ByteSize,
-    /// The most code and files in one execution.
+    /// Maximum size of code and files of one execution.
     pub(crate) max_code: ByteSize,
-    /// The largest limits that a client may set.
+    /// Maximum limits that a request can set.
     pub(crate) caps: Caps,
-    /// Executions that run at once.
+    /// Maximum number of running executions.
     pub(crate) concurrency: usize,
-    /// The sum of memory limits of executions that run at once.
+    /// Maximum sum of the memory limits of running executions.
     pub(crate) memory_budget: ByteSize,
-    /// The percentage of both that the executions of one key can have.
+    /// The percentage of both that the executions of one key can use.
     pub(crate) share_per_key: u8,
-    /// Executions that wait at once.
+    /// Maximum number of queued executions.
     pub(crate) queue_bound: usize,
-    /// Bytes of requests that wait.
+    /// Maximum size of all queued requests.
     pub(crate) queue_memory: ByteSize,
-    /// Bytes of requests of one key that wait.
+    /// Maximum size of the queued requests of one key.
     pub(crate) queue_memory_per_key: ByteSize,
-    /// Executions of one key that wait or run at once.
+    /// Maximum number of unfinished executions of one key.
     pub(crate) quota_per_key: usize,
-    /// What may build the walls of executions.
+    /// The permitted isolation backends.
     pub(crate) isolations: Vec<Isolation>,
-    /// In which order they are preferred where a client leaves the choice to us.
+    /// The order of preference for requests without `isolation`.
     pub(crate) isolation_order: Vec<Isolation>,
-    /// Where the Docker Engine listens, if not at its usual place.
+    /// The socket of the Docker Engine, unless it is the default one.
     pub(crate) docker_host: Option<String>,
-    /// Which of its runtimes builds containers, if not the one that it prefers.
+    /// The runtime of the Docker Engine, unless it is the Engine's default.
     pub(crate) docker_runtime: Option<String>,
-    /// What builds containers of runc's sort, if not the first that is installed.
+    /// The OCI runtime, unless it is the first installed one.
     pub(crate) oci_runtime: Option<OciRuntime>,
-    /// Whether packages are fetched for clients.
+    /// Whether clients can install packages.
     pub(crate) packages: Packages,
-    /// Which caches keys share.
+    /// The caches that all keys share.
     pub(crate) shared_caches: SharedCaches,
-    /// Permissions that every key has, beside its own.
+    /// Permissions of all keys, besides their own.
     pub(crate) key_permissions: Permissions,
-    /// Permissions of clients without a key, of a server that has no keys.
+    /// Permissions of clients without a key, on a server without keys.
     pub(crate) local_permissions: Permissions,
-    /// Environments of one key.
+    /// Maximum number of environments of one key.
     pub(crate) environments_per_key: usize,
-    /// The most that one workspace holds.
+    /// Maximum size of one workspace.
     pub(crate) workspace_size: ByteSize,
-    /// Workspaces of one key.
+    /// Maximum number of workspaces of one key.
     pub(crate) workspaces_per_key: u64,
-    /// Whether clients without keys, who can only be on this machine, are limited in rate and number too.
+    /// Whether rate limit and quota apply to clients without a key too, which are on this machine.
     pub(crate) limit_local: bool,
-    /// Whether runtimes are started before there are programs for them.
+    /// Whether runtimes are started ahead of requests.
     pub(crate) warm: bool,
-    /// When they are copies of one.
+    /// When runtimes are forked from a zygote.
     pub(crate) warm_copies: Copies,
-    /// Requests of one client, in the long run.
+    /// Sustained request rate of one client; 0 means no limit.
     pub(crate) requests_per_minute: u32,
-    /// Requests of one client, all at once.
+    /// Burst size of the rate limit.
     pub(crate) burst: u32,
-    /// The longest that a request waits for its report.
+    /// Maximum time that a request waits for its report.
     pub(crate) wait_limit: Duration,
-    /// How long finished executions and the audit log are kept.
+    /// Retention of finished executions and of the audit log.
     pub(crate) retention: Retention,
-    /// Web pages from here may call the server.
+    /// Origins of web pages that can call the server.
     pub(crate) cors_origins: Vec<String>,
-    /// What programs may reach, if they ask for it.
+    /// The network access that requests can have.
     pub(crate) network: NetworkPermission,
-    /// Where callbacks may go beside public addresses.
+    /// Addresses of callbacks that are permitted besides public ones.
     pub(crate) callback_allow: AddressPolicy,
-    /// The form of the log.
+    /// The format of the log.
     pub(crate) log: LogFormat,
-    /// Which lines the log has, as `info` or `sandboxd=debug,info`.
+    /// The log filter, such as `info` or `sandboxd=debug,info`.
     pub(crate) log_filter: String,
-    /// Where traces are sent; nowhere if there is none.
+    /// The collector of traces. Without one, there are no traces.
     pub(crate) otlp_endpoint: Option<String>,
-    /// Which part of traces is sent, from 0 to 1, where a client did not decide that already.
+    /// The fraction of traces to sample, from 0 to 1, unless the client decides.
     pub(crate) otlp_sample: f64,
-    /// How long executions may go on after the server was asked to stop.
+    /// How long running executions may continue after SIGTERM.
     pub(crate) shutdown_deadline: Duration,
 }
 
-/// Whether packages are fetched for clients.
+/// The paths of the server's certificate and private key, both PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    /// The certificate, followed by intermediate certificates.
+    pub(crate) certificate: PathBuf,
+    /// The private key of the certificate.
+    pub(crate) key: PathBuf,
+}
+
+/// Whether clients can install packages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Packages {
-    /// From the indexes that this host is set up to use.
+    /// From the package indexes that this host uses.
     On,
-    /// Not at all.
+    /// Never.
     Off,
 }
 
-/// The form of the log.
+/// The format of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// For humans.
     Pretty,
-    /// One JSON object a line, for programs.
+    /// One JSON object for each line.
     Json,
 }
 
-/// What the layers say together.
+/// The merged layers.
 #[derive(Clone, Debug)]
-pub(crate) struct Sources {
-    /// The file that was read, if there is one.
+pub(crate) struct LoadedSettings {
+    /// The configuration file, if there is one.
     pub(crate) file: Option<PathBuf>,
-    /// Every setting, with the layer that won.
-    pub(crate) settled: Layer,
+    /// The effective value of every setting.
+    pub(crate) values: Layer,
 }
 
-impl Sources {
-    /// Puts the layers on top of each other. `file` is what `--config` named.
-    pub(crate) fn gather(
+impl LoadedSettings {
+    /// Loads and merges all layers. `file` is the argument of `--config`.
+    pub(crate) fn load(
         flags: Layer,
         file: Option<&Path>,
-        surroundings: &Surroundings,
+        host: &HostInfo,
     ) -> Result<Self, ConfigError> {
         let named = file
             .map(Path::to_owned)
-            .or_else(|| layers::file_variable(&surroundings.variables).map(PathBuf::from));
+            .or_else(|| layers::file_variable(&host.variables).map(PathBuf::from));
         let found = || {
-            setting::usual_files(surroundings)
-                .into_iter()
-                .find(|path| path.symlink_metadata().is_ok())
+            setting::default_files(host).into_iter().find(|path| path.symlink_metadata().is_ok())
         };
         let (mut above, file) = if let Some(path) = named {
             (file::read(&path)?, Some(path))
@@ -175,33 +177,33 @@ impl Sources {
         } else {
             (Layer::default(), None)
         };
-        above.overlay(layers::variables(&surroundings.variables)?);
+        above.overlay(layers::variables(&host.variables)?);
         above.overlay(flags);
-        let mut settled = layers::defaults(surroundings, &above)?;
-        settled.overlay(above);
-        Ok(Self { file, settled })
+        let mut values = layers::defaults(host, &above)?;
+        values.overlay(above);
+        Ok(Self { file, values })
     }
 
-    /// Understands every value.
+    /// Parses every value.
     pub(crate) fn config(&self) -> Result<Config, ConfigError> {
-        understand::config(&self.settled)
+        parse::config(&self.values)
     }
 }
 
 impl Config {
-    /// Where clients have their environments.
+    /// The directory of the clients' environments.
     pub(crate) fn environments_directory(&self) -> PathBuf {
         self.data_dir.join("environments")
     }
 }
 
 impl Layer {
-    /// The layer of flags; those that were not given are left out.
+    /// The layer of command-line flags.
     pub(crate) fn of_flags(flags: [(&'static str, &'static str, Option<&String>); 5]) -> Self {
         let mut layer = Self::default();
         for (name, flag, value) in flags {
             if let Some(value) = value {
-                layer.set(name, value.clone(), Origin::Flag(flag));
+                layer.set(name, value.clone(), Source::Flag(flag));
             }
         }
         layer

@@ -1,35 +1,35 @@
-//! Every setting by name. The name is the key in `sandboxd.toml`; in capitals and with `SANDBOXD_`
-//! before it, the variable.
+//! The table of settings. The name of a setting is its key in `sandboxd.toml`, and in upper case with the prefix
+//! `SANDBOXD_` its environment variable.
 
 use std::path::PathBuf;
 
 use sandbox::{ByteSize, Isolation};
 
-use super::origin::Origin;
-use super::{ConfigError, Surroundings};
+use super::layers::Source;
+use super::{ConfigError, HostInfo};
 
-/// Before the name of every variable of ours.
+/// The prefix of all environment variables.
 pub(super) const VARIABLE_PREFIX: &str = "SANDBOXD_";
 
-/// One thing that can be set.
+/// A setting.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Setting {
     pub(super) name: &'static str,
     default: Default,
 }
 
-/// What holds where nobody says anything.
+/// The default of a setting.
 #[derive(Clone, Copy, Debug)]
 enum Default {
     Text(&'static str),
-    /// Depends on the machine and its user.
-    Found(fn(&Surroundings) -> Option<String>),
+    /// Depends on the host and the user.
+    Detected(fn(&HostInfo) -> Option<String>),
 }
 
-/// In the order in which `sandboxd config check` prints them.
+/// All settings, in the order in which `sandboxd config check` prints them.
 pub(super) const SETTINGS: &[Setting] = &[
     text("listen", "127.0.0.1:8080"),
-    found("data_dir", state_directory),
+    detected("data_dir", state_directory),
     text("role", "all"),
     text("database", "embedded"),
     text("queue", "embedded"),
@@ -47,8 +47,8 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("max_disk", "1G"),
     text("max_output", "16M"),
     text("max_pids", "1024"),
-    found("concurrency", |surroundings| Some((surroundings.cores * 2).to_string())),
-    found("memory_budget", memory_budget),
+    detected("concurrency", |host| Some((host.cores * 2).to_string())),
+    detected("memory_budget", memory_budget),
     text("share_per_key", "75"),
     text("queue_bound", "1000"),
     text("queue_memory", "256M"),
@@ -58,7 +58,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("docker_host", ""),
     text("docker_runtime", ""),
     text("oci_runtime", ""),
-    found("isolation_order", |_| Some(isolation_order())),
+    detected("isolation_order", |_| Some(isolation_order())),
     text("packages", "on"),
     text("shared_compile_cache", "off"),
     text("shared_packages", "off"),
@@ -94,62 +94,62 @@ const fn text(name: &'static str, default: &'static str) -> Setting {
     Setting { name, default: Default::Text(default) }
 }
 
-const fn found(name: &'static str, default: fn(&Surroundings) -> Option<String>) -> Setting {
-    Setting { name, default: Default::Found(default) }
+const fn detected(name: &'static str, default: fn(&HostInfo) -> Option<String>) -> Setting {
+    Setting { name, default: Default::Detected(default) }
 }
 
 impl Setting {
-    pub(super) fn default_value(&self, surroundings: &Surroundings) -> Result<String, ConfigError> {
+    pub(super) fn default_value(&self, host: &HostInfo) -> Result<String, ConfigError> {
         match self.default {
             Default::Text(text) => Ok(text.to_owned()),
-            Default::Found(find) => find(surroundings).ok_or_else(|| ConfigError::Invalid {
-                origin: Origin::Default,
+            Default::Detected(detect) => detect(host).ok_or_else(|| ConfigError::Invalid {
+                set_by: Source::Default,
                 name: self.name,
-                reason: "this machine does not tell; set it yourself".to_owned(),
+                reason: "cannot detect a default on this host; set it explicitly".to_owned(),
             }),
         }
     }
 
-    /// The variable that sets it.
+    /// The environment variable that sets it.
     pub(super) fn variable(&self) -> String {
         format!("{VARIABLE_PREFIX}{}", self.name.to_ascii_uppercase())
     }
 }
 
-/// The setting of that name.
+/// The setting with this name.
 pub(super) fn named(name: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.name == name)
 }
 
-/// All names, for a message about one that is none.
+/// All names, for error messages.
 pub(super) fn names() -> String {
     SETTINGS.iter().map(|setting| setting.name).collect::<Vec<_>>().join(", ")
 }
 
-/// Where programs of this user keep what should outlive a restart.
-fn state_directory(surroundings: &Surroundings) -> Option<String> {
-    // The specification of these variables has relative paths ignored.
-    let named = surroundings.state_home.clone().filter(|path| path.is_absolute());
-    let state = named.or_else(|| Some(surroundings.home.as_ref()?.join(".local/state")))?;
+/// The directory for persistent state of this user (XDG Base Directory Specification).
+fn state_directory(host: &HostInfo) -> Option<String> {
+    // The specification says to ignore relative paths.
+    let named = host.state_home.clone().filter(|path| path.is_absolute());
+    let state = named.or_else(|| Some(host.home.as_ref()?.join(".local/state")))?;
     Some(state.join("sandboxd").to_str()?.to_owned())
 }
 
-/// Native walls, then all others.
+/// All isolation backends, native first.
 fn isolation_order() -> String {
     Isolation::ALL.iter().map(|isolation| isolation.name()).collect::<Vec<_>>().join(",")
 }
 
-/// Three quarters of what is free at the start: the rest is for the server itself, the page cache and
-/// whatever else runs here.
-fn memory_budget(surroundings: &Surroundings) -> Option<String> {
-    let bytes = surroundings.available_memory? / 4 * 3;
+/// Three quarters of the memory that is available at the start. The rest is for the server, the page cache and other
+/// processes.
+fn memory_budget(host: &HostInfo) -> Option<String> {
+    let bytes = host.available_memory? / 4 * 3;
     Some(ByteSize::mib(bytes >> 20).to_string())
 }
 
-/// Where a configuration file is looked for, the first that is there being taken.
-pub(super) fn usual_files(surroundings: &Surroundings) -> Vec<PathBuf> {
-    let named = surroundings.config_home.clone().filter(|path| path.is_absolute());
-    let user = named.or_else(|| Some(surroundings.home.as_ref()?.join(".config")));
+/// The default locations of the configuration file. The first that exists is read.
+pub(super) fn default_files(host: &HostInfo) -> Vec<PathBuf> {
+    let named = host.config_home.clone().filter(|path| path.is_absolute());
+    let user = named.or_else(|| Some(host.home.as_ref()?.join(".config")));
     let mut files = vec![PathBuf::from("sandboxd.toml")];
     files.extend(user.map(|directory| directory.join("sandboxd/sandboxd.toml")));
     files.push(PathBuf::from("/etc/sandboxd/sandboxd.toml"));

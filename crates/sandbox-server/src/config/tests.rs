@@ -2,48 +2,48 @@ use sandbox_store::Permission;
 
 use super::*;
 
-fn surroundings(variables: &[(&str, &str)]) -> Surroundings {
-    Surroundings {
+fn host(variables: &[(&str, &str)]) -> HostInfo {
+    HostInfo {
         variables: variables.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         home: Some("/home/somebody".into()),
-        // No file of whoever runs the tests is read.
+        // The developer's own configuration file is not read.
         config_home: Some("/nonexistent".into()),
         cores: 3,
         available_memory: Some(4 << 30),
-        ..Surroundings::default()
+        ..HostInfo::default()
     }
 }
 
-fn gather(
+fn load(
     flags: Layer,
     file: Option<&str>,
     variables: &[(&str, &str)],
-) -> Result<Sources, ConfigError> {
-    let directory = tempfile::tempdir().expect("there is room for temporary files");
+) -> Result<LoadedSettings, ConfigError> {
+    let directory = tempfile::tempdir().expect("a temporary directory can be created");
     let path = directory.path().join("sandboxd.toml");
     std::fs::write(&path, file.unwrap_or_default()).expect("the file can be written");
-    Sources::gather(flags, Some(&path), &surroundings(variables))
+    LoadedSettings::load(flags, Some(&path), &host(variables))
 }
 
 fn config(file: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigError> {
-    gather(Layer::default(), Some(file), variables)?.config()
+    load(Layer::default(), Some(file), variables)?.config()
 }
 
 fn listen_flag(address: &str) -> Layer {
     let mut layer = Layer::default();
-    layer.set("listen", address.to_owned(), Origin::Flag("--listen"));
+    layer.set("listen", address.to_owned(), Source::Flag("--listen"));
     layer
 }
 
-fn origin_of(sources: &Sources, name: &str) -> Origin {
-    let mut settings = sources.settled.in_order();
-    let (_, _, origin) = settings.find(|(other, _, _)| *other == name).expect("it is a setting");
-    origin.clone()
+fn origin_of(settings: &LoadedSettings, name: &str) -> Source {
+    let mut settings = settings.values.in_order();
+    let (_, _, source) = settings.find(|(other, _, _)| *other == name).expect("it is a setting");
+    source.clone()
 }
 
 #[test]
-fn without_a_word_the_defaults_hold() {
-    let config = config("", &[]).expect("the defaults are right");
+fn defaults_apply_without_settings() {
+    let config = config("", &[]).expect("the defaults are valid");
     assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
     assert_eq!(config.data_dir, Path::new("/home/somebody/.local/state/sandboxd"));
     assert_eq!(config.database, config.data_dir.join("sandboxd.db"));
@@ -61,38 +61,38 @@ fn without_a_word_the_defaults_hold() {
 }
 
 #[test]
-fn each_layer_wins_over_those_below() {
+fn each_layer_overrides_those_below() {
     let file = "listen = \"127.0.0.1:1\"\nburst = 7\nwait_limit = \"5s\"\n";
     let variables = [("SANDBOXD_LISTEN", "127.0.0.1:2"), ("SANDBOXD_BURST", "8")];
-    let sources =
-        gather(listen_flag("127.0.0.1:3"), Some(file), &variables).expect("all layers are right");
-    let config = sources.config().expect("all values are right");
+    let settings =
+        load(listen_flag("127.0.0.1:3"), Some(file), &variables).expect("the layers are valid");
+    let config = settings.config().expect("the values are valid");
     assert_eq!(config.listen.port(), 3);
     assert_eq!(config.burst, 8);
     assert_eq!(config.wait_limit, Duration::from_secs(5));
-    assert_eq!(origin_of(&sources, "listen"), Origin::Flag("--listen"));
-    assert_eq!(origin_of(&sources, "burst"), Origin::Variable("SANDBOXD_BURST".to_owned()));
-    assert!(matches!(origin_of(&sources, "wait_limit"), Origin::File { line: 3, .. }));
-    assert_eq!(origin_of(&sources, "queue"), Origin::Default);
+    assert_eq!(origin_of(&settings, "listen"), Source::Flag("--listen"));
+    assert_eq!(origin_of(&settings, "burst"), Source::Variable("SANDBOXD_BURST".to_owned()));
+    assert!(matches!(origin_of(&settings, "wait_limit"), Source::File { line: 3, .. }));
+    assert_eq!(origin_of(&settings, "queue"), Source::Default);
 }
 
 #[test]
-fn a_variable_that_sets_nothing_is_refused() {
+fn a_variable_that_names_no_setting_is_refused() {
     let error = config("", &[("SANDBOXD_LISTN", "x")]).expect_err("it is misspelt").to_string();
-    assert!(error.starts_with("SANDBOXD_LISTN: there is no setting 'listn'"), "{error}");
+    assert!(error.starts_with("SANDBOXD_LISTN: unknown setting 'listn'"), "{error}");
     assert!(config("", &[("SANDBOXD_listen", "127.0.0.1:1")]).is_err());
-    assert!(config("", &[("SANDBOX_OTHER", "x")]).is_ok(), "it is not ours");
+    assert!(config("", &[("SANDBOX_OTHER", "x")]).is_ok(), "it has another prefix");
 }
 
 #[test]
-fn a_wrong_value_is_told_with_its_origin() {
+fn an_invalid_value_is_reported_with_its_source() {
     let error = config("", &[("SANDBOXD_MAX_BODY", "much")]).expect_err("it is no size");
     let error = error.to_string();
     assert!(error.starts_with("max_body (SANDBOXD_MAX_BODY): 'much' is not a size"), "{error}");
 }
 
 #[test]
-fn values_that_no_server_can_have_are_refused() {
+fn invalid_values_are_refused() {
     let wrong = [
         ("SANDBOXD_LISTEN", "localhost"),
         ("SANDBOXD_CONCURRENCY", "0"),
@@ -118,26 +118,26 @@ fn values_that_no_server_can_have_are_refused() {
 }
 
 #[test]
-fn no_requests_per_minute_is_no_limit_and_other_numbers_start_at_one() {
+fn zero_requests_per_minute_means_no_limit() {
     let config = config("requests_per_minute = 0\nmemory_budget = \"2G\"\n", &[]).unwrap();
     assert_eq!(config.requests_per_minute, 0);
     assert_eq!(config.caps.memory, ByteSize::mib(2048), "it follows the budget");
 }
 
 #[test]
-fn a_file_that_was_named_must_be_there() {
+fn a_named_file_must_exist() {
     let missing = Some(Path::new("/nonexistent/sandboxd.toml"));
-    let error = Sources::gather(Layer::default(), missing, &surroundings(&[]));
+    let error = LoadedSettings::load(Layer::default(), missing, &host(&[]));
     assert!(matches!(error, Err(ConfigError::Unreadable { .. })), "{error:?}");
 }
 
 #[test]
-fn without_a_home_the_data_directory_must_be_named() {
-    let homeless = Surroundings { home: None, ..surroundings(&[]) };
-    let error = Sources::gather(Layer::default(), None, &homeless);
+fn without_a_home_directory_data_dir_is_required() {
+    let homeless = HostInfo { home: None, ..host(&[]) };
+    let error = LoadedSettings::load(Layer::default(), None, &homeless);
     assert!(matches!(error, Err(ConfigError::Invalid { name: "data_dir", .. })), "{error:?}");
     let named =
-        Surroundings { variables: vec![("SANDBOXD_DATA_DIR".into(), "/data".into())], ..homeless };
-    let sources = Sources::gather(Layer::default(), None, &named).expect("it is named");
-    assert_eq!(sources.config().expect("all is right").data_dir, Path::new("/data"));
+        HostInfo { variables: vec![("SANDBOXD_DATA_DIR".into(), "/data".into())], ..homeless };
+    let settings = LoadedSettings::load(Layer::default(), None, &named).expect("it is named");
+    assert_eq!(settings.config().expect("the values are valid").data_dir, Path::new("/data"));
 }

@@ -1,10 +1,9 @@
-//! Bytes as lower-case letters and digits, five bits each: safe in headers, shells and file names, and
-//! marked as a whole by a double click.
+//! Base32 in lower case. It is safe in headers, shells and file names, and a double click selects all of it.
 
-/// Without the letters that look like digits.
+/// Crockford's alphabet: without the letters that look like digits.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// Writes bytes, the most significant bit first.
+/// Encodes bytes, most significant bit first.
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(length(bytes.len()));
     let mut pending: u32 = 0;
@@ -23,7 +22,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// How many letters so many bytes take.
+/// The length of the encoding of this many bytes.
 pub(super) const fn length(bytes: usize) -> usize {
     (bytes * 8).div_ceil(5)
 }
@@ -37,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn five_bits_make_a_letter() {
+    fn bytes_are_encoded_five_bits_at_a_time() {
         assert_eq!(encode(&[]), "");
         assert_eq!(encode(&[0]), "00");
         assert_eq!(encode(&[0xff]), "zw");
@@ -46,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_is_told_right() {
+    fn the_length_is_correct() {
         for count in 0..40 {
             assert_eq!(encode(&vec![0xa5; count]).len(), length(count));
         }

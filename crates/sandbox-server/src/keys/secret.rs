@@ -1,4 +1,4 @@
-//! The server's own secret, with which keys are hashed and from which those of callbacks follow.
+//! The server secret: hashes API keys, and derives the secrets that sign callbacks.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write as _};
@@ -13,22 +13,23 @@ use super::random;
 
 const FILE: &str = "server.secret";
 const BYTES: usize = 32;
-/// Permissions of anybody but the owner.
-const OF_OTHERS: u32 = 0o077;
+/// Mode bits of group and others.
+const GROUP_AND_OTHERS: u32 = 0o077;
 
-/// What is stored of a key.
+/// The hash of a key, as stored.
 pub(super) type Hash = [u8; 32];
 
-/// A secret that lies beside the database and not in it.
+/// The server secret. It is in a file next to the database, not in it.
 pub(super) struct ServerSecret([u8; BYTES]);
 
 impl ServerSecret {
-    /// Reads it, or makes it if there is none.
+    /// Reads the secret. Creates it if it does not exist.
     pub(super) fn load(data_dir: &Path) -> Result<Self> {
         let path = data_dir.join(FILE);
         let file = match open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                make(data_dir, &path).with_context(|| format!("cannot make {}", path.display()))?;
+                create(data_dir, &path)
+                    .with_context(|| format!("cannot create {}", path.display()))?;
                 open(&path)
             }
             opened => opened,
@@ -40,22 +41,23 @@ impl ServerSecret {
     fn read(file: File) -> Result<Self> {
         let mode = file.metadata()?.mode();
         ensure!(
-            mode & OF_OTHERS == 0,
-            "others may read it (mode {:o}): chmod 600 it, and replace all keys if others did",
+            mode & GROUP_AND_OTHERS == 0,
+            "other users can read it (mode {:o}): chmod 600 it, and replace all keys if another user has read it",
             mode & 0o7777
         );
         let mut bytes = Vec::new();
         file.take(BYTES as u64 + 1).read_to_end(&mut bytes)?;
         let length = bytes.len();
         let secret = bytes.try_into();
-        let secret = secret.map_err(|_| anyhow::anyhow!("it has {length} bytes, not {BYTES}"))?;
+        let secret =
+            secret.map_err(|_| anyhow::anyhow!("it must have {BYTES} bytes, not {length}"))?;
         Ok(Self(secret))
     }
 
-    /// The hash of a whole key, or of a text that cannot be one.
+    /// The keyed hash of a text.
     pub(super) fn hash(&self, key: &str) -> Hash {
         let mac = Hmac::<Sha256>::new_from_slice(&self.0);
-        let mut mac = mac.expect("this construction takes secrets of any length");
+        let mut mac = mac.expect("HMAC accepts keys of any length");
         mac.update(key.as_bytes());
         mac.finalize().into_bytes().into()
     }
@@ -66,9 +68,9 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).custom_flags(no_links).open(path)
 }
 
-/// Written whole under another name first: two processes that start at once agree on one of the two,
-/// and a crash leaves no half of one.
-fn make(data_dir: &Path, path: &Path) -> Result<()> {
+/// Writes a new secret to a temporary file and links it to `path`: of two processes that start at the same time only one
+/// creates the file, and a crash leaves no partial secret.
+fn create(data_dir: &Path, path: &Path) -> Result<()> {
     let temporary = data_dir.join(format!("{FILE}.{}", std::process::id()));
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     let linked = (|| {

@@ -13,7 +13,7 @@ struct Fixture {
 
 impl Fixture {
     async fn new() -> Self {
-        let directory = tempfile::tempdir().expect("there is room for temporary files");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let store = SqliteStore::open(&directory.path().join("test.db")).await;
         let store = store.expect("a database can be made");
         let keys = Keys::load(&store, directory.path()).await.expect("there are no keys");
@@ -29,7 +29,7 @@ impl Fixture {
 }
 
 #[tokio::test]
-async fn a_key_opens_and_nothing_like_it_does() {
+async fn only_the_exact_key_is_accepted() {
     let fixture = Fixture::new().await;
     let (record, plain) = fixture.create().await;
     let key = plain.reveal();
@@ -41,17 +41,18 @@ async fn a_key_opens_and_nothing_like_it_does() {
     assert_eq!(fixture.keys.check(key), Some(identity));
 
     let last = if key.ends_with('0') { "1" } else { "0" };
-    let almost = format!("{}{last}", &key[..key.len() - 1]);
+    let wrong_end = format!("{}{last}", &key[..key.len() - 1]);
     let other_id = key.replacen(&record.id, &"0".repeat(record.id.len()), 1);
     let upper = key.to_uppercase();
     let longer = format!("{key}0");
-    for wrong in ["", "sk_", "sk__", &record.id, &almost, &other_id, &upper, &longer, &key[3..]] {
+    for wrong in ["", "sk_", "sk__", &record.id, &wrong_end, &other_id, &upper, &longer, &key[3..]]
+    {
         assert_eq!(fixture.keys.check(wrong), None, "{wrong}");
     }
 }
 
 #[tokio::test]
-async fn two_keys_are_never_the_same_and_hold_enough() {
+async fn keys_are_unique_and_long_enough() {
     let fixture = Fixture::new().await;
     let (_, first) = fixture.create().await;
     let (_, second) = fixture.create().await;
@@ -61,7 +62,7 @@ async fn two_keys_are_never_the_same_and_hold_enough() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_taken_back_opens_nothing_and_leaves_the_server_closed() {
+async fn a_revoked_key_is_refused_and_the_server_still_requires_a_key() {
     let fixture = Fixture::new().await;
     assert!(fixture.keys.is_empty());
     let (record, plain) = fixture.create().await;
@@ -69,17 +70,17 @@ async fn a_key_that_was_taken_back_opens_nothing_and_leaves_the_server_closed() 
     assert!(revoked.expect("the store answers"));
     fixture.keys.reload(&fixture.store).await.expect("keys can be read");
     assert_eq!(fixture.keys.check(plain.reveal()), None);
-    assert!(!fixture.keys.is_empty(), "a server without valid keys would be open to all");
+    assert!(!fixture.keys.is_empty(), "revoking the last key must not open the server");
 }
 
 #[tokio::test]
-async fn the_store_never_sees_the_key() {
+async fn the_secret_of_a_key_is_not_stored() {
     let fixture = Fixture::new().await;
     let (record, plain) = fixture.create().await;
     let secret = plain.reveal().rsplit('_').next().expect("there is a secret");
     assert!(!format!("{record:?}").contains(secret));
     assert!(!format!("{plain:?}").contains(secret));
-    // So that no file comes or goes while we look.
+    // So that no file changes during the scan.
     fixture.store.close().await;
     for entry in std::fs::read_dir(fixture.directory.path()).expect("it can be listed") {
         let path = entry.expect("it can be listed").path();
@@ -90,10 +91,10 @@ async fn the_store_never_sees_the_key() {
 }
 
 #[tokio::test]
-async fn another_server_s_secret_makes_other_hashes() {
+async fn hashes_depend_on_the_server_secret() {
     let fixture = Fixture::new().await;
     let (_, plain) = fixture.create().await;
-    let elsewhere = tempfile::tempdir().expect("there is room for temporary files");
+    let elsewhere = tempfile::tempdir().expect("a temporary directory can be created");
     let others = Keys::load(&fixture.store, elsewhere.path()).await.expect("keys can be read");
     assert_eq!(others.check(plain.reveal()), None);
     let again = Keys::load(&fixture.store, fixture.directory.path()).await;
@@ -101,7 +102,7 @@ async fn another_server_s_secret_makes_other_hashes() {
 }
 
 #[tokio::test]
-async fn the_secret_is_for_the_server_alone() {
+async fn the_server_secret_must_be_private() {
     let fixture = Fixture::new().await;
     let path = fixture.directory.path().join("server.secret");
     let mode = std::fs::metadata(&path).expect("it was made").mode();

@@ -3,29 +3,33 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// What came of a try to send a callback.
+/// The outcome of an attempt to deliver a callback.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallbackOutcome {
-    /// The receiver has it.
+    /// The receiver accepted it.
     Delivered,
-    /// It is tried again.
+    /// The attempt failed; there will be another one.
     Failed,
-    /// It is not tried again.
+    /// The last attempt failed.
     GivenUp,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfOutcome {
+struct OutcomeLabel {
     outcome: &'static str,
 }
 
-/// Tries, by what came of them.
+/// Attempts by outcome.
 #[derive(Debug, Default)]
-pub(super) struct Callbacks(Family<OfOutcome, Counter>);
+pub(super) struct Callbacks(Family<OutcomeLabel, Counter>);
 
 impl Callbacks {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("callbacks", "Tries to send a report to its client", self.0.clone());
+        registry.register(
+            "callbacks",
+            "Attempts to deliver a report to a callback URL",
+            self.0.clone(),
+        );
     }
 
     pub(super) fn count(&self, outcome: CallbackOutcome) {
@@ -34,6 +38,6 @@ impl Callbacks {
             CallbackOutcome::Failed => "failed",
             CallbackOutcome::GivenUp => "given_up",
         };
-        self.0.get_or_create(&OfOutcome { outcome }).inc();
+        self.0.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 }

@@ -6,34 +6,34 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::BOUNDS;
+use super::BUCKETS;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfAnswer {
+struct RequestLabels {
     method: &'static str,
     route: String,
     status: &'static str,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfRoute {
+struct RouteLabel {
     route: String,
 }
 
-/// Requests over HTTP. Routes are told as templates, never as the paths that clients wrote.
+/// Metrics of HTTP requests, by path template.
 #[derive(Debug)]
 pub(super) struct Http {
-    requests: Family<OfAnswer, Counter>,
-    seconds: Family<OfRoute, Histogram, fn() -> Histogram>,
+    requests: Family<RequestLabels, Counter>,
+    seconds: Family<RouteLabel, Histogram, fn() -> Histogram>,
 }
 
 impl Http {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let requests = Family::default();
-        registry.register("http_requests", "Requests answered", requests.clone());
+        registry.register("http_requests", "HTTP requests", requests.clone());
         let seconds: Family<_, _, fn() -> _> =
-            Family::new_with_constructor(|| Histogram::new(BOUNDS));
-        let help = "Time from a request to the beginning of its answer";
+            Family::new_with_constructor(|| Histogram::new(BUCKETS));
+        let help = "Time from a request to the start of its response";
         registry.register("http_request_seconds", help, seconds.clone());
         Self { requests, seconds }
     }
@@ -47,7 +47,7 @@ impl Http {
             _ => "5xx",
         };
         let route = route.to_owned();
-        self.requests.get_or_create(&OfAnswer { method, route: route.clone(), status }).inc();
-        self.seconds.get_or_create(&OfRoute { route }).observe(took.as_secs_f64());
+        self.requests.get_or_create(&RequestLabels { method, route: route.clone(), status }).inc();
+        self.seconds.get_or_create(&RouteLabel { route }).observe(took.as_secs_f64());
     }
 }

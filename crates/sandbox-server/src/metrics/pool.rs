@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sandbox::PoolFigures;
 
-/// Sandboxes prepared ahead. The library counts; here its figures are copied when somebody asks.
+/// Metrics of the sandbox pool, copied from the library's counters at each scrape.
 #[derive(Debug)]
 pub(super) struct Pool {
     wanted: Gauge,
@@ -16,14 +16,13 @@ pub(super) struct Pool {
     loaded: Gauge,
     hits: Counter,
     misses: Counter,
-    warm_ready: Family<Runtime, Gauge>,
-    warm_hits: Family<Runtime, Counter>,
-    warm_misses: Family<Runtime, Counter>,
+    warm_ready: Family<RuntimeLabel, Gauge>,
+    warm_hits: Family<RuntimeLabel, Counter>,
+    warm_misses: Family<RuntimeLabel, Counter>,
 }
 
-/// Whose runtime waits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Runtime {
+struct RuntimeLabel {
     runtime: String,
 }
 
@@ -31,23 +30,23 @@ impl Pool {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let (wanted, ready, loaded) = (Gauge::default(), Gauge::default(), Gauge::default());
         let (hits, misses) = (Counter::default(), Counter::default());
-        let help = "Sandboxes that the server tries to keep prepared";
+        let help = "Target number of prepared sandboxes";
         registry.register("pool_wanted", help, wanted.clone());
-        registry.register("pool_ready", "Sandboxes prepared now", ready.clone());
-        let help = "Sandboxes prepared now with a compiled program in them";
+        registry.register("pool_ready", "Prepared sandboxes", ready.clone());
+        let help = "Prepared sandboxes that contain a compiled program";
         registry.register("pool_loaded", help, loaded.clone());
-        let help = "Stages that got a sandbox prepared ahead";
+        let help = "Stages that used a prepared sandbox";
         registry.register("pool_hits", help, hits.clone());
-        let help = "Stages that a sandbox had to be built for";
+        let help = "Stages for which no prepared sandbox was available";
         registry.register("pool_misses", help, misses.clone());
-        let warm_ready = Family::<Runtime, Gauge>::default();
-        let warm_hits = Family::<Runtime, Counter>::default();
-        let warm_misses = Family::<Runtime, Counter>::default();
-        let help = "Runtimes that wait for a program";
+        let warm_ready = Family::<RuntimeLabel, Gauge>::default();
+        let warm_hits = Family::<RuntimeLabel, Counter>::default();
+        let warm_misses = Family::<RuntimeLabel, Counter>::default();
+        let help = "Warm runtimes";
         registry.register("warm_ready", help, warm_ready.clone());
-        let help = "Stages whose runtime waited for them";
+        let help = "Stages that used a warm runtime";
         registry.register("warm_hits", help, warm_hits.clone());
-        let help = "Stages whose runtime could have waited and did not";
+        let help = "Stages for which no warm runtime was available";
         registry.register("warm_misses", help, warm_misses.clone());
         Self { wanted, ready, loaded, hits, misses, warm_ready, warm_hits, warm_misses }
     }
@@ -59,16 +58,16 @@ impl Pool {
         self.loaded.set(gauge(figures.loaded));
         self.hits.inner().store(figures.prepared_claims, Ordering::Relaxed);
         self.misses.inner().store(figures.built_claims, Ordering::Relaxed);
-        // Of one language there may be several, for different limits.
+        // A language can have several pools, for different limits.
         let mut sums: BTreeMap<&str, (usize, u64, u64)> = BTreeMap::new();
         for warm in &figures.warm {
             let sum = sums.entry(&warm.name).or_default();
             *sum = (sum.0 + warm.ready, sum.1 + warm.hits, sum.2 + warm.misses);
         }
         for (name, (ready, hits, misses)) in sums {
-            let runtime = Runtime { runtime: name.to_owned() };
+            let runtime = RuntimeLabel { runtime: name.to_owned() };
             self.warm_ready.get_or_create(&runtime).set(gauge(ready));
-            // A shape that was let go takes its count along; a counter must not go back.
+            // Removing a pool removes its counts, but a counter must not decrease.
             let raise = |counter: &Counter, to: u64| {
                 counter.inner().fetch_max(to, Ordering::Relaxed);
             };

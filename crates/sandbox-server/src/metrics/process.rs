@@ -1,4 +1,4 @@
-//! Figures of the server's own process, under the names that every Prometheus client uses.
+//! Metrics of the server process, under the standard names of Prometheus clients.
 
 use std::fs;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
-/// The gauges and counters, in a registry of their own: these names have no prefix.
+/// The metrics, in a separate registry because their names have another prefix.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) registry: Registry,
@@ -22,7 +22,7 @@ pub(super) struct Process {
     start_time: Gauge<f64, AtomicU64>,
 }
 
-/// The fields of `/proc/self/stat` that are of interest, as proc(5) numbers them.
+/// Fields of `/proc/self/stat`, numbered as in proc(5).
 #[derive(Debug, PartialEq)]
 struct Stat {
     cpu_ticks: u64,
@@ -50,30 +50,34 @@ impl Process {
 
     fn register(&mut self) {
         let registry = &mut self.registry;
-        let help = "CPU time of the server itself, without the programs it runs";
+        let help = "CPU time of the server, without sandboxed programs";
         registry.register("cpu_seconds", help, self.cpu_seconds.clone());
         registry.register("open_fds", "Open file descriptors", self.open_fds.clone());
-        registry.register("max_fds", "The most file descriptors", self.max_fds.clone());
-        let help = "Memory of the server itself";
+        registry.register(
+            "max_fds",
+            "Maximum number of open file descriptors",
+            self.max_fds.clone(),
+        );
+        let help = "Resident memory of the server";
         registry.register("resident_memory_bytes", help, self.resident_memory.clone());
-        let help = "Address space of the server itself";
+        let help = "Virtual memory of the server";
         registry.register("virtual_memory_bytes", help, self.virtual_memory.clone());
-        registry.register("threads", "Threads of the server itself", self.threads.clone());
-        let help = "When the server was started, in seconds since 1970";
+        registry.register("threads", "Threads of the server", self.threads.clone());
+        let help = "Start time of the server, in seconds since 1970";
         registry.register("start_time_seconds", help, self.start_time.clone());
     }
 
-    /// Looks. What the kernel does not tell stays as it was.
+    /// Updates the metrics. Those that cannot be read keep their values.
     #[expect(clippy::cast_precision_loss, reason = "nothing here comes near 2^52")]
     pub(super) fn measure(&self) {
         let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let ticks = clock_ticks_per_second() as f64;
         if let Ok(entries) = fs::read_dir("/proc/self/fd") {
-            // Reading the directory takes a descriptor, too.
+            // Do not count the descriptor of the directory itself.
             self.open_fds.set(gauge((entries.count() as u64).saturating_sub(1)));
         }
-        let most = getrlimit(Resource::Nofile).current;
-        self.max_fds.set(most.map_or(i64::MAX, gauge));
+        let limit = getrlimit(Resource::Nofile).current;
+        self.max_fds.set(limit.map_or(i64::MAX, gauge));
         if let Some(stat) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse(&text))
         {
             let seconds = stat.cpu_ticks as f64 / ticks;
@@ -89,9 +93,9 @@ impl Process {
 }
 
 fn parse(stat: &str) -> Option<Stat> {
-    // The second field is the name, in which anything may stand; the third is the first behind it.
-    let (_, behind) = stat.rsplit_once(") ")?;
-    let fields: Vec<&str> = behind.split_ascii_whitespace().collect();
+    // The second field is the process name, which can contain spaces and parentheses.
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_ascii_whitespace().collect();
     let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
     Some(Stat {
         cpu_ticks: field(14)? + field(15)?,
@@ -102,7 +106,7 @@ fn parse(stat: &str) -> Option<Stat> {
     })
 }
 
-/// In seconds since 1970.
+/// The boot time, in seconds since 1970.
 fn boot_time() -> Option<u64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
@@ -113,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_of_a_process_does_not_mislead() {
+    fn a_process_name_with_parentheses_is_skipped() {
         let text = "7 (a) b) S 1 7 7 0 -1 4194304 100 0 0 0 30 12 0 0 20 0 5 0 900 4096 3 1 1 1";
         let expected = Stat {
             cpu_ticks: 42,

@@ -6,22 +6,22 @@ use prometheus_client::registry::Registry;
 use sandbox_store::Swept;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfKind {
+struct KindLabel {
     kind: &'static str,
 }
 
-/// What the server remembers, and what it forgot.
+/// Metrics of the database.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct StoreMetrics {
     bytes: Gauge,
-    swept: Family<OfKind, Counter>,
+    swept: Family<KindLabel, Counter>,
 }
 
-impl Kept {
+impl StoreMetrics {
     pub(super) fn register(registry: &mut Registry) -> Self {
         let (bytes, swept) = (Gauge::default(), Family::default());
         registry.register("store_bytes", "Size of the database", bytes.clone());
-        let help = "What was removed because it was past its retention";
+        let help = "Records removed by retention";
         registry.register("swept", help, swept.clone());
         Self { bytes, swept }
     }
@@ -37,7 +37,7 @@ impl Kept {
             ("audit", swept.audit),
         ];
         for (kind, count) in counts {
-            self.swept.get_or_create(&OfKind { kind }).inc_by(count);
+            self.swept.get_or_create(&KindLabel { kind }).inc_by(count);
         }
     }
 }

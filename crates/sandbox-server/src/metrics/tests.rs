@@ -66,8 +66,8 @@ fn compiled(cached: bool) -> StageReport {
     }
 }
 
-/// Something of everything.
-fn busy() -> Metrics {
+/// Metrics with a value in every series.
+fn sample() -> Metrics {
     let metrics = Metrics::new();
     metrics.accepted("c");
     metrics.finished(&report(vec![compiled(false)]), Some("key_1"), Duration::from_millis(2));
@@ -102,8 +102,8 @@ fn busy() -> Metrics {
 }
 
 #[test]
-fn what_happened_is_counted() {
-    let text = busy().encode(Reader::Operator);
+fn events_are_counted() {
+    let text = sample().encode(Reader::Operator);
     for line in [
         r#"sandboxd_accepted_total{language="c"} 1"#,
         r#"sandboxd_warm_hits_total{runtime="python"} 5"#,
@@ -143,8 +143,8 @@ fn what_happened_is_counted() {
 }
 
 #[test]
-fn a_key_that_was_taken_back_is_no_longer_told_of() {
-    let metrics = busy();
+fn a_revoked_key_loses_its_series() {
+    let metrics = sample();
     metrics.keep_keys(|key| key == "key_2");
     let text = metrics.encode(Reader::Operator);
     assert!(!text.contains("key_1"), "{text}");
@@ -153,15 +153,15 @@ fn a_key_that_was_taken_back_is_no_longer_told_of() {
 }
 
 #[test]
-fn clients_are_not_told_of_each_other() {
-    let text = busy().encode(Reader::Client);
+fn clients_do_not_see_each_other() {
+    let text = sample().encode(Reader::Client);
     assert!(!text.contains("key_") && !text.contains("cache_bytes"), "{text}");
     assert!(text.contains("sandboxd_executions_total"), "{text}");
     assert!(text.contains("process_open_fds"), "{text}");
 }
 
 #[test]
-fn the_page_about_metrics_has_every_one_and_no_other() {
+fn the_documentation_lists_exactly_these_metrics() {
     let page = include_str!("../../../../docs/observability.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let rows = rows.filter_map(|row| row.split_once("` | "));
@@ -170,15 +170,16 @@ fn the_page_about_metrics_has_every_one_and_no_other() {
         .filter(|(name, _)| is_metric(name))
         .map(|(name, rest)| format!("{name} {}", rest.split(' ').next().unwrap_or_default()))
         .collect();
-    let text = busy().encode(Reader::Operator);
-    let mut told: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let text = sample().encode(Reader::Operator);
+    let mut exported: Vec<_> =
+        text.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
     described.sort_unstable();
-    told.sort_unstable();
-    assert_eq!(told, described);
+    exported.sort_unstable();
+    assert_eq!(exported, described);
 }
 
 #[test]
-fn prometheus_own_checker_has_nothing_to_say() {
+fn promtool_accepts_the_metrics() {
     let checker = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -194,7 +195,9 @@ fn prometheus_own_checker_has_nothing_to_say() {
         Err(error) => panic!("promtool cannot be started: {error}"),
     };
     let mut input = checker.stdin.take().expect("its input is a pipe");
-    input.write_all(busy().encode(Reader::Operator).as_bytes()).expect("it reads what it is given");
+    input
+        .write_all(sample().encode(Reader::Operator).as_bytes())
+        .expect("it reads what it is given");
     drop(input);
     let output = checker.wait_with_output().expect("it ends");
     let said = [output.stdout, output.stderr].concat();

@@ -9,32 +9,31 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sandbox::Report;
 
-/// The label of clients without a key. No key has this id: ids are longer.
-const NOBODY: &str = "none";
+/// The label of clients without a key. It is no id of a key: ids are longer.
+const NO_KEY: &str = "none";
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfKey {
+struct KeyLabel {
     key: String,
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfCache {
+struct CacheLabel {
     cache: &'static str,
 }
 
-/// What each key used. A key that was taken back loses its series, so that there are never more of them
-/// than valid keys.
+/// Metrics of each key. The series of a revoked key are removed, so that their number is bounded by the valid keys.
 #[derive(Debug)]
 pub(super) struct Usage {
-    /// Apart from everything else, since not everybody may read it.
+    /// A separate registry, which only the operator can read.
     pub(super) registry: Registry,
-    executions: Family<OfKey, Counter>,
-    cpu_seconds: Family<OfKey, Counter<f64, AtomicU64>>,
-    wall_seconds: Family<OfKey, Counter<f64, AtomicU64>>,
-    /// What is kept for all keys together. A key that read it could watch what others compile.
-    cache_bytes: Family<OfCache, Gauge>,
+    executions: Family<KeyLabel, Counter>,
+    cpu_seconds: Family<KeyLabel, Counter<f64, AtomicU64>>,
+    wall_seconds: Family<KeyLabel, Counter<f64, AtomicU64>>,
+    /// Sizes of the caches of all keys. For the operator only: they would reveal the activity of other keys.
+    cache_bytes: Family<CacheLabel, Gauge>,
     /// The keys that have series.
-    told: Mutex<HashSet<String>>,
+    keys: Mutex<HashSet<String>>,
 }
 
 impl Usage {
@@ -45,45 +44,45 @@ impl Usage {
         registry.register("key_executions", "Executions finished, by key", executions.clone());
         let help = "CPU time of all stages, by key";
         registry.register("key_cpu_seconds", help, cpu_seconds.clone());
-        let help = "Time on the clock of all stages, by key";
+        let help = "Wall-clock time of all stages, by key";
         registry.register("key_wall_seconds", help, wall_seconds.clone());
         let cache_bytes = Family::default();
-        registry.register("cache_bytes", "Bytes kept on the disk", cache_bytes.clone());
-        let told = Mutex::default();
-        Self { registry, executions, cpu_seconds, wall_seconds, cache_bytes, told }
+        registry.register("cache_bytes", "Size of the cache on disk", cache_bytes.clone());
+        let keys = Mutex::default();
+        Self { registry, executions, cpu_seconds, wall_seconds, cache_bytes, keys }
     }
 
     pub(super) fn add(&self, key: Option<&str>, report: &Report) {
-        let of_key = OfKey { key: key.unwrap_or(NOBODY).to_owned() };
+        let label = KeyLabel { key: key.unwrap_or(NO_KEY).to_owned() };
         if let Some(key) = key {
-            let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-            told.insert(key.to_owned());
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.insert(key.to_owned());
         }
-        self.executions.get_or_create(&of_key).inc();
+        self.executions.get_or_create(&label).inc();
         let figures = || report.stages.iter().map(|stage| &stage.figures);
         let cpu = figures().map(|figures| figures.cpu_time().as_secs_f64()).sum::<f64>();
         let wall = figures().map(|figures| figures.wall_time.as_secs_f64()).sum::<f64>();
-        self.cpu_seconds.get_or_create(&of_key).inc_by(cpu);
-        self.wall_seconds.get_or_create(&of_key).inc_by(wall);
+        self.cpu_seconds.get_or_create(&label).inc_by(cpu);
+        self.wall_seconds.get_or_create(&label).inc_by(wall);
     }
 
     pub(super) fn cached(&self, cache: &'static str, bytes: u64) {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.cache_bytes.get_or_create(&OfCache { cache }).set(bytes);
+        self.cache_bytes.get_or_create(&CacheLabel { cache }).set(bytes);
     }
 
-    /// Forgets all keys but those that are valid.
+    /// Removes the series of keys that are not valid.
     pub(super) fn keep(&self, is_valid: impl Fn(&str) -> bool) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        told.retain(|key| {
-            let stays = is_valid(key);
-            if !stays {
-                let of_key = OfKey { key: key.clone() };
-                self.executions.remove(&of_key);
-                self.cpu_seconds.remove(&of_key);
-                self.wall_seconds.remove(&of_key);
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|key| {
+            let keep = is_valid(key);
+            if !keep {
+                let label = KeyLabel { key: key.clone() };
+                self.executions.remove(&label);
+                self.cpu_seconds.remove(&label);
+                self.wall_seconds.remove(&label);
             }
-            stays
+            keep
         });
     }
 }

@@ -1,9 +1,7 @@
-//! Lets connections in, as many as there are places for.
+//! The accept loop, with a limit of open connections.
 //!
-//! A place is taken before a connection is accepted: those that find none wait with the kernel, where
-//! they cost next to nothing, and are let in as others go. Closing them instead would turn every short
-//! rush into errors; and since each place comes free within the timeouts of [`connection`], nobody
-//! waits for ever.
+//! It acquires a permit before it accepts a connection: further connections wait in the kernel's backlog, where they cost
+//! little. Closing them instead would turn every short burst into errors. The timeouts of [`connection`] bound the wait.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,65 +14,63 @@ use tokio::task::JoinSet;
 
 use super::connection::{self, Shared};
 
-/// Between two lines of the log about failing to accept.
-const BETWEEN_WORDS: Duration = Duration::from_secs(10);
+/// Minimum time between log lines about failures to accept.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// After a failure that lies with us, such as no descriptor being left, another try at once would fail
-/// as well.
-const BEFORE_ANOTHER_TRY: Duration = Duration::from_millis(100);
+/// Delay after a local failure, such as running out of descriptors: an immediate retry would fail too.
+const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Serves until it is told to stop, which dropping the sender does; then until every connection that was
-/// let in has ended. Dropping the future closes those that have not.
+/// Serves until the sender of `stop` is dropped, then until every open connection has ended. Dropping the future closes
+/// the remaining ones.
 pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: watch::Receiver<()>) {
-    let places = Arc::new(Semaphore::new(shared.limits.connections));
-    let mut door = Door { listener, places, told: None };
+    let permits = Arc::new(Semaphore::new(shared.limits.connections));
+    let mut acceptor = Acceptor { listener, permits, last_logged: None };
     let mut connections = JoinSet::new();
-    let mut told = stop.clone();
+    let mut stopped = stop.clone();
     loop {
         tokio::select! {
-            (stream, peer, place) = door.next() => {
+            (stream, peer, permit) = acceptor.next() => {
                 let shared = Arc::clone(&shared);
-                connections.spawn(connection::serve(stream, peer, place, shared, stop.clone()));
+                connections.spawn(connection::serve(stream, peer, permit, shared, stop.clone()));
             }
-            // Their results are kept until somebody asks; a panic was told by the panic itself.
+            // Remove the results of finished tasks; a panic has been logged.
             Some(_) = connections.join_next() => {}
-            _ = told.changed() => break,
+            _ = stopped.changed() => break,
         }
     }
-    // From here on whoever connects is refused by the kernel rather than left waiting.
-    drop(door);
+    // Close the listener: the kernel refuses new connections at once.
+    drop(acceptor);
     while connections.join_next().await.is_some() {}
 }
 
-struct Door {
+struct Acceptor {
     listener: TcpListener,
-    places: Arc<Semaphore>,
-    /// When it was last told that accepting fails.
-    told: Option<Instant>,
+    permits: Arc<Semaphore>,
+    /// When a failure to accept was last logged.
+    last_logged: Option<Instant>,
 }
 
-impl Door {
-    /// The next connection and its place. May be dropped while it waits, and called again.
+impl Acceptor {
+    /// The next connection and its permit. Cancel safe.
     async fn next(&mut self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
         loop {
-            let place = Arc::clone(&self.places).acquire_owned().await;
-            let place = place.expect("the places are never closed");
+            let permit = Arc::clone(&self.permits).acquire_owned().await;
+            let permit = permit.expect("the semaphore is never closed");
             match self.listener.accept().await {
-                Ok((stream, peer)) => return (stream, peer, place),
-                // The client went away before its turn came.
+                Ok((stream, peer)) => return (stream, peer, permit),
+                // The client disconnected before it was accepted.
                 Err(error) if is_of_one_connection(&error) => {}
-                Err(error) => self.wait_after(&error).await,
+                Err(error) => self.log_and_wait(&error).await,
             }
         }
     }
 
-    async fn wait_after(&mut self, error: &io::Error) {
-        // Now and then, not for each connection that waits while others come and go.
-        if self.told.is_none_or(|told| told.elapsed() >= BETWEEN_WORDS) {
-            tracing::error!(%error, "no connection can be accepted for now");
-            self.told = Some(Instant::now());
+    async fn log_and_wait(&mut self, error: &io::Error) {
+        if self.last_logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
+            tracing::error!(%error, "failed to accept a connection");
+            self.last_logged = Some(Instant::now());
         }
-        tokio::time::sleep(BEFORE_ANOTHER_TRY).await;
+        tokio::time::sleep(RETRY_DELAY).await;
     }
 }
 

@@ -1,15 +1,14 @@
-//! One connection, from its first byte to its last.
+//! One connection, from accept to close.
 //!
-//! Nobody holds a place for doing nothing. [`Activity`] knows what a connection is waiting for: the
-//! socket tells it when bytes come and go ([`Watched`]), requests tell it when they begin and when their
-//! answers are taken ([`Answer`]). From that follows until when the next thing has to happen. Waiting
-//! for ourselves, such as for a program that is silent, has no end here.
+//! Idle and slow connections are closed. [`Activity`] tracks what a connection waits for: the socket reports bytes in both
+//! directions ([`MonitoredStream`]), requests report their start and the progress of their responses ([`ResponseBody`]).
+//! The timeouts follow from that. Time in which the server works, such as while a program runs, does not count.
 
 mod activity;
-mod answer;
 mod linger;
+mod request_body;
+mod response_body;
 mod stream;
-mod unread;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -31,46 +30,46 @@ use tokio::time::timeout;
 use tower::ServiceExt as _;
 
 use super::http;
-use super::limits::Limits;
+use super::limits::ConnectionLimits;
 use super::tls::Tls;
 use activity::Activity;
-use answer::Answer;
-use stream::Watched;
-use unread::RequestBody;
+use request_body::RequestBody;
+use response_body::ResponseBody;
+use stream::MonitoredStream;
 
-/// A connection that has to go may say so: HTTP/2 names the last request that was heard.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Time for a graceful close: HTTP/2 sends GOAWAY with the last accepted request.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What all connections have in common.
+/// What all connections share.
 pub(super) struct Shared {
     pub(super) router: Router,
-    pub(super) limits: Limits,
+    pub(super) limits: ConnectionLimits,
     pub(super) tls: Option<Arc<Tls>>,
 }
 
-/// Serves one connection until its end.
+/// Serves a connection until it is closed.
 pub(super) async fn serve(
     stream: TcpStream,
     peer: SocketAddr,
-    place: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
     shared: Arc<Shared>,
     stop: watch::Receiver<()>,
 ) {
-    stream::prepare(&stream, &shared.limits);
+    stream::configure(&stream, &shared.limits);
     let activity = Arc::new(Activity::new(&shared.limits));
-    let stream = Watched::new(stream, Arc::clone(&activity), place);
+    let stream = MonitoredStream::new(stream, Arc::clone(&activity), permit);
     let Some(tls) = &shared.tls else {
-        return speak(stream, peer, &shared, activity, stop).await;
+        return serve_http(stream, peer, &shared, activity, stop).await;
     };
     match timeout(shared.limits.header_timeout, tls.accept(stream)).await {
-        Ok(Ok(stream)) => speak(stream, peer, &shared, activity, stop).await,
+        Ok(Ok(stream)) => serve_http(stream, peer, &shared, activity, stop).await,
         Ok(Err(error)) => tracing::debug!(%peer, %error, "the TLS handshake failed"),
-        Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
+        Err(_) => tracing::debug!(%peer, "the TLS handshake timed out"),
     }
 }
 
-/// Speaks HTTP, whichever version the client begins with.
-async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
+/// Serves HTTP/1 or HTTP/2, depending on the first bytes of the client.
+async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
     peer: SocketAddr,
     shared: &Shared,
@@ -78,14 +77,14 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     mut stop: watch::Receiver<()>,
 ) {
     let service = service_fn(|request: Request<Incoming>| {
-        let request_began = Arc::clone(&activity).begin(request.version());
+        let in_flight = Arc::clone(&activity).begin(request.version());
         let router = shared.router.clone();
-        let request = RequestBody::of(request, Arc::clone(&activity));
+        let request = RequestBody::wrap(request, Arc::clone(&activity));
         async move {
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(ConnectInfo(peer));
             let Ok(response) = router.oneshot(request).await;
-            Ok::<_, Infallible>(response.map(|body| Answer::new(body, request_began)))
+            Ok::<_, Infallible>(response.map(|body| ResponseBody::new(body, in_flight)))
         }
     });
     let builder = http::builder();
@@ -100,9 +99,9 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
                 }
                 return;
             }
-            waited_for = activity.overdue() => {
-                tracing::debug!(%peer, "closed: waited too long for {waited_for}");
-                activity.abandon();
+            waited_for = activity.timed_out() => {
+                tracing::debug!(%peer, "closed: timeout while waiting for {waited_for}");
+                activity.expire();
                 break;
             }
             _ = stop.changed(), if !is_stopping => {
@@ -112,6 +111,6 @@ async fn speak<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         }
     }
     connection.as_mut().graceful_shutdown();
-    // Whatever becomes of it, the connection ends here.
-    let _ = timeout(LAST_WORDS, connection).await;
+    // The connection is closed even if this fails.
+    let _ = timeout(CLOSE_TIMEOUT, connection).await;
 }

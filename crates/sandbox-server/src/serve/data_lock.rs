@@ -1,7 +1,7 @@
-//! One server for each data directory.
+//! The lock on the data directory: only one server can use it.
 //!
-//! Two servers on one database would both take up what waits in it and run every execution twice. Commands
-//! such as `sandboxd keys create` take no lock: they only add to the database, beside a running server.
+//! Two servers with the same database would both recover the queued executions and run each twice. Commands such as
+//! `sandboxd keys create` take no lock: they can use the database next to a running server.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -14,27 +14,27 @@ use anyhow::{Context as _, Result, bail};
 use super::create_directory;
 use crate::config::Config;
 
-/// The lock file of a data directory. It is never removed: a lock on a removed file keeps nobody out.
+/// The lock file of a data directory. It is never removed: a lock on a removed file excludes no other process.
 const FILE_NAME: &str = "sandboxd.lock";
 
-/// The lock file of a database is named after it.
+/// The suffix of a database's lock file.
 const SUFFIX: &str = ".server-lock";
 
 /// Longer than any process id.
-const MAX_PID_LENGTH: u64 = 16;
+const MAX_PID_LEN: u64 = 16;
 
 /// Exclusive locks on the data directory and on the database. The kernel releases them when
 /// the process ends, however it ends; no other process inherits them.
 pub(super) struct DataLock([File; 2]);
 
 impl DataLock {
-    /// Acquires the locks, or says at once who holds them.
+    /// Acquires the locks. Fails at once if another process holds one, and names the process.
     pub(super) fn acquire(config: &Config) -> Result<Self> {
         let directory = &config.data_dir;
         create_directory(directory)?;
         let directory_lock =
             lock(&directory.join(FILE_NAME), "data directory", directory, "--data-dir")?;
-        // Another data directory may name the same database.
+        // A server with another data directory may use the same database.
         let database = resolve(&config.database)?;
         let mut name = OsString::from(&database);
         name.push(SUFFIX);
@@ -52,7 +52,7 @@ impl Drop for DataLock {
     }
 }
 
-/// Where the database really lies: another path to the same file must lead to the same lock.
+/// The canonical path of the database: different paths to one file must use the same lock.
 fn resolve(database: &Path) -> Result<PathBuf> {
     if let Ok(path) = database.canonicalize() {
         return Ok(path);
@@ -61,19 +61,19 @@ fn resolve(database: &Path) -> Result<PathBuf> {
     let parent = parent.unwrap_or(Path::new("."));
     create_directory(parent)?;
     let parent = parent.canonicalize();
-    let parent = parent.with_context(|| format!("cannot resolve {}", database.display()))?;
+    let parent = parent.with_context(|| format!("failed to resolve {}", database.display()))?;
     Ok(parent.join(database.file_name().unwrap_or_default()))
 }
 
-/// Locks this file for the sake of something else, which another setting can replace.
+/// Locks the file `path` in order to guard `guarded`, which `setting` configures.
 fn lock(path: &Path, kind: &str, guarded: &Path, setting: &str) -> Result<File> {
-    let cannot_lock = || format!("cannot lock the {kind} {}", guarded.display());
+    let cannot_lock = || format!("failed to lock the {kind} {}", guarded.display());
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false).mode(0o600);
     let mut file = options.open(path).with_context(cannot_lock)?;
     match file.try_lock() {
         Ok(()) => {
-            // It only makes the message of a second server better: a full disk is no reason to stop.
+            // The pid is only for the error message of a second server, so a full disk is no error.
             let _ = write_pid(&mut file);
             Ok(file)
         }
@@ -94,9 +94,9 @@ fn write_pid(file: &mut File) -> std::io::Result<()> {
     writeln!(file, "{}", std::process::id())
 }
 
-/// The process that wrote its id when it acquired the lock.
+/// The pid of the process that holds the lock.
 fn holder(file: &mut File) -> Option<u32> {
     let mut text = String::new();
-    file.take(MAX_PID_LENGTH).read_to_string(&mut text).ok()?;
+    file.take(MAX_PID_LEN).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }

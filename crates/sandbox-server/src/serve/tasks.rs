@@ -1,4 +1,4 @@
-//! What a server does now and then, unasked.
+//! Periodic background tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,48 +14,47 @@ use crate::callbacks;
 use crate::keys::Keys;
 use crate::state::AppState;
 
-/// Keys are made and taken back by another process, which nothing announces; a look costs a few
-/// microseconds.
-const BETWEEN_LOOKS_AT_KEYS: Duration = Duration::from_secs(1);
-const BETWEEN_SWEEPS: Duration = Duration::from_mins(1);
+/// Other processes create and revoke keys without a notification; reading the keys takes a few microseconds.
+const KEY_RELOAD_INTERVAL: Duration = Duration::from_secs(1);
+const SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 const MEMORY_RELEASE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Starts them; they end when what is given back is dropped.
+/// Starts the tasks. Dropping the set stops them.
 pub(super) fn start(state: &AppState) -> Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
     tasks.spawn(callbacks::start(state)?);
-    tasks.spawn(follow_keys(state.clone()));
+    tasks.spawn(reload_keys(state.clone()));
     tasks.spawn(sweep(state.clone()));
     tasks.spawn(release_memory());
     Ok(tasks)
 }
 
-/// Memory of large requests and reports goes back to the system when they are gone.
+/// Returns the freed memory of large requests and reports to the system.
 async fn release_memory() {
     let mut ticks = interval(MEMORY_RELEASE_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        // It only ends badly by a panic, which was printed when it happened.
+        // Fails only after a panic, which has been logged.
         let _ = tokio::task::spawn_blocking(release_free_memory).await;
     }
 }
 
-async fn follow_keys(state: AppState) {
+async fn reload_keys(state: AppState) {
     let keys: Arc<Keys> = state.keys;
-    let mut ticks = interval(BETWEEN_LOOKS_AT_KEYS);
+    let mut ticks = interval(KEY_RELOAD_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut is_failing = false;
     loop {
         ticks.tick().await;
         let read = keys.reload(&*state.store).await;
-        // Once for each time that it begins to fail, not every second.
+        // Log the first of consecutive failures only.
         if let Err(error) = &read
             && !is_failing
         {
             tracing::error!(
                 error = format!("{error:#}"),
-                "keys made or revoked now do not count yet"
+                "failed to reload the keys: changes do not apply yet"
             );
         }
         is_failing = read.is_err();
@@ -63,7 +62,7 @@ async fn follow_keys(state: AppState) {
 }
 
 async fn sweep(state: AppState) {
-    let mut ticks = interval(BETWEEN_SWEEPS);
+    let mut ticks = interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
@@ -72,10 +71,12 @@ async fn sweep(state: AppState) {
                 state.metrics.swept(swept);
                 let Swept { executions, idempotency, audit } = swept;
                 if executions + idempotency + audit > 0 {
-                    tracing::info!(executions, idempotency, audit, "removed what is past its time");
+                    tracing::info!(executions, idempotency, audit, "removed expired records");
                 }
             }
-            Err(error) => tracing::error!(error = with_causes(&error), "the sweep failed"),
+            Err(error) => {
+                tracing::error!(error = with_causes(&error), "failed to remove expired records");
+            }
         }
     }
 }

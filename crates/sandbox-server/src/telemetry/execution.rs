@@ -8,24 +8,24 @@ use sandbox::{EventKind, Report, Stage};
 
 use super::Origin;
 
-/// When the stages of an execution began.
+/// The start times of an execution's stages.
 #[derive(Debug, Default)]
 pub(crate) struct StageStarts(Mutex<Vec<(Stage, Instant)>>);
 
-/// An execution that is over, as its spans tell it.
+/// A finished execution, the source of its spans.
 pub(crate) struct Ended<'a> {
     pub(crate) report: &'a Report,
-    /// The id of the key it belongs to.
+    /// The id of the owner's key.
     pub(crate) key: Option<&'a str>,
-    /// When it was accepted, on the clock that everybody reads and on the one that is never set.
+    /// When it was accepted, by the system clock and by the monotonic clock.
     pub(crate) accepted: (SystemTime, Instant),
-    /// How long it waited for its turn.
+    /// How long it was queued.
     pub(crate) waited: Duration,
     pub(crate) stages: &'a StageStarts,
 }
 
-/// What is told of one part.
-struct Part {
+/// A child span.
+struct ChildSpan {
     name: &'static str,
     begun: Instant,
     took: Duration,
@@ -33,7 +33,7 @@ struct Part {
 }
 
 impl StageStarts {
-    /// Remembers when a stage begins.
+    /// Records the start of a stage.
     pub(crate) fn hear(&self, event: &EventKind) {
         if let EventKind::Stage(stage) = event {
             let mut starts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,16 +41,16 @@ impl StageStarts {
         }
     }
 
-    /// When a stage began, and when the next one did, if there was one.
+    /// The start of a stage, and of the next one, if there is one.
     fn of(&self, stage: Stage) -> Option<(Instant, Option<Instant>)> {
         let starts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = starts.iter().position(|(begun, _)| *begun == stage)?;
-        Some((starts[place].1, starts.get(place + 1).map(|(_, at)| *at)))
+        let index = starts.iter().position(|(begun, _)| *begun == stage)?;
+        Some((starts[index].1, starts.get(index + 1).map(|(_, at)| *at)))
     }
 }
 
 impl Ended<'_> {
-    /// Makes its spans, if somebody wants them.
+    /// Creates the spans, if traces are on.
     pub(crate) fn trace(&self, origin: &Origin) {
         let Some(tracer) = origin.telemetry().tracer() else {
             return;
@@ -61,9 +61,9 @@ impl Ended<'_> {
         let mut span = tracer.build_with_context(builder, origin.parent());
         let now = Instant::now();
         if span.is_recording() {
-            let below = Context::new().with_remote_span_context(span.span_context().clone());
+            let parent = Context::new().with_remote_span_context(span.span_context().clone());
             for part in self.parts(now) {
-                self.tell(tracer, &below, part);
+                self.record(tracer, &parent, part);
             }
         }
         if self.report.status == sandbox::Status::Error {
@@ -87,10 +87,14 @@ impl Ended<'_> {
         attributes
     }
 
-    /// Its parts in the order in which they happened. Each stage has its own preparation and collection.
-    fn parts(&self, now: Instant) -> Vec<Part> {
-        let queue =
-            Part { name: "queue", begun: self.accepted.1, took: self.waited, attributes: vec![] };
+    /// The child spans in chronological order. Each stage has its own preparation and collection.
+    fn parts(&self, now: Instant) -> Vec<ChildSpan> {
+        let queue = ChildSpan {
+            name: "queue",
+            begun: self.accepted.1,
+            took: self.waited,
+            attributes: vec![],
+        };
         let mut parts = vec![queue];
         for stage in &self.report.stages {
             let Some((begun, next)) = self.stages.of(stage.name) else {
@@ -98,7 +102,8 @@ impl Ended<'_> {
             };
             let of_stage = || KeyValue::new("sandboxd.stage", stage.name.name());
             let after = stage.figures.wall_time + stage.collect_time;
-            let prepare_time = before_start(begun, next.unwrap_or(now), stage.prepare_time, after);
+            let prepare_time =
+                prepare_duration(begun, next.unwrap_or(now), stage.prepare_time, after);
             let started = begun + prepare_time;
             let ended = started + stage.figures.wall_time;
             let mut attributes = vec![
@@ -109,7 +114,7 @@ impl Ended<'_> {
             if stage.name == Stage::Compile {
                 attributes.push(KeyValue::new("sandboxd.cached", stage.cached));
             }
-            let part = |name, begun, took, attributes| Part { name, begun, took, attributes };
+            let part = |name, begun, took, attributes| ChildSpan { name, begun, took, attributes };
             parts.extend([
                 part("prepare", begun, prepare_time, vec![of_stage()]),
                 part(stage.name.name(), started, stage.figures.wall_time, attributes),
@@ -119,7 +124,7 @@ impl Ended<'_> {
         parts
     }
 
-    fn tell(&self, tracer: &SdkTracer, parent: &Context, part: Part) {
+    fn record(&self, tracer: &SdkTracer, parent: &Context, part: ChildSpan) {
         let builder = SpanBuilder::from_name(part.name)
             .with_start_time(self.at(part.begun))
             .with_attributes(part.attributes);
@@ -127,18 +132,17 @@ impl Ended<'_> {
         span.end_with_timestamp(self.at(part.begun + part.took));
     }
 
-    /// A moment on the clock that everybody reads, as if that had not been set since acceptance.
+    /// A time of the system clock, computed from the monotonic clock since acceptance.
     fn at(&self, moment: Instant) -> SystemTime {
         self.accepted.0 + moment.saturating_duration_since(self.accepted.1)
     }
 }
 
-/// How long a stage was prepared. The supervisor hears of a program's start a moment after it, and the
-/// program's own time is measured from the start itself; where the two together would reach beyond the
-/// end of the stage, the preparation was over that much earlier.
-fn before_start(begun: Instant, end: Instant, prepare: Duration, after: Duration) -> Duration {
-    let most = end.saturating_duration_since(begun).saturating_sub(after);
-    prepare.min(most)
+/// The duration of a stage's preparation. The supervisor learns of the program's start with a delay, so the measured
+/// preparation can overlap the wall-clock time of the program. It is shortened to fit into the stage.
+fn prepare_duration(begun: Instant, end: Instant, prepare: Duration, after: Duration) -> Duration {
+    let max = end.saturating_duration_since(begun).saturating_sub(after);
+    prepare.min(max)
 }
 
 #[cfg(test)]
@@ -146,11 +150,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_start_that_was_heard_of_late_makes_no_stage_longer() {
+    fn a_late_notice_of_the_start_does_not_extend_the_stage() {
         let (begun, ms) = (Instant::now(), Duration::from_millis);
-        assert_eq!(before_start(begun, begun + ms(10), ms(2), ms(8)), ms(2));
-        assert_eq!(before_start(begun, begun + ms(10), ms(3), ms(8)), ms(2));
-        assert_eq!(before_start(begun, begun + ms(10), ms(3), ms(11)), ms(0));
-        assert_eq!(before_start(begun, begun + ms(90), ms(3), ms(8)), ms(3));
+        assert_eq!(prepare_duration(begun, begun + ms(10), ms(2), ms(8)), ms(2));
+        assert_eq!(prepare_duration(begun, begun + ms(10), ms(3), ms(8)), ms(2));
+        assert_eq!(prepare_duration(begun, begun + ms(10), ms(3), ms(11)), ms(0));
+        assert_eq!(prepare_duration(begun, begun + ms(90), ms(3), ms(8)), ms(3));
     }
 }

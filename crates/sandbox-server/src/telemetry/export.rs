@@ -1,4 +1,4 @@
-//! Sending spans, and saying now and then that it fails.
+//! The span exporter, which logs failures at a limited rate.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
-/// A collector that takes longer has to do without these spans. Short enough for a stop to end in time.
+/// Spans of a slower export are lost. Short, so that it does not delay the shutdown.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Failures are told this often. They come with every batch, and one line says it all.
-const BETWEEN_COMPLAINTS: Duration = Duration::from_mins(1);
+/// Minimum time between log lines about failures, which come with every batch.
+const LOG_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Sends spans to the collector, and tells the log of what was lost.
+/// Sends spans to the collector, and logs how many are lost.
 #[derive(Debug)]
 pub(super) struct Exporter {
     otlp: Otlp,
@@ -24,16 +24,16 @@ pub(super) struct Exporter {
 
 #[derive(Debug, Default)]
 struct Lost {
-    /// Spans, since they were last told of.
+    /// Lost spans since the last log line.
     spans: usize,
-    told: Option<Instant>,
+    last_logged: Option<Instant>,
     is_failing: bool,
 }
 
 impl Exporter {
     pub(super) fn new(endpoint: &str) -> Result<Self, ExporterBuildError> {
-        // The client is built with whatever provider of cryptography the process has; whoever else
-        // needs one may have installed it already, and it is the same.
+        // The HTTP client uses the process-wide crypto provider. Another component may have installed the same one
+        // already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let otlp = Otlp::builder()
             .with_http()
@@ -44,22 +44,22 @@ impl Exporter {
         Ok(Self { otlp, lost: Mutex::default() })
     }
 
-    fn note(&self, spans: usize, result: &OTelSdkResult) {
+    fn record(&self, spans: usize, result: &OTelSdkResult) {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
             Ok(()) if lost.is_failing => {
-                tracing::info!(lost = lost.spans, "traces are sent again");
+                tracing::info!(lost = lost.spans, "sending traces works again");
                 *lost = Lost::default();
             }
             Ok(()) => {}
             Err(error) => {
                 lost.is_failing = true;
                 lost.spans += spans;
-                if lost.told.is_none_or(|told| told.elapsed() >= BETWEEN_COMPLAINTS) {
+                if lost.last_logged.is_none_or(|logged| logged.elapsed() >= LOG_INTERVAL) {
                     let error = error.to_string();
-                    tracing::warn!(error, lost = lost.spans, "traces cannot be sent");
+                    tracing::warn!(error, lost = lost.spans, "failed to send traces");
                     lost.spans = 0;
-                    lost.told = Some(Instant::now());
+                    lost.last_logged = Some(Instant::now());
                 }
             }
         }
@@ -70,7 +70,7 @@ impl SpanExporter for Exporter {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let spans = batch.len();
         let result = self.otlp.export(batch).await;
-        self.note(spans, &result);
+        self.record(spans, &result);
         result
     }
 

@@ -1,15 +1,14 @@
-//! Traces: what a request and an execution went through, sent to a collector by OTLP.
+//! Traces: spans of requests and executions, sent to a collector by OTLP.
 //!
-//! Spans are made here and nowhere else, each from a fixed list of attributes: what a client sent,
-//! printed or keeps secret cannot slip into one. They do not follow the log, whose lines are for people.
+//! Only this module creates spans, each with a fixed list of attributes, so that nothing private of a client gets into
+//! one. Spans are independent of the log.
 //!
-//! A request has its span from the beginning, since everything else hangs on it. The spans of an
-//! execution are made after its end, all at once, from the moments at which its parts really began and
-//! from the times in its report: an execution that is put back and run again later is told once, and
-//! nothing is kept while it goes on but a few moments.
+//! The span of a request starts with the request, as the parent of all others. The spans of an execution are created
+//! together after its end, from recorded start times and the durations in its report. So an execution that returns to
+//! the queue and runs again has one span, and a running one costs only a few timestamps.
 //!
-//! Sending happens on a thread of its own, with a bounded queue; what does not fit is dropped. Without a
-//! collector none of this exists, and a request pays for looking whether it does.
+//! A thread sends spans from a bounded queue; spans that do not fit are dropped. Without a collector, a request only
+//! pays for the check that there is none.
 
 mod execution;
 mod export;
@@ -32,70 +31,70 @@ use export::Exporter;
 pub(crate) use origin::Origin;
 pub(crate) use request::RequestSpan;
 
-/// Spans that may wait to be sent: a few megabytes at most.
-const MAX_WAITING: usize = 8192;
-/// Spans that are sent at once.
-const BATCH: usize = 512;
-/// Fewer than that are sent this often.
-const BETWEEN_BATCHES: Duration = Duration::from_secs(1);
+/// Maximum number of queued spans: a few megabytes.
+const MAX_QUEUED_SPANS: usize = 8192;
+/// Maximum number of spans in one export.
+const MAX_BATCH_SIZE: usize = 512;
+/// Interval of exports.
+const EXPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Where spans go, if they go anywhere.
+/// The trace pipeline, if a collector is configured.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Telemetry {
-    on: Option<On>,
+    pipeline: Option<Pipeline>,
 }
 
 #[derive(Clone, Debug)]
-struct On {
+struct Pipeline {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
 }
 
 impl Telemetry {
-    /// Begins to send, if the configuration says where to.
+    /// Starts the pipeline, if the configuration names a collector.
     pub(crate) fn start(config: &Config) -> Result<Self> {
         let Some(endpoint) = &config.otlp_endpoint else {
             return Ok(Self::default());
         };
-        let exporter = Exporter::new(endpoint).context("traces cannot be sent")?;
+        let exporter = Exporter::new(endpoint).context("failed to set up traces")?;
         let batches = BatchConfigBuilder::default()
-            .with_max_queue_size(MAX_WAITING)
-            .with_max_export_batch_size(BATCH)
-            .with_scheduled_delay(BETWEEN_BATCHES)
+            .with_max_queue_size(MAX_QUEUED_SPANS)
+            .with_max_export_batch_size(MAX_BATCH_SIZE)
+            .with_scheduled_delay(EXPORT_INTERVAL)
             .build();
         let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batches).build();
-        // A client that is traced itself has decided already, for the whole trace.
-        let share = Sampler::TraceIdRatioBased(config.otlp_sample);
+        // A client that sends a trace context has decided for the whole trace.
+        let ratio = Sampler::TraceIdRatioBased(config.otlp_sample);
         let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
         let resource = Resource::builder().with_service_name("sandboxd").with_attribute(version);
         let provider = SdkTracerProvider::builder()
-            .with_sampler(Sampler::ParentBased(Box::new(share)))
+            .with_sampler(Sampler::ParentBased(Box::new(ratio)))
             .with_resource(resource.build())
             .with_span_processor(processor)
             .build();
         let tracer = provider.tracer("sandboxd");
-        tracing::info!(endpoint, sample = config.otlp_sample, "traces are sent");
-        Ok(Self { on: Some(On { provider, tracer }) })
+        tracing::info!(endpoint, sample = config.otlp_sample, "sending traces");
+        Ok(Self { pipeline: Some(Pipeline { provider, tracer }) })
     }
 
-    /// Sends what still waits, for at most so long.
-    pub(crate) async fn shut_down(&self, patience: Duration) {
-        let Some(On { provider, .. }) = &self.on else {
+    /// Sends the queued spans, within `timeout`.
+    pub(crate) async fn shut_down(&self, timeout: Duration) {
+        let Some(Pipeline { provider, .. }) = &self.pipeline else {
             return;
         };
         let provider = provider.clone();
-        // It waits for the thread that sends, which a task must not.
-        let sent = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(patience));
-        match tokio::time::timeout(patience, sent).await {
+        // Blocks until the exporter's thread has sent them.
+        let sent = tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(timeout));
+        match tokio::time::timeout(timeout, sent).await {
             Ok(Ok(Ok(()))) => {}
             Ok(Ok(Err(error))) => {
-                tracing::warn!(error = error.to_string(), "the last traces were not sent");
+                tracing::warn!(error = error.to_string(), "failed to send the last traces");
             }
-            Ok(Err(_)) | Err(_) => tracing::warn!("the last traces were not sent in time"),
+            Ok(Err(_)) | Err(_) => tracing::warn!("timeout while sending the last traces"),
         }
     }
 
     fn tracer(&self) -> Option<&SdkTracer> {
-        self.on.as_ref().map(|on| &on.tracer)
+        self.pipeline.as_ref().map(|pipeline| &pipeline.tracer)
     }
 }

@@ -8,38 +8,38 @@ tokio::task_local! {
     static ORIGIN: Origin;
 }
 
-/// Where work comes from: the request that asked for it. It travels with the task that answers the
-/// request, so that what lies between need not hand it on; whatever outlives the task takes a copy.
+/// The request that caused some work. A task-local variable holds it while the request is handled; work that outlives
+/// the task takes a copy.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Origin {
     request: Option<String>,
     telemetry: Telemetry,
-    /// What spans made on its behalf hang on.
+    /// The parent of spans created for this work.
     parent: Context,
 }
 
 impl Origin {
-    /// A request with this id.
+    /// Work for a request.
     pub(super) fn of_request(id: &str, telemetry: &Telemetry, parent: Context) -> Self {
         Self { request: Some(id.to_owned()), telemetry: telemetry.clone(), parent }
     }
 
-    /// Nobody's request: the server itself, taking up what it found.
+    /// Work of the server itself, such as recovery.
     pub(crate) fn server(telemetry: &Telemetry) -> Self {
         Self { telemetry: telemetry.clone(), ..Self::default() }
     }
 
-    /// That of the task that calls.
+    /// The origin of the current task.
     pub(crate) fn current() -> Self {
         ORIGIN.try_with(Self::clone).unwrap_or_default()
     }
 
-    /// Does something on its behalf.
+    /// Runs a future with this origin.
     pub(crate) async fn scope<F: Future>(self, work: F) -> F::Output {
         ORIGIN.scope(self, work).await
     }
 
-    /// The id of the request, if there was one.
+    /// The id of the request, if there is one.
     pub(crate) fn request(&self) -> Option<&str> {
         self.request.as_deref()
     }

@@ -9,14 +9,14 @@ use opentelemetry_sdk::trace::Span;
 
 use super::{Origin, Telemetry};
 
-/// The span of one request, or nothing where there is no collector.
+/// The span of a request; empty without a collector.
 pub(crate) struct RequestSpan(Option<Span>);
 
-/// The headers of W3C Trace Context among those of a request.
+/// Access to the W3C Trace Context headers.
 struct Headers<'a>(&'a HeaderMap);
 
 impl RequestSpan {
-    /// Begins one. It continues the client's trace, if the client sent one.
+    /// Starts the span. It continues the client's trace, if the headers have one.
     pub(crate) fn begin(
         telemetry: &Telemetry,
         headers: &HeaderMap,
@@ -39,7 +39,7 @@ impl RequestSpan {
         Self(Some(tracer.build_with_context(builder, &client)))
     }
 
-    /// What is done for the request hangs on it.
+    /// The origin of work for this request, with the span as parent.
     pub(crate) fn origin(&self, telemetry: &Telemetry, id: &str) -> Origin {
         let parent = match &self.0 {
             Some(span) => Context::new().with_remote_span_context(span.span_context().clone()),
@@ -48,13 +48,13 @@ impl RequestSpan {
         Origin::of_request(id, telemetry, parent)
     }
 
-    /// It was answered. Without this, it ends when it is dropped, as one that was broken off.
+    /// Ends the span with a status. An aborted request drops the span, which ends it without one.
     pub(crate) fn end(self, status: StatusCode) {
         let Some(mut span) = self.0 else {
             return;
         };
         span.set_attribute(KeyValue::new("http.response.status_code", i64::from(status.as_u16())));
-        // That a client asked for something wrong is no failure of the server.
+        // Client errors are not errors of the server.
         if status.is_server_error() {
             span.set_status(Status::error(""));
         }

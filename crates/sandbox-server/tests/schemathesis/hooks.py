@@ -1,4 +1,4 @@
-"""What the document cannot say, and this test knows."""
+"""Hooks for Schemathesis: what the OpenAPI document cannot express."""
 
 import io
 import tarfile
@@ -7,13 +7,12 @@ import schemathesis
 from hypothesis import strategies
 from schemathesis.generation import GenerationMode
 
-# The only packages that are built: they take seconds, and no index on the Internet is to be asked for
-# names that somebody made up.
+# The only packages that are built. Others would take seconds each, and would query the package index for random names.
 BUILT = {"name": "plots", "language": "python", "packages": ["six"]}
 
 
 def archive(contents):
-    """A tar archive of some files."""
+    """A tar archive with these files."""
     written = io.BytesIO()
     with tarfile.open(fileobj=written, mode="w") as tar:
         for number, content in enumerate(contents):
@@ -30,9 +29,9 @@ schemathesis.openapi.media_type(
 
 @schemathesis.hook
 def before_call(context, case, kwargs):
-    """Lets well-formed requests get to where something happens."""
+    """Changes valid requests so that they reach the handlers."""
     if case.operation.path.endswith("/stream"):
-        # OpenAPI has no word for the Accept header of one operation.
+        # OpenAPI cannot describe an Accept header.
         case.headers["Accept"] = "text/event-stream"
     if not isinstance(case.body, dict) or case.body == BUILT:
         return
@@ -41,7 +40,7 @@ def before_call(context, case, kwargs):
     if case.meta is None or case.meta.generation.mode != GenerationMode.POSITIVE:
         return
     for request in case.body.get("requests", [case.body]):
-        # Which languages a host has is not a matter of the document.
+        # The installed languages depend on the host.
         if "language" in request:
             request["language"] = "bash"
             request.pop("version", None)

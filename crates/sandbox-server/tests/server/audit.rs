@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::server::{Server, create_key, output};
+use crate::server_process::{Server, create_key, output};
 
 fn audit(data: &std::path::Path, arguments: &[&str]) -> String {
     let output = output(data, &[&["audit"], arguments].concat());
@@ -10,7 +10,7 @@ fn audit(data: &std::path::Path, arguments: &[&str]) -> String {
 
 #[test]
 fn executions_cancellations_and_keys_are_in_the_audit_log() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let data = data.path();
     let key = create_key(data, "the \u{1b}[31mred\u{1b}[0m team");
     let id = key.split('_').nth(1).expect("a key has an id");
@@ -28,7 +28,7 @@ fn executions_cancellations_and_keys_are_in_the_audit_log() {
     let text = audit(data, &["--json"]);
     let entries: Vec<Value> =
         text.lines().map(|line| serde_json::from_str(line).expect("each line is JSON")).collect();
-    let told: Vec<_> = entries
+    let logged: Vec<_> = entries
         .iter()
         .map(|entry| (entry["action"].clone(), entry["key"].clone(), entry["subject"].clone()))
         .collect();
@@ -38,7 +38,7 @@ fn executions_cancellations_and_keys_are_in_the_audit_log() {
         (json!("cancel"), json!(id), json!(execution)),
         (json!("key.create"), Value::Null, json!(id)),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(logged, expected);
     assert_eq!(entries[1]["detail"], json!({ "language": "python", "status": "cancelled" }));
 
     let secret = key.rsplit('_').next().expect("a key has a secret");

@@ -1,4 +1,4 @@
-//! Reports sent to where clients want them.
+//! Callbacks.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,9 +10,9 @@ use sandbox_tests::wait::wait_for;
 use serde_json::{Value, json};
 
 use crate::receiver::{Received, Receiver};
-use crate::server::{SOON, Server, output};
+use crate::server_process::{Server, WAIT_TIMEOUT, output};
 
-/// The proxy leads nowhere: a callback that took it would not arrive.
+/// The proxy does not exist: a callback through it would not arrive.
 const SETTINGS: &[(&str, &str)] = &[
     ("SANDBOXD_CALLBACK_ALLOW", "127.0.0.0/8"),
     ("HTTP_PROXY", "http://127.0.0.1:9"),
@@ -21,15 +21,15 @@ const SETTINGS: &[(&str, &str)] = &[
 ];
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
-/// Has code run later, and its report sent; gives its id.
+/// Starts an execution with a callback, and returns its id.
 fn accept(server: &Server, code: &str, url: &str, headers: &[(&str, &str)]) -> String {
     let body = json!({ "language": "python", "code": code, "callback_url": url }).to_string();
-    let answer = server.send("POST", "/api/v1/execute?wait=false", headers, &body);
-    assert_eq!(answer.status, 202, "{answer:?}");
-    answer.json()["id"].as_str().expect("an id is text").to_owned()
+    let response = server.send("POST", "/api/v1/execute?wait=false", headers, &body);
+    assert_eq!(response.status, 202, "{response:?}");
+    response.json()["id"].as_str().expect("an id is text").to_owned()
 }
 
 fn printed(output: Output) -> String {
@@ -43,7 +43,7 @@ fn secret(data: &Path, key: Option<&str>) -> String {
     printed(output(data, &arguments))
 }
 
-/// What the published package says about a callback.
+/// Verifies a callback with the `standardwebhooks` package.
 fn verify(python: &Path, callback: &Received, secret: &str, body: &str) -> bool {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/server/verify_callback.py");
     let mut verifier = Command::new(python)
@@ -53,19 +53,19 @@ fn verify(python: &Path, callback: &Received, secret: &str, body: &str) -> bool 
         .stderr(Stdio::piped())
         .spawn()
         .expect("Python can be started");
-    let question = json!({ "secret": secret, "headers": callback.headers, "body": body });
+    let input_json = json!({ "secret": secret, "headers": callback.headers, "body": body });
     let mut input = verifier.stdin.take().expect("its input is a pipe");
-    input.write_all(question.to_string().as_bytes()).expect("it reads what it is given");
+    input.write_all(input_json.to_string().as_bytes()).expect("it reads what it is given");
     drop(input);
-    let said = verifier.wait_with_output().expect("it ends");
-    let is_verified = said.stdout == b"execution.finished\n";
-    let is_refused = String::from_utf8_lossy(&said.stderr).starts_with("not verified: ");
-    assert!(is_verified != is_refused, "{said:?}");
+    let output = verifier.wait_with_output().expect("it ends");
+    let is_verified = output.stdout == b"execution.finished\n";
+    let is_refused = String::from_utf8_lossy(&output.stderr).starts_with("not verified: ");
+    assert!(is_verified != is_refused, "{output:?}");
     is_verified
 }
 
 #[test]
-fn a_callback_is_verified_by_the_published_package() {
+fn the_standardwebhooks_package_verifies_a_callback() {
     let Some(python) = python("webhooks") else {
         skip("callbacks by standardwebhooks", "it is not there: scripts/setup test");
         return;
@@ -93,13 +93,13 @@ fn a_callback_is_verified_by_the_published_package() {
         let theirs = secret(data.path(), other);
         assert!(!verify(&python, &callback, &theirs, &callback.body), "{other:?}");
     }
-    callback.answer("204 No Content");
+    callback.respond("204 No Content");
     let (_, log) = server.stop();
-    assert!(!log.contains(ours.trim_start_matches("whsec_")), "a secret stands in the log");
+    assert!(!log.contains(ours.trim_start_matches("whsec_")), "the log contains a secret");
 }
 
 #[test]
-fn a_callback_under_way_when_the_server_is_killed_comes_again() {
+fn an_unacknowledged_callback_is_sent_again_after_a_crash() {
     let data = data();
     let receiver = Receiver::start();
     let server = Server::start_with(data.path(), SETTINGS);
@@ -109,15 +109,15 @@ fn a_callback_under_way_when_the_server_is_killed_comes_again() {
     let server = Server::start_with(data.path(), SETTINGS);
     let again = receiver.next();
     assert_eq!((again.id(), &again.body), (&*id, &unanswered.body));
-    again.answer("200 OK");
+    again.respond("200 OK");
     let counted = "sandboxd_callbacks_total{outcome=\"delivered\"} 1";
     let is_counted =
         || server.get("/metrics").body.lines().any(|line| line == counted).then_some(());
-    assert!(wait_for(SOON, is_counted).is_some(), "{}", server.get("/metrics").body);
+    assert!(wait_for(WAIT_TIMEOUT, is_counted).is_some(), "{}", server.get("/metrics").body);
 }
 
 #[test]
-fn a_callback_comes_although_the_server_is_killed_before_the_end() {
+fn a_callback_is_sent_after_a_crash_during_the_execution() {
     let data = data();
     let receiver = Receiver::start();
     let server = Server::start_with(data.path(), SETTINGS);
@@ -127,11 +127,11 @@ fn a_callback_comes_although_the_server_is_killed_before_the_end() {
     let _server = Server::start_with(data.path(), SETTINGS);
     let callback = receiver.next();
     assert_eq!(callback.id(), id);
-    callback.answer("200 OK");
+    callback.respond("200 OK");
 }
 
 #[test]
-fn each_client_has_a_secret_of_its_own() {
+fn each_client_has_its_own_secret() {
     let data = data();
     let id = |key: &str| key.split('_').nth(1).expect("a key has an id").to_owned();
     let create = |name| {

@@ -1,4 +1,4 @@
-//! A collector of traces: it takes what is sent to it and reads it by the published definitions.
+//! An OTLP collector for tests.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use sandbox_tests::wait::wait_for;
 
-/// Longer than any client of this collector is silent.
+/// Exceeds the export interval of the server.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) struct Collector {
@@ -24,7 +24,7 @@ impl Collector {
         Self::answering("200 OK")
     }
 
-    /// One that takes nothing.
+    /// A collector that responds with 500.
     pub(crate) fn start_failing() -> Self {
         Self::answering("500 Internal Server Error")
     }
@@ -34,11 +34,11 @@ impl Collector {
         let address = listener.local_addr().expect("it is bound");
         let received = Arc::new(Mutex::new(Vec::new()));
         let bodies = Arc::clone(&received);
-        // It ends with the test's process.
+        // The thread ends with the test process.
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let body = take(stream.expect("a connection can be accepted"), status);
-                bodies.lock().expect("nobody panics with it").extend(body);
+                let body = handle(stream.expect("a connection can be accepted"), status);
+                bodies.lock().expect("the lock is not poisoned").extend(body);
             }
         });
         Self { address, received }
@@ -48,19 +48,19 @@ impl Collector {
         format!("http://{}", self.address)
     }
 
-    /// How often something was sent.
+    /// The number of received exports.
     pub(crate) fn batches(&self) -> usize {
-        self.received.lock().expect("nobody panics with it").len()
+        self.received.lock().expect("the lock is not poisoned").len()
     }
 
-    /// Everything that was sent, as it was sent.
+    /// All received bodies.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.received.lock().expect("nobody panics with it").concat()
+        self.received.lock().expect("the lock is not poisoned").concat()
     }
 
-    /// Every span that was sent.
+    /// All received spans.
     pub(crate) fn spans(&self) -> Vec<Span> {
-        let bodies = self.received.lock().expect("nobody panics with it").clone();
+        let bodies = self.received.lock().expect("the lock is not poisoned").clone();
         let requests = bodies.iter().map(|body| {
             ExportTraceServiceRequest::decode(&body[..]).expect("it is what OTLP says")
         });
@@ -75,7 +75,7 @@ impl Collector {
         scopes.flat_map(|scope| scope.spans).collect()
     }
 
-    /// Waits until this many spans of that name were sent, and gives back all of any name.
+    /// Waits for this many spans with this name, and returns all spans.
     pub(crate) fn wait_for(&self, name: &str, count: usize) -> Vec<Span> {
         let found = wait_for(TEST_TIMEOUT, || {
             let spans = self.spans();
@@ -85,13 +85,13 @@ impl Collector {
     }
 }
 
-/// The body of one request, which is answered.
-fn take(stream: TcpStream, status: &str) -> Option<Vec<u8>> {
+/// Reads a request, responds, and returns the body.
+fn handle(stream: TcpStream, status: &str) -> Option<Vec<u8>> {
     stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
-        // A client that leaves before it has asked is no matter of ours.
+        // The client closed the connection without a request.
         if reader.read_line(&mut head).ok()? == 0 {
             return None;
         }
@@ -103,11 +103,11 @@ fn take(stream: TcpStream, status: &str) -> Option<Vec<u8>> {
     let length = length.split("\r\n").next().expect("a split has a first part");
     let mut body = vec![0; length.parse().expect("a length is a number")];
     reader.read_exact(&mut body).expect("what was announced comes");
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 {status}\r\nContent-Type: application/x-protobuf\r\n\
          Content-Length: 0\r\nConnection: close\r\n\r\n"
     );
-    reader.get_mut().write_all(answer.as_bytes()).expect("the client waits for it");
+    reader.get_mut().write_all(response.as_bytes()).expect("the client waits for it");
     Some(body)
 }
 

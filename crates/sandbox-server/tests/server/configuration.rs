@@ -1,37 +1,37 @@
 use std::os::unix::fs::PermissionsExt as _;
 
-use crate::server::{command, output};
+use crate::server_process::{command, output};
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 #[test]
-fn other_machines_are_not_served_without_keys() {
+fn listening_on_other_addresses_requires_keys() {
     let data = data();
     let refused = output(data.path(), &["--listen", "0.0.0.0:0"]);
     assert_eq!(refused.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert_eq!(said.lines().count(), 1, "{said}");
-    assert!(said.contains("sandboxd keys create --name"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    assert!(stderr.contains("sandboxd keys create --name"), "{stderr}");
 }
 
 #[test]
-fn a_mistake_in_the_file_is_told_with_its_line() {
+fn an_error_in_the_file_is_reported_with_its_line() {
     let data = data();
     std::fs::write(data.path().join("sandboxd.toml"), "burst = 5\nport = 80\n")
         .expect("the file can be written");
     let refused = output(data.path(), &[]);
     assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&refused.stderr);
+    let stderr = String::from_utf8_lossy(&refused.stderr);
     assert!(
-        said.starts_with("sandboxd: sandboxd.toml, line 2: there is no setting 'port'"),
-        "{said}"
+        stderr.starts_with("sandboxd: sandboxd.toml, line 2: unknown setting 'port'"),
+        "{stderr}"
     );
 }
 
 #[test]
-fn a_file_that_others_can_write_is_not_read_unless_it_is_named() {
+fn a_file_that_other_users_can_write_must_be_named() {
     let data = data();
     let file = data.path().join("sandboxd.toml");
     std::fs::write(&file, "burst = 5\n").expect("the file can be written");
@@ -39,14 +39,17 @@ fn a_file_that_others_can_write_is_not_read_unless_it_is_named() {
     std::fs::set_permissions(&file, open).expect("it is our file");
     let refused = output(data.path(), &["config", "check"]);
     assert_eq!(refused.status.code(), Some(2));
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("sandboxd.toml is not read, because others can write to it"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(
+        stderr.contains("refusing to read sandboxd.toml: other users can write to it"),
+        "{stderr}"
+    );
     let named = output(data.path(), &["config", "check", "--config", "sandboxd.toml"]);
     assert!(named.status.success(), "{named:?}");
 }
 
 #[test]
-fn every_value_is_printed_with_its_origin() {
+fn every_value_is_printed_with_its_source() {
     let data = data();
     std::fs::write(data.path().join("sandboxd.toml"), "burst = 5\n")
         .expect("the file can be written");
@@ -68,7 +71,7 @@ fn every_value_is_printed_with_its_origin() {
 }
 
 #[test]
-fn parts_that_are_not_in_this_build_are_refused() {
+fn unsupported_roles_queues_and_databases_are_refused() {
     let data = data();
     for arguments in [
         ["--role", "api"],

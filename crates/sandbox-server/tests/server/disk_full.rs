@@ -1,4 +1,4 @@
-//! What cannot be stored is said, and the server takes up again by itself what it could not do.
+//! With a full disk, responses say what is not saved, and the server recovers without a restart.
 
 use std::fs::{File, remove_file};
 use std::io::Write as _;
@@ -10,9 +10,9 @@ use sandbox_tests::wait::wait_for;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::server::{SOON, Server};
+use crate::server_process::{Server, WAIT_TIMEOUT};
 
-/// A file system of 32 MiB, gone with the test.
+/// A file system of 32 MiB, unmounted on drop.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
@@ -21,7 +21,7 @@ impl SmallDisk {
             skip("a full disk", "only root can mount a small file system");
             return None;
         }
-        let directory = tempfile::tempdir().expect("there is room for temporary files");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         mount(
             "sandboxd-test",
             directory.path(),
@@ -37,9 +37,9 @@ impl SmallDisk {
         self.0.path()
     }
 
-    /// Leaves no byte free.
+    /// Fills the disk to the last byte.
     fn fill(&self) {
-        let mut file = File::create(self.path().join("filler")).expect("it is ours");
+        let mut file = File::create(self.path().join("filler")).expect("the file is accessible");
         for size in [64 << 10, 4 << 10, 1] {
             let piece = vec![0; size];
             while file.write_all(&piece).is_ok() {}
@@ -47,7 +47,7 @@ impl SmallDisk {
     }
 
     fn empty(&self) {
-        remove_file(self.path().join("filler")).expect("it is ours");
+        remove_file(self.path().join("filler")).expect("the file is accessible");
     }
 }
 
@@ -57,60 +57,63 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Runs something whose report is longer than what a database has to spare.
+/// Runs a program whose report exceeds the free pages of the database.
 fn run(server: &Server) -> Value {
     let body = json!({ "language": "bash", "code": "printf '%050000d' 7" }).to_string();
-    let answer = server.send("POST", "/api/v1/execute", &[], &body);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(response.status, 200, "{response:?}");
+    let report = response.json();
     assert_eq!(report["status"], "completed", "{report}");
     assert_eq!(report["stdout"].as_str().map(str::len), Some(50_000));
     report
 }
 
-/// Whether the server remembers what this report says.
+/// Whether the server has saved this report.
 fn is_found(server: &Server, report: &Value) -> bool {
     let id = report["id"].as_str().expect("an id is text");
     server.get(&format!("/api/v1/execute/{id}")).status == 200
 }
 
-/// Waits until `/ready` answers so, and gives its body.
-fn becomes(server: &Server, status: u16) -> String {
+/// Waits until `/ready` has this status, and returns the body.
+fn wait_until_ready_is(server: &Server, status: u16) -> String {
     let mut last = None;
-    let became = wait_for(SOON, || {
-        let answer = server.get("/api/v1/ready");
-        let is_it = answer.status == status;
-        last = Some(answer);
+    let became = wait_for(WAIT_TIMEOUT, || {
+        let response = server.get("/api/v1/ready");
+        let is_it = response.status == status;
+        last = Some(response);
         is_it.then_some(())
     });
-    let last = last.expect("it was asked");
+    let last = last.expect("there was a response");
     assert!(became.is_some(), "{last:?}");
     last.body
 }
 
 #[test]
-fn what_cannot_be_stored_is_said_and_ready_turns_until_there_is_room() {
+fn unsaved_reports_say_so_and_ready_fails_until_there_is_room() {
     let Some(disk) = SmallDisk::mount() else { return };
     let server = Server::start(disk.path());
-    becomes(&server, 200);
+    wait_until_ready_is(&server, 200);
     let kept = run(&server);
     assert!(kept.get("stored").is_none() && is_found(&server, &kept), "{kept}");
 
     disk.fill();
     let reports: Vec<Value> = (0..30).map(|_| run(&server)).collect();
     assert_eq!(reports.iter().filter(|report| report["stored"] == false).count(), 30);
-    let said = becomes(&server, 503);
-    assert!(said.contains("cannot be stored") && said.contains("\"unavailable\""), "{said}");
+    let response = wait_until_ready_is(&server, 503);
+    assert!(
+        response.contains("cannot be stored") && response.contains("\"unavailable\""),
+        "{response}"
+    );
     let later = json!({ "language": "bash", "code": "true" }).to_string();
     for _ in 0..3 {
         let refused = server.send("POST", "/api/v1/execute?wait=false", &[], &later);
         assert_eq!(refused.status, 503, "{refused:?}");
     }
-    assert!(is_found(&server, &kept), "what was stored can be read meanwhile");
+    assert!(is_found(&server, &kept), "saved reports stay readable");
 
     disk.empty();
-    becomes(&server, 200);
-    let report = wait_for(SOON, || {
+    wait_until_ready_is(&server, 200);
+    let report = wait_for(WAIT_TIMEOUT, || {
         let report = run(&server);
         (report.get("stored").is_none()).then_some(report)
     });
@@ -120,7 +123,7 @@ fn what_cannot_be_stored_is_said_and_ready_turns_until_there_is_room() {
 }
 
 #[test]
-fn an_end_that_cannot_be_stored_at_once_is_stored_when_there_is_room() {
+fn a_result_is_saved_when_there_is_room_again() {
     let Some(disk) = SmallDisk::mount() else { return };
     let server = Server::start(disk.path());
     let id = server.accept_in("bash", "read -t 2 never < <(sleep 9); printf '%050000d' 7");
@@ -130,9 +133,9 @@ fn an_end_that_cannot_be_stored_at_once_is_stored_when_there_is_room() {
     assert_eq!((&report["status"], &report["stored"]), (&json!("completed"), &json!(false)));
     disk.empty();
     let path = format!("/api/v1/execute/{id}");
-    let stored = wait_for(SOON, || {
+    let stored = wait_for(WAIT_TIMEOUT, || {
         let report = server.get(&path).json();
         report.get("stored").is_none().then_some(report)
     });
-    assert_eq!(stored.expect("it is stored later")["status"], "completed");
+    assert_eq!(stored.expect("it is saved later")["status"], "completed");
 }

@@ -1,27 +1,27 @@
 use sandbox_tests::wait::wait_for;
 use serde_json::{Value, json};
 
-use crate::server::{SOON, Server};
+use crate::server_process::{Server, WAIT_TIMEOUT};
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 #[test]
-fn code_is_run_and_the_report_comes_back() {
+fn the_response_is_the_report() {
     let data = data();
     let server = Server::start(data.path());
     let body = json!({ "language": "python", "code": "print(6 * 7)" }).to_string();
-    let answer = server.send("POST", "/api/v1/execute", &[], &body);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(response.status, 200, "{response:?}");
+    let report = response.json();
     assert_eq!((&report["status"], &report["stdout"]), (&json!("completed"), &json!("42\n")));
     let id = report["id"].as_str().expect("an id is text");
     assert_eq!(server.get(&format!("/api/v1/execute/{id}")).json(), report);
 }
 
 #[test]
-fn code_that_was_only_accepted_is_found_by_its_id() {
+fn an_asynchronous_execution_is_found_by_its_id() {
     let data = data();
     let server = Server::start(data.path());
     let id = server.accept("print('later')");
@@ -30,19 +30,19 @@ fn code_that_was_only_accepted_is_found_by_its_id() {
 }
 
 #[test]
-fn a_problem_is_told_by_its_code() {
+fn errors_are_problems() {
     let data = data();
     let server = Server::start(data.path());
     let body = json!({ "language": "python", "code": "1", "colour": "red" }).to_string();
-    let answer = server.send("POST", "/api/v1/execute", &[], &body);
-    assert_eq!(answer.status, 400, "{answer:?}");
-    let detail = answer.json()["detail"].to_string();
+    let response = server.send("POST", "/api/v1/execute", &[], &body);
+    assert_eq!(response.status, 400, "{response:?}");
+    let detail = response.json()["detail"].to_string();
     assert!(detail.contains("colour"), "{detail}");
     assert_eq!(server.get("/api/v1/execute/exec_00000000000000000000000000").status, 404);
 }
 
 #[test]
-fn events_come_in_order_and_can_be_taken_up_again() {
+fn events_are_in_order_and_streams_resume() {
     let data = data();
     let server = Server::start(data.path());
     let id = server.accept("for n in range(5): print(n, flush=True)");
@@ -50,9 +50,9 @@ fn events_come_in_order_and_can_be_taken_up_again() {
         let path = format!("/api/v1/execute/{id}/stream{from}");
         let mut headers = vec![("Accept", "text/event-stream")];
         headers.extend(header.map(|last| ("Last-Event-ID", last)));
-        let answer = server.send("GET", &path, &headers, "");
-        assert_eq!(answer.status, 200, "{answer:?}");
-        events(&answer.body)
+        let response = server.send("GET", &path, &headers, "");
+        assert_eq!(response.status, 200, "{response:?}");
+        events(&response.body)
     };
     let all = stream("", None);
     let numbers: Vec<_> = all.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
@@ -66,22 +66,22 @@ fn events_come_in_order_and_can_be_taken_up_again() {
 }
 
 #[test]
-fn metrics_are_counted_while_serving() {
+fn executions_are_counted_in_metrics() {
     let data = data();
     let server = Server::start(data.path());
     server.final_report(&server.accept("1"));
     let counted = "sandboxd_executions_total{language=\"python\",isolation=\"native\",\
                    status=\"completed\"} 1";
-    // Whoever waits for a report does not wait for the counting.
+    // Metrics are updated after the response.
     let is_counted = || server.get("/metrics").body.lines().any(|line| line == counted);
-    assert!(wait_for(SOON, || is_counted().then_some(())).is_some());
+    assert!(wait_for(WAIT_TIMEOUT, || is_counted().then_some(())).is_some());
 }
 
 fn text(event: &Value) -> String {
     event["data"].as_str().expect("output is text here").to_owned()
 }
 
-/// The data of each event in a stream of them.
+/// The data of each server-sent event.
 fn events(stream: &str) -> Vec<Value> {
     let lines = stream.lines().filter_map(|line| line.strip_prefix("data:"));
     lines.map(|data| serde_json::from_str(data).expect("each event is JSON")).collect()

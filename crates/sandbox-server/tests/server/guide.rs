@@ -1,19 +1,19 @@
-//! The page about the server, held against the server: its commands are run, its table is complete.
+//! Tests of docs/server.md: runs its commands, and checks that its table of settings is complete.
 
 use std::process::Command;
 
-use crate::server::{Server, output};
+use crate::server_process::{Server, output};
 
 const PAGE: &str = include_str!("../../../../docs/server.md");
 
-/// A command of the page and what it should print.
+/// A command of the page and its expected output.
 struct Example<'a> {
     command: &'a str,
     printed: &'a str,
 }
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 fn examples() -> Vec<Example<'static>> {
@@ -28,9 +28,9 @@ fn examples() -> Vec<Example<'static>> {
         .collect()
 }
 
-/// Whether a text is as the page says, where `...` stands for anything.
-fn fits(text: &str, page: &str) -> bool {
-    let mut parts = page.split("...");
+/// Whether a text matches a pattern, in which `...` matches anything.
+fn matches(text: &str, pattern: &str) -> bool {
+    let mut parts = pattern.split("...");
     let first = parts.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else {
         return false;
@@ -40,16 +40,16 @@ fn fits(text: &str, page: &str) -> bool {
         return rest.is_empty();
     };
     for part in between {
-        let Some((_, behind)) = rest.split_once(part) else {
+        let Some((_, after)) = rest.split_once(part) else {
             return false;
         };
-        rest = behind;
+        rest = after;
     }
     rest.ends_with(last)
 }
 
 #[test]
-fn the_commands_of_the_page_do_what_it_says() {
+fn the_commands_of_the_page_print_what_it_shows() {
     let data = data();
     let server = Server::start(data.path());
     let examples = examples();
@@ -58,7 +58,10 @@ fn the_commands_of_the_page_do_what_it_says() {
         let here = command.replace("localhost:8080", &server.address.to_string());
         let shown = Command::new("sh").args(["-c", &here]).output().expect("there is a shell");
         let shown = String::from_utf8(shown.stdout).expect("it prints text");
-        assert!(fits(shown.trim_end(), printed), "{command}\nprints\n{shown}\nand not\n{printed}");
+        assert!(
+            matches(shown.trim_end(), printed),
+            "{command}\nprints\n{shown}\nand not\n{printed}"
+        );
     }
 }
 
@@ -84,9 +87,9 @@ fn the_table_of_settings_is_complete() {
 }
 
 #[test]
-fn dots_stand_for_anything() {
-    assert!(fits("abc", "a...c") && fits("abc", "...") && fits("abc", "abc"));
-    assert!(fits("a b c d", "a...b...d"));
-    assert!(!fits("abc", "ab") && !fits("abc", "b...") && !fits("abc", "a...b"));
-    assert!(!fits("a c b d", "a...b...c...d"));
+fn dots_match_anything() {
+    assert!(matches("abc", "a...c") && matches("abc", "...") && matches("abc", "abc"));
+    assert!(matches("a b c d", "a...b...d"));
+    assert!(!matches("abc", "ab") && !matches("abc", "b...") && !matches("abc", "a...b"));
+    assert!(!matches("a c b d", "a...b...c...d"));
 }

@@ -1,4 +1,4 @@
-//! A client of one request a connection, small enough to be sure of.
+//! A minimal HTTP client with one request for each connection.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -6,30 +6,30 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Longer than any answer takes on a busy machine.
+/// Exceeds the time of any response on a busy machine.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// An answer, read to its end.
+/// A complete response.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) body: String,
 }
 
-impl Answer {
+impl Response {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-/// Sends a request; none if the server went away before it answered.
+/// Sends a request. `None` if the server ends before it responds.
 pub(crate) fn try_send(
     address: SocketAddr,
     method: &str,
     path: &str,
     headers: &[(&str, &str)],
     body: &str,
-) -> Option<Answer> {
+) -> Option<Response> {
     let mut stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
     let mut request = format!(
@@ -49,7 +49,7 @@ pub(crate) fn try_send(
     read(BufReader::new(stream))
 }
 
-fn read(mut stream: BufReader<TcpStream>) -> Option<Answer> {
+fn read(mut stream: BufReader<TcpStream>) -> Option<Response> {
     let status = line(&mut stream)?.split(' ').nth(1)?.parse().ok()?;
     let mut is_chunked = false;
     loop {
@@ -70,7 +70,7 @@ fn read(mut stream: BufReader<TcpStream>) -> Option<Answer> {
     } else {
         stream.read_to_end(&mut body).ok()?;
     }
-    Some(Answer { status, body: String::from_utf8(body).expect("the server answers in UTF-8") })
+    Some(Response { status, body: String::from_utf8(body).expect("the server answers in UTF-8") })
 }
 
 fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {

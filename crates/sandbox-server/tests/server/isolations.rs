@@ -1,4 +1,4 @@
-//! A server whose executions may run in containers of runc, started, stopped and killed.
+//! A server with the isolation backend runc: start, stop and crash.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use sandbox_tests::skip::skip;
 use sandbox_tests::wait::wait_until_empty;
 use serde_json::json;
 
-use crate::server::{Belongings, SOON, Server, command};
+use crate::server_process::{Residue, Server, WAIT_TIMEOUT, command};
 
 const RUNC: (&str, &str) = ("SANDBOXD_ISOLATIONS", "native,runc");
 const QUICK_STOP: (&str, &str) = ("SANDBOXD_SHUTDOWN_DEADLINE", "100ms");
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 fn has_runc(test: &str) -> bool {
@@ -27,20 +27,20 @@ fn has_runc(test: &str) -> bool {
 
 fn accept(server: &Server, code: &str) -> String {
     let body = json!({"language": "bash", "code": code, "isolation": "runc"}).to_string();
-    let answer = server.send("POST", "/api/v1/execute?wait=false", &[], &body);
-    assert_eq!(answer.status, 202, "{answer:?}");
-    answer.json()["id"].as_str().expect("an id is text").to_owned()
+    let response = server.send("POST", "/api/v1/execute?wait=false", &[], &body);
+    assert_eq!(response.status, 202, "{response:?}");
+    response.json()["id"].as_str().expect("an id is text").to_owned()
 }
 
-/// What containers of this server left on the host.
-fn left_by(server: u32) -> Vec<PathBuf> {
+/// Files of this server's containers on the host.
+fn container_files(server: u32) -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/run/sandbox-run-oci").into_iter().flatten().flatten();
     let is_ours = |path: &PathBuf| path.to_string_lossy().contains(&format!(".{server}."));
     entries.map(|entry| entry.path()).filter(is_ours).collect()
 }
 
 #[test]
-fn containers_end_with_a_server_that_stops_and_are_run_again_by_the_next() {
+fn containers_end_with_the_server_and_executions_run_again() {
     if !has_runc("containers of a server that stops") {
         return;
     }
@@ -48,11 +48,11 @@ fn containers_end_with_a_server_that_stops_and_are_run_again_by_the_next() {
     let server = Server::start_with(data.path(), &[RUNC, QUICK_STOP]);
     let id = accept(&server, "echo begun; sleep 3; echo done");
     server.wait_until_running(&id);
-    let (belongings, number) = (Belongings::of(&server), server.id());
+    let (residue, number) = (Residue::of(&server), server.id());
     let (status, log) = server.stop();
     assert_eq!(status.code(), Some(0), "{log}");
-    belongings.assert_gone();
-    assert_eq!(left_by(number), [] as [PathBuf; 0]);
+    residue.assert_gone();
+    assert_eq!(container_files(number), [] as [PathBuf; 0]);
 
     let server = Server::start_with(data.path(), &[RUNC]);
     let report = server.final_report(&id);
@@ -69,15 +69,15 @@ fn a_server_that_is_killed_loses_no_execution_in_a_container() {
     }
     let data = data();
     let server = Server::start_with(data.path(), &[RUNC]);
-    // Each lasts long enough to be seen.
+    // Each runs long enough to be observed.
     let ids: Vec<_> = (0..8).map(|n| accept(&server, &format!("sleep 1.{n}; echo {n}"))).collect();
     server.wait_until_running(&ids[0]);
-    let (belongings, number) = (Belongings::of(&server), server.id());
+    let (residue, number) = (Residue::of(&server), server.id());
     server.kill();
     let server = Server::start_with(data.path(), &[RUNC]);
-    // The start has cleared what the runtime had put there.
-    belongings.assert_gone();
-    let left = wait_until_empty(SOON, || left_by(number));
+    // The start removes the files of the previous server's containers.
+    residue.assert_gone();
+    let left = wait_until_empty(WAIT_TIMEOUT, || container_files(number));
     assert!(left.is_empty(), "{left:?}");
     for (n, id) in ids.iter().enumerate() {
         let report = server.final_report(id);
@@ -90,7 +90,7 @@ fn a_server_that_is_killed_loses_no_execution_in_a_container() {
 }
 
 #[test]
-fn what_waited_for_walls_that_are_not_permitted_any_more_ends_with_that_reason() {
+fn a_queued_execution_fails_if_its_backend_is_no_longer_permitted() {
     if !has_runc("an isolation that is taken back") {
         return;
     }
@@ -105,8 +105,8 @@ fn what_waited_for_walls_that_are_not_permitted_any_more_ends_with_that_reason()
     assert!(error.contains("'runc' is not permitted here"), "{error}");
 }
 
-/// The line that a server with these settings refuses to start with.
-fn refusal(data: &Path, settings: &[(&str, &str)]) -> String {
+/// Starts a server that must fail, and returns its error.
+fn start_error(data: &Path, settings: &[(&str, &str)]) -> String {
     let mut command = command(data, &["--listen", "127.0.0.1:0"]);
     let ended = command.envs(settings.iter().copied()).output().expect("sandboxd can be started");
     assert!(!ended.status.success(), "{ended:?}");
@@ -114,7 +114,7 @@ fn refusal(data: &Path, settings: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn isolations_that_make_no_sense_are_refused_at_the_start() {
+fn invalid_isolation_settings_are_refused_at_the_start() {
     let data = data();
     for (settings, parts) in [
         (&[("SANDBOXD_ISOLATIONS", "")][..], ["isolations", "at least one must be named"]),
@@ -130,13 +130,13 @@ fn isolations_that_make_no_sense_are_refused_at_the_start() {
         ),
         (&[("SANDBOXD_ISOLATION_ORDER", "runc")], ["isolation_order names none", "native"]),
     ] {
-        let said = refusal(data.path(), settings);
-        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+        let stderr = start_error(data.path(), settings);
+        assert!(parts.iter().all(|part| stderr.contains(part)), "{stderr}");
     }
 }
 
 #[test]
-fn an_isolation_that_this_host_does_not_have_is_refused_at_the_start() {
+fn an_unavailable_isolation_backend_is_refused_at_the_start() {
     if !rustix::process::geteuid().is_root() {
         return skip("an isolation that this host does not have", "it takes root to become nobody");
     }
@@ -154,7 +154,10 @@ fn an_isolation_that_this_host_does_not_have_is_refused_at_the_start() {
         .env_remove("LLVM_PROFILE_FILE")
         .output()
         .expect("setpriv can be started");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(1), "{said}");
-    assert!(said.contains("with the isolation runc") && said.contains("needs root"), "{said}");
+    let stderr = String::from_utf8_lossy(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("with the isolation runc") && stderr.contains("needs root"),
+        "{stderr}"
+    );
 }

@@ -1,32 +1,32 @@
 use sandbox_tests::wait::wait_for;
 use serde_json::json;
 
-use crate::server::{SOON, Server, create_key, output};
+use crate::server_process::{Server, WAIT_TIMEOUT, create_key, output};
 
 fn status(server: &Server, key: &str) -> u16 {
     server.send("GET", "/api/v1/executions", &[("X-API-Key", key)], "").status
 }
 
-/// Waits until the server answers a key so.
-fn assert_becomes(server: &Server, key: &str, expected: u16) {
-    let became = wait_for(SOON, || (status(server, key) == expected).then_some(()));
+/// Waits until requests with this key have this status.
+fn wait_for_status(server: &Server, key: &str, expected: u16) {
+    let became = wait_for(WAIT_TIMEOUT, || (status(server, key) == expected).then_some(()));
     assert!(became.is_some(), "it is {} instead of {expected}", status(server, key));
 }
 
 #[test]
-fn a_running_server_hears_of_keys_that_are_made_and_revoked() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+fn a_running_server_applies_created_and_revoked_keys() {
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let first = create_key(data.path(), "first");
     let server = Server::start(data.path());
     assert_eq!(server.get("/api/v1/executions").status, 401);
     assert_eq!(status(&server, &first), 200);
 
     let second = create_key(data.path(), "second");
-    assert_becomes(&server, &second, 200);
+    wait_for_status(&server, &second, 200);
     let id = first.split('_').nth(1).expect("a key has an id");
     let revoked = output(data.path(), &["keys", "revoke", id]);
     assert!(revoked.status.success(), "{revoked:?}");
-    assert_becomes(&server, &first, 401);
+    wait_for_status(&server, &first, 401);
     assert_eq!(status(&server, &second), 200);
 
     let listed = output(data.path(), &["keys", "list"]);
@@ -35,14 +35,14 @@ fn a_running_server_hears_of_keys_that_are_made_and_revoked() {
     let (_, log) = server.stop();
     for key in [first, second] {
         let secret = key.rsplit('_').next().expect("a key has a secret");
-        assert!(!log.contains(secret), "a key stands in the log");
-        assert!(!listed.contains(secret), "a key stands in the list");
+        assert!(!log.contains(secret), "the log contains a key");
+        assert!(!listed.contains(secret), "the list contains a key");
     }
 }
 
 #[test]
-fn a_server_that_had_keys_is_closed_when_the_last_is_revoked() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+fn revoking_the_last_key_does_not_open_the_server() {
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let key = create_key(data.path(), "only");
     let id = key.split('_').nth(1).expect("a key has an id");
     assert!(output(data.path(), &["keys", "revoke", id]).status.success());
@@ -53,7 +53,7 @@ fn a_server_that_had_keys_is_closed_when_the_last_is_revoked() {
 
 #[test]
 fn permissions_are_granted_and_withdrawn_by_command() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let run = |arguments: &[&str]| {
         let output = output(data.path(), arguments);
         assert!(output.status.success(), "{output:?}");
@@ -71,7 +71,7 @@ fn permissions_are_granted_and_withdrawn_by_command() {
         server.send("POST", "/api/v1/execute", &headers, &weakened.to_string()).status
     };
     let becomes = |expected: u16| {
-        let became = wait_for(SOON, || (status() == expected).then_some(()));
+        let became = wait_for(WAIT_TIMEOUT, || (status() == expected).then_some(()));
         assert!(became.is_some(), "it is {} instead of {expected}", status());
     };
     assert_eq!(status(), 200);
@@ -87,16 +87,16 @@ fn permissions_are_granted_and_withdrawn_by_command() {
 }
 
 #[test]
-fn one_client_does_not_find_what_is_another_s() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+fn executions_of_another_key_are_not_found() {
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let [ours, theirs] = ["ours", "theirs"].map(|name| create_key(data.path(), name));
     let server = Server::start(data.path());
     let body = json!({ "language": "python", "code": "print('secret')" }).to_string();
     let ours = [("X-API-Key", ours.as_str())];
     let theirs = [("X-API-Key", theirs.as_str())];
-    let answer = server.send("POST", "/api/v1/execute", &ours, &body);
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", &ours, &body);
+    assert_eq!(response.status, 200, "{response:?}");
+    let report = response.json();
     let path = format!("/api/v1/execute/{}", report["id"].as_str().expect("an id is text"));
     assert_eq!(server.send("GET", &path, &ours, "").status, 200);
     assert_eq!(server.send("GET", &path, &theirs, "").status, 404);

@@ -1,35 +1,34 @@
-//! `sandboxd` as its users have it: a real process, real sockets, real signals.
+//! Tests of `sandboxd` as a process, with real sockets and signals.
 
 mod collector;
+mod event_stream;
 mod http;
-mod isolations;
+mod raw_connection;
 mod receiver;
-mod server;
-mod watcher;
-mod wire;
+mod server_process;
 
 mod audit;
 mod callbacks;
+mod concurrency;
 mod configuration;
-mod crowd;
+mod crash_recovery;
 mod data_lock;
 mod disk_full;
 mod executions;
-mod floods;
-mod given_back;
 mod guide;
-mod half_open;
+mod http_versions;
+mod isolations;
 mod keys;
-mod killed;
+mod log_and_metrics;
 mod malformed;
+mod memory_release;
+mod oversized;
 mod pages;
-mod refused;
-mod resumed;
 mod schema;
+mod shutdown;
 mod slow_reader;
-mod stopped;
+mod stream_resume;
+mod timeouts;
 mod tls;
-mod told;
 mod traces;
-mod versions;
-mod watched;
+mod unread_bodies;

@@ -1,18 +1,18 @@
-//! What is not HTTP, not JSON, or a lie about itself.
+//! Malformed HTTP and JSON.
 
-use crate::server::Server;
-use crate::wire::{Wire, post};
+use crate::raw_connection::{RawConnection, post};
+use crate::server_process::Server;
 
 const EXECUTE: &str = "/api/v1/execute";
 
-/// All that is said to this. It is the server that hangs up.
-fn said(server: &Server, bytes: impl AsRef<[u8]>) -> String {
-    Wire::with(server, bytes).until_closed()
+/// Sends bytes, and returns everything until the server closes the connection.
+fn exchange(server: &Server, bytes: impl AsRef<[u8]>) -> String {
+    RawConnection::with(server, bytes).until_closed()
 }
 
 #[test]
-fn a_body_that_makes_no_sense_is_told_so() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+fn an_invalid_body_is_a_problem() {
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let deep = format!("{{\"language\": \"python\", \"env\": {}", "{\"a\":".repeat(500_000));
     let wide = "[".repeat(1_000_000);
@@ -27,30 +27,30 @@ fn a_body_that_makes_no_sense_is_told_so() {
     for body in bodies {
         let headers = format!("Content-Length: {}\r\nConnection: close\r\n", body.len());
         let request = [post(EXECUTE, &headers, "").as_bytes(), body].concat();
-        let answer = said(&server, request);
+        let response = exchange(&server, request);
         let start = &body[..body.len().min(40)];
-        assert!(answer.starts_with("HTTP/1.1 400 "), "{}: {answer}", start.escape_ascii());
-        assert!(answer.contains("\"invalid_body\""), "{answer}");
+        assert!(response.starts_with("HTTP/1.1 400 "), "{}: {response}", start.escape_ascii());
+        assert!(response.contains("\"invalid_body\""), "{response}");
     }
 }
 
 #[test]
-fn a_length_that_is_a_lie_fools_nobody() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+fn a_wrong_content_length_is_no_second_request() {
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let body = "{\"language\": \"python\", \"code\": \"print(6 * 7)\"}";
     let request = |headers: &str| post(EXECUTE, &format!("{headers}Connection: close\r\n"), body);
-    let with = |headers: &str| said(&server, request(headers));
-    // More than comes: the connection ends in the middle.
-    let mut cut = Wire::with(&server, request("Content-Length: 1000\r\n"));
-    cut.end();
+    let with = |headers: &str| exchange(&server, request(headers));
+    // Longer than the body: the connection ends within it.
+    let mut cut = RawConnection::with(&server, request("Content-Length: 1000\r\n"));
+    cut.shut_down();
     let cut = cut.until_closed();
     assert!(!cut.contains("HTTP/1.1 200"), "{cut}");
-    // Less than comes: what is left over is not a request, and no second answer pretends it was.
+    // Shorter than the body: the rest is not a request.
     let short = with("Content-Length: 10\r\n");
     assert!(short.starts_with("HTTP/1.1 400 "), "{short}");
     assert!(!short.contains("stdout"), "{short}");
-    // Two lengths, or a length and chunks, are how requests are smuggled past proxies.
+    // Request smuggling: ambiguous lengths.
     for headers in [
         "Content-Length: 10\r\nContent-Length: 11\r\n",
         "Content-Length: 46, 47\r\n",
@@ -58,37 +58,39 @@ fn a_length_that_is_a_lie_fools_nobody() {
         "Content-Length: 0x2e\r\n",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n",
     ] {
-        let answer = with(headers);
-        assert!(!answer.contains("HTTP/1.1 200"), "{headers}: {answer}");
+        let response = with(headers);
+        assert!(!response.contains("HTTP/1.1 200"), "{headers}: {response}");
     }
 }
 
-/// The chunks count, and the connection is not used again: whatever stands behind them is of a request
-/// that somebody on the way may have seen elsewhere.
+/// Request smuggling: the server uses the chunks, and closes the connection, since a proxy may have used the length.
 #[test]
-fn a_length_beside_chunks_is_not_believed() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+fn content_length_is_ignored_with_chunks() {
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let headers = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n";
     let smuggled = "0\r\n\r\nGET /api/v1/runtimes HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let answer = said(&server, post(EXECUTE, headers, smuggled));
-    assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+    let response = exchange(&server, post(EXECUTE, headers, smuggled));
+    assert_eq!(response.matches("HTTP/1.1 ").count(), 1, "{response}");
 }
 
 #[test]
-fn chunks_that_are_none_are_refused() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+fn invalid_chunks_are_refused() {
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     for chunks in ["x\r\n", "-1\r\n", "ffffffffffffffffff\r\n", "2\r\n{}0\r\n\r\n"] {
         let request = post(EXECUTE, "Transfer-Encoding: chunked\r\n", chunks);
-        let answer = said(&server, request);
-        assert!(answer.starts_with("HTTP/1.1 400 ") || answer.is_empty(), "{chunks:?}: {answer}");
+        let response = exchange(&server, request);
+        assert!(
+            response.starts_with("HTTP/1.1 400 ") || response.is_empty(),
+            "{chunks:?}: {response}"
+        );
     }
 }
 
 #[test]
-fn what_is_no_http_is_hung_up_on() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+fn other_protocols_are_refused() {
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
     let requests: [&[u8]; 8] = [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
@@ -101,8 +103,8 @@ fn what_is_no_http_is_hung_up_on() {
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\nGET / HTTP/1.1\r\n\r\n",
     ];
     for request in requests {
-        let answer = said(&server, request);
-        assert!(!answer.contains("HTTP/1.1 200"), "{}: {answer}", request.escape_ascii());
+        let response = exchange(&server, request);
+        assert!(!response.contains("HTTP/1.1 200"), "{}: {response}", request.escape_ascii());
     }
     assert_eq!(server.get("/api/v1/health").status, 200);
 }

@@ -1,4 +1,4 @@
-//! The pages in a real browser.
+//! The HTML pages, in a headless browser.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,32 +6,32 @@ use std::process::Command;
 use sandbox_tests::skip::skip;
 use serde_json::Value;
 
-use crate::server::Server;
+use crate::server_process::Server;
 
-/// Chromium without a screen, as Debian and Ubuntu have it.
+/// Paths of Chromium on Debian and Ubuntu.
 const BROWSERS: [&str; 3] =
     ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
-/// Milliseconds of the page's own clock, which runs as fast as the page has nothing to wait for.
+/// Virtual time for scripts, in milliseconds.
 const TIME_FOR_SCRIPTS: &str = "10000";
 
-/// What a browser made of a page.
-struct Shown {
+/// A page after its scripts have run.
+struct RenderedPage {
     document: String,
     console: String,
-    /// Every address that it asked for.
-    asked: Vec<String>,
+    /// The URLs of all requests.
+    requests: Vec<String>,
 }
 
-/// Shows a page; nothing if there is no browser.
-fn show(name: &str, server: &Server, path: &str) -> Option<Shown> {
+/// Renders a page. `None` without a browser.
+fn render(name: &str, server: &Server, path: &str) -> Option<RenderedPage> {
     let Some(browser) = BROWSERS.iter().find(|path| Path::new(path).exists()) else {
         skip(name, "there is no browser: scripts/setup test installs one");
         return None;
     };
-    let profile = tempfile::tempdir().expect("there is room for temporary files");
+    let profile = tempfile::tempdir().expect("a temporary directory can be created");
     let network = profile.path().join("network.json");
     let shown = Command::new(browser)
-        // Its own sandbox cannot be had as root, and the only page it sees is ours.
+        // Chromium's sandbox does not work as root; the page is trusted.
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"])
         .args(["--disable-background-networking", "--no-first-run", "--enable-logging=stderr"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
@@ -46,11 +46,11 @@ fn show(name: &str, server: &Server, path: &str) -> Option<Shown> {
     let console = console.lines().filter(|line| line.contains("CONSOLE")).collect();
     let log = std::fs::read_to_string(&network).expect("the browser wrote its log");
     let document = String::from_utf8(shown.stdout).expect("a page is text");
-    Some(Shown { document, console, asked: addresses(&log) })
+    Some(RenderedPage { document, console, requests: request_urls(&log) })
 }
 
-/// The addresses of all requests in a log of the network.
-fn addresses(log: &str) -> Vec<String> {
+/// The URLs of all requests in a NetLog.
+fn request_urls(log: &str) -> Vec<String> {
     let log: Value = serde_json::from_str(log).expect("the log is JSON");
     let start = &log["constants"]["logEventTypes"]["URL_REQUEST_START_JOB"];
     assert!(start.is_number(), "the log has another form");
@@ -61,25 +61,26 @@ fn addresses(log: &str) -> Vec<String> {
 
 #[test]
 fn the_pages_of_the_api_work_in_a_browser() {
-    let data = tempfile::tempdir().expect("there is room for temporary files");
+    let data = tempfile::tempdir().expect("a temporary directory can be created");
     let server = Server::start(data.path());
-    for (path, told) in [
+    for (path, expected) in [
         ("/", &["sandboxd", "/openapi.json", "curl http://127.0.0.1:"][..]),
         (
             "/docs",
             &["/api/v1/execute/{id}/stream", "/api/v1/batch", "ExecuteRequest", "memory_limit_mb"],
         ),
     ] {
-        let Some(shown) = show("pages in a browser", &server, path) else {
+        let Some(shown) = render("pages in a browser", &server, path) else {
             return;
         };
-        for text in told {
+        for text in expected {
             assert!(shown.document.contains(text), "{path} has no {text}:\n{}", shown.document);
         }
         assert_eq!(shown.console, "", "{path}");
         let ours = format!("http://{}/", server.address);
-        let elsewhere: Vec<_> = shown.asked.iter().filter(|url| !url.starts_with(&ours)).collect();
+        let elsewhere: Vec<_> =
+            shown.requests.iter().filter(|url| !url.starts_with(&ours)).collect();
         assert!(elsewhere.is_empty(), "{path} asks for {elsewhere:?}");
-        assert!(shown.asked.contains(&format!("http://{}{path}", server.address)));
+        assert!(shown.requests.contains(&format!("http://{}{path}", server.address)));
     }
 }

@@ -1,4 +1,4 @@
-//! A receiver of callbacks. The test itself answers each of them, when it likes and how.
+//! A receiver of callbacks. The test responds to each one.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -6,13 +6,13 @@ use std::net::{TcpListener, TcpStream};
 use sandbox_tests::wait::wait_for;
 use serde_json::{Map, Value};
 
-use crate::server::SOON;
+use crate::server_process::WAIT_TIMEOUT;
 
 pub(crate) struct Receiver {
     listener: TcpListener,
 }
 
-/// A callback that waits for its answer.
+/// A callback without a response yet.
 pub(crate) struct Received {
     pub(crate) headers: Map<String, Value>,
     pub(crate) body: String,
@@ -22,7 +22,7 @@ pub(crate) struct Received {
 impl Receiver {
     pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
-        listener.set_nonblocking(true).expect("a socket can be asked without waiting");
+        listener.set_nonblocking(true).expect("a socket can be made non-blocking");
         Self { listener }
     }
 
@@ -30,12 +30,12 @@ impl Receiver {
         format!("http://{}/", self.listener.local_addr().expect("it is bound"))
     }
 
-    /// Waits for the next one.
+    /// Waits for the next callback.
     pub(crate) fn next(&self) -> Received {
-        let accepted = wait_for(SOON, || self.listener.accept().ok());
+        let accepted = wait_for(WAIT_TIMEOUT, || self.listener.accept().ok());
         let (stream, _) = accepted.expect("a callback comes");
-        stream.set_nonblocking(false).expect("a socket can be waited for");
-        stream.set_read_timeout(Some(SOON)).expect("the time is not zero");
+        stream.set_nonblocking(false).expect("a socket can be made blocking");
+        stream.set_read_timeout(Some(WAIT_TIMEOUT)).expect("the time is not zero");
         let mut reader = BufReader::new(stream);
         let mut lines = reader.by_ref().lines().map(|line| line.expect("a head is text"));
         assert!(lines.next().is_some_and(|line| line.starts_with("POST / ")));
@@ -57,8 +57,8 @@ impl Received {
         self.headers["webhook-id"].as_str().expect("an id is text")
     }
 
-    pub(crate) fn answer(mut self, status: &str) {
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        self.stream.write_all(answer.as_bytes()).expect("the server waits for it");
+    pub(crate) fn respond(mut self, status: &str) {
+        let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        self.stream.write_all(response.as_bytes()).expect("the server waits for it");
     }
 }

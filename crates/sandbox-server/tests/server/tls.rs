@@ -1,4 +1,4 @@
-//! TLS by file, with clients that were not written here.
+//! TLS, with curl and `sandbox-run` as clients.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,10 +11,10 @@ use sandbox_tests::skip::skip;
 use sandbox_tests::wait::wait_for;
 use tempfile::TempDir;
 
-use crate::server::{SOON, Server, command, output};
-use crate::wire::Wire;
+use crate::raw_connection::RawConnection;
+use crate::server_process::{Server, WAIT_TIMEOUT, command, output};
 
-/// Somebody who vouches for servers, and the files of one.
+/// A certificate authority, and the files of a server.
 struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
     directory: TempDir,
@@ -22,23 +22,23 @@ struct Authority {
 
 impl Authority {
     fn new(name: &str) -> Self {
-        let mut params = CertificateParams::new(Vec::new()).expect("no names are right names");
-        // Those of one name pass for the same.
+        let mut params = CertificateParams::new(Vec::new()).expect("the names are valid");
+        // Authorities with the same name are considered equal.
         params.distinguished_name.push(DnType::CommonName, name);
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key can be made");
         let issuer = CertifiedIssuer::self_signed(params, key).expect("it can be signed");
-        let directory = tempfile::tempdir().expect("there is room for temporary files");
+        let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let authority = Self { issuer, directory };
         write(&authority.own(), &authority.issuer.pem());
         authority.issue("localhost");
         authority
     }
 
-    /// Writes a new certificate and its key to the files, and says what it is.
+    /// Issues a new certificate, writes it and its key to the files, and returns it.
     fn issue(&self, name: &str) -> String {
         let names = vec![name.to_owned(), "127.0.0.1".to_owned()];
-        let params = CertificateParams::new(names).expect("they are right names");
+        let params = CertificateParams::new(names).expect("the names are valid");
         let key = KeyPair::generate().expect("a key can be made");
         let certificate = params.signed_by(&key, &self.issuer).expect("it can be signed");
         write(&self.certificate(), &certificate.pem());
@@ -66,7 +66,7 @@ impl Authority {
         Server::start_with(data, &variables)
     }
 
-    /// What curl gets from the server when it trusts this authority alone.
+    /// Runs curl, which trusts only this authority.
     fn curl(&self, server: &Server, arguments: &[&str], path: &str) -> Output {
         Command::new("curl")
             .args(["--silent", "--show-error", "--max-time", "60", "--cacert", text(&self.own())])
@@ -86,11 +86,11 @@ fn text(path: &Path) -> &str {
 }
 
 fn data() -> TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 #[test]
-fn https_is_spoken_in_every_version_that_is_safe() {
+fn tls_1_2_and_1_3_are_supported() {
     let (authority, data) = (Authority::new("ours"), data());
     let server = authority.start(data.path(), &[]);
     for (arguments, expected) in [
@@ -100,9 +100,9 @@ fn https_is_spoken_in_every_version_that_is_safe() {
         (&["--http2", "--tls-max", "1.2"], "2"),
     ] {
         let all = [arguments, &["--write-out", "\n%{http_version} %{http_code}"]].concat();
-        let answer = authority.curl(&server, &all, "/api/v1/health");
-        let said = String::from_utf8_lossy(&answer.stdout);
-        assert!(said.ends_with(&format!("\n{expected} 200")), "{arguments:?}: {answer:?}");
+        let output = authority.curl(&server, &all, "/api/v1/health");
+        let response = String::from_utf8_lossy(&output.stdout);
+        assert!(response.ends_with(&format!("\n{expected} 200")), "{arguments:?}: {output:?}");
     }
     let old = ["--tls-max", "1.1", "--tlsv1.0", "--ciphers", "DEFAULT@SECLEVEL=0"];
     assert!(!authority.curl(&server, &old, "/api/v1/health").status.success());
@@ -122,7 +122,7 @@ fn a_server_of_another_authority_is_not_believed() {
 }
 
 #[test]
-fn the_command_line_speaks_https_to_whom_it_trusts() {
+fn sandbox_run_verifies_the_certificate() {
     let program = Path::new(env!("CARGO_BIN_EXE_sandboxd")).with_file_name("sandbox-run");
     if !program.exists() {
         return skip(
@@ -141,9 +141,9 @@ fn the_command_line_speaks_https_to_whom_it_trusts() {
             .expect("sandbox-run can be started")
     };
     let url = format!("https://{}", server.address);
-    let answer = run(&authority.own(), &url);
-    assert_eq!(String::from_utf8_lossy(&answer.stdout), "42\n", "{answer:?}");
-    assert_eq!(answer.status.code(), Some(0), "{answer:?}");
+    let output = run(&authority.own(), &url);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "42\n", "{output:?}");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 
     let empty = data.path().join("empty.pem");
     write(&empty, "");
@@ -156,51 +156,52 @@ fn the_command_line_speaks_https_to_whom_it_trusts() {
         (authority.own(), url.replace("127.0.0.1", "127.0.0.2"), "connection to https://127.0.0.2"),
     ] {
         let refused = run(&trusted, &url);
-        let said = String::from_utf8_lossy(&refused.stderr);
+        let stderr = String::from_utf8_lossy(&refused.stderr);
         assert_eq!(refused.status.code(), Some(125), "{refused:?}");
-        assert!(said.contains(expected), "{said}");
-        assert_eq!(said.trim_end().lines().count(), 1, "{said}");
+        assert!(stderr.contains(expected), "{stderr}");
+        assert_eq!(stderr.trim_end().lines().count(), 1, "{stderr}");
     }
     authority.issue("elsewhere.example");
     let named = url.replace("127.0.0.1", "localhost");
     server.signal(Signal::HUP);
-    let refused = wait_for(SOON, || {
-        let answer = run(&authority.own(), &named);
-        (answer.status.code() != Some(0)).then_some(answer)
+    let refused = wait_for(WAIT_TIMEOUT, || {
+        let output = run(&authority.own(), &named);
+        (output.status.code() != Some(0)).then_some(output)
     });
     let refused = refused.expect("the new certificate is for another name");
-    let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(said.contains("its certificate is for another host name"), "{said}");
+    let stderr = String::from_utf8_lossy(&refused.stderr);
+    assert!(stderr.contains("its certificate is for another host name"), "{stderr}");
 }
 
 #[test]
-fn plain_http_and_silence_on_the_port_of_tls_do_no_harm() {
+fn plain_http_and_idle_connections_on_the_tls_port_are_closed() {
     let (authority, data) = (Authority::new("ours"), data());
     let server = authority.start(data.path(), &[("SANDBOXD_HEADER_TIMEOUT", "1s")]);
     let get = "GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let mut wires = [get, "", "\x16\x03\x01\x02"].map(|bytes| Wire::with(&server, bytes));
+    let mut connections =
+        [get, "", "\x16\x03\x01\x02"].map(|bytes| RawConnection::with(&server, bytes));
     assert!(authority.curl(&server, &[], "/api/v1/health").status.success());
-    for wire in &mut wires {
-        let said = wire.until_closed();
-        assert!(!said.contains("HTTP/1.1 200"), "{said}");
+    for connection in &mut connections {
+        let response = connection.until_closed();
+        assert!(!response.contains("HTTP/1.1 200"), "{response}");
     }
     assert!(authority.curl(&server, &[], "/api/v1/health").status.success());
 }
 
 #[test]
-fn a_new_certificate_is_taken_at_once_and_a_broken_one_never() {
+fn sighup_reloads_a_certificate_if_it_is_valid() {
     let (authority, data) = (Authority::new("ours"), data());
     let server = authority.start(data.path(), &[]);
     let shown = || {
-        let answer = authority.curl(&server, &["--write-out", "%{certs}"], "/api/v1/health");
-        assert!(answer.status.success(), "{answer:?}");
-        String::from_utf8_lossy(&answer.stdout).replace("\r\n", "\n")
+        let output = authority.curl(&server, &["--write-out", "%{certs}"], "/api/v1/health");
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).replace("\r\n", "\n")
     };
     let body = |pem: &str| pem.lines().nth(1).expect("PEM has lines").to_owned();
     let new = authority.issue("localhost");
-    assert!(!shown().contains(&body(&new)), "nobody has told it yet");
+    assert!(!shown().contains(&body(&new)), "not reloaded yet");
     server.signal(Signal::HUP);
-    let taken = wait_for(SOON, || shown().contains(&body(&new)).then_some(()));
+    let taken = wait_for(WAIT_TIMEOUT, || shown().contains(&body(&new)).then_some(()));
     assert!(taken.is_some(), "{}", shown());
 
     let newer = authority.issue("localhost");
@@ -209,9 +210,9 @@ fn a_new_certificate_is_taken_at_once_and_a_broken_one_never() {
     write(&authority.certificate(), "nothing");
     server.signal(Signal::HUP);
     assert!(shown().contains(&body(&new)) && !shown().contains(&body(&newer)));
-    // Signals are counted once if they come fast; this one is the last, and its answer is waited for.
+    // Signals in quick succession are merged, so repeat this one.
     let newest = authority.issue("localhost");
-    let taken = wait_for(SOON, || {
+    let taken = wait_for(WAIT_TIMEOUT, || {
         server.signal(Signal::HUP);
         shown().contains(&body(&newest)).then_some(())
     });
@@ -221,7 +222,7 @@ fn a_new_certificate_is_taken_at_once_and_a_broken_one_never() {
 }
 
 #[test]
-fn a_server_without_a_certificate_survives_the_signal_to_read_it_again() {
+fn sighup_does_not_end_a_server_without_a_certificate() {
     let data = data();
     let server = Server::start(data.path());
     server.signal(Signal::HUP);
@@ -231,19 +232,19 @@ fn a_server_without_a_certificate_survives_the_signal_to_read_it_again() {
 }
 
 #[test]
-fn files_that_are_wrong_are_told_before_anything_is_served() {
+fn invalid_files_are_reported_at_the_start() {
     let (authority, other, data) = (Authority::new("ours"), Authority::new("another"), data());
     let nothing = data.path().join("nothing.pem");
     write(&nothing, "nothing\n");
     let missing = data.path().join("missing.pem");
     let (certificate, key) = (authority.certificate(), authority.key());
     let cases = [
-        (Some(&certificate), None, "goes together with tls_key, which is not set"),
-        (None, Some(&key), "goes together with tls_cert, which is not set"),
-        (Some(&missing), Some(&key), "missing.pem: cannot be read: No such file"),
-        (Some(&nothing), Some(&key), "nothing.pem: there is no certificate in it"),
-        (Some(&certificate), Some(&nothing), "nothing.pem: there is no private key in it"),
-        (Some(&certificate), Some(&other.key()), "is not the key of"),
+        (Some(&certificate), None, "requires tls_key, which is not set"),
+        (None, Some(&key), "requires tls_cert, which is not set"),
+        (Some(&missing), Some(&key), "missing.pem: cannot read it: No such file"),
+        (Some(&nothing), Some(&key), "nothing.pem: contains no PEM certificate"),
+        (Some(&certificate), Some(&nothing), "nothing.pem: contains no PEM private key"),
+        (Some(&certificate), Some(&other.key()), "does not match the certificate"),
     ];
     for (certificate, key, expected) in cases {
         for arguments in [&["config", "check"][..], &[]] {
@@ -252,16 +253,16 @@ fn files_that_are_wrong_are_told_before_anything_is_served() {
             command.envs(certificate.map(|path| ("SANDBOXD_TLS_CERT", path)));
             command.envs(key.map(|path| ("SANDBOXD_TLS_KEY", path)));
             let refused = command.output().expect("sandboxd can be started");
-            let said = String::from_utf8_lossy(&refused.stderr);
-            assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {said}");
-            assert!(said.starts_with("sandboxd: tls_") && said.contains(expected), "{said}");
-            assert_eq!(said.lines().count(), 1, "{said}");
+            let stderr = String::from_utf8_lossy(&refused.stderr);
+            assert_eq!(refused.status.code(), Some(2), "{arguments:?}: {stderr}");
+            assert!(stderr.starts_with("sandboxd: tls_") && stderr.contains(expected), "{stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{stderr}");
         }
     }
 }
 
 #[test]
-fn a_server_for_other_machines_warns_that_it_speaks_in_the_clear() {
+fn listening_without_tls_for_other_machines_is_a_warning() {
     let (authority, data) = (Authority::new("ours"), data());
     assert!(output(data.path(), &["keys", "create", "--name", "test"]).status.success());
     let warns = |files: &[(&str, PathBuf)]| {
@@ -275,7 +276,7 @@ fn a_server_for_other_machines_warns_that_it_speaks_in_the_clear() {
         let mut beginning: Vec<_> =
             lines.by_ref().take_while(|line| !line.contains("listening on ")).collect();
         process.kill().expect("it runs");
-        process.wait().expect("it is our child");
+        process.wait().expect("the server is a child process");
         beginning.retain(|line| line.contains("without TLS"));
         !beginning.is_empty()
     };
@@ -284,9 +285,9 @@ fn a_server_for_other_machines_warns_that_it_speaks_in_the_clear() {
     assert!(!warns(&[("SANDBOXD_TLS_CERT", certificate), ("SANDBOXD_TLS_KEY", key)]));
 }
 
-/// A stream that is reset while the client still sends loses the answer.
+/// Resetting a stream while the client still sends would discard the response.
 #[test]
-fn what_is_refused_over_http2_is_told_every_time() {
+fn errors_over_http2_reach_a_client_that_sends_a_large_body() {
     let (authority, data) = (Authority::new("ours"), data());
     assert!(output(data.path(), &["keys", "create", "--name", "test"]).status.success());
     let server = authority.start(data.path(), &[("SANDBOXD_BURST", "30")]);
@@ -298,10 +299,10 @@ fn what_is_refused_over_http2_is_told_every_time() {
     for size in [100, 20_000, 1_000_000, 20_000_000] {
         fs::write(&body, vec![b'x'; size]).expect("the file can be written");
         for _ in 0..10 {
-            let answer = authority.curl(&server, &arguments, "/api/v1/execute");
-            assert_eq!(answer.status.code(), Some(0), "{size}: {answer:?}");
-            let status = String::from_utf8_lossy(&answer.stdout);
-            assert!(["401", "429"].contains(&&*status), "{size}: {answer:?}");
+            let output = authority.curl(&server, &arguments, "/api/v1/execute");
+            assert_eq!(output.status.code(), Some(0), "{size}: {output:?}");
+            let status = String::from_utf8_lossy(&output.stdout);
+            assert!(["401", "429"].contains(&&*status), "{size}: {output:?}");
         }
     }
 }

@@ -6,13 +6,13 @@ use sandbox_tests::wait::wait_for;
 use serde_json::json;
 
 use crate::collector::{Collector, attribute};
-use crate::server::{Server, create_key};
+use crate::server_process::{Server, create_key};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const CALLER: &str = "00f067aa0ba902b7";
 
 fn data() -> tempfile::TempDir {
-    tempfile::tempdir().expect("there is room for temporary files")
+    tempfile::tempdir().expect("a temporary directory can be created")
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -26,15 +26,15 @@ fn one<'a>(spans: &'a [Span], name: &str) -> &'a Span {
 }
 
 fn execute(server: &Server, headers: &[(&str, &str)], request: &serde_json::Value) -> String {
-    let answer = server.send("POST", "/api/v1/execute", headers, &request.to_string());
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let report = answer.json();
+    let response = server.send("POST", "/api/v1/execute", headers, &request.to_string());
+    assert_eq!(response.status, 200, "{response:?}");
+    let report = response.json();
     assert_eq!(report["status"], "completed", "{report}");
     report["id"].as_str().expect("an id is text").to_owned()
 }
 
 #[test]
-fn an_execution_is_traced_from_the_clients_own_span_to_its_parts() {
+fn an_execution_is_a_child_of_the_clients_span() {
     let (data, collector) = (data(), Collector::start());
     let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &collector.url())]);
     let traceparent = format!("00-{TRACE}-{CALLER}-01");
@@ -43,31 +43,31 @@ fn an_execution_is_traced_from_the_clients_own_span_to_its_parts() {
     let id = execute(&server, &headers, &request);
 
     let spans = collector.wait_for("execution", 1);
-    let asked = one(&spans, "POST /api/v1/execute");
-    assert_eq!(hex(&asked.trace_id), TRACE);
-    assert_eq!(hex(&asked.parent_span_id), CALLER);
-    let told = |span, keys: &[&str]| -> Vec<_> {
+    let request_span = one(&spans, "POST /api/v1/execute");
+    assert_eq!(hex(&request_span.trace_id), TRACE);
+    assert_eq!(hex(&request_span.parent_span_id), CALLER);
+    let attributes = |span, keys: &[&str]| -> Vec<_> {
         keys.iter().map(|key| attribute(span, key).unwrap_or_default()).collect()
     };
     let keys = ["http.request.method", "http.route", "http.response.status_code"];
-    assert_eq!(told(asked, &keys), ["POST", "/api/v1/execute", "200"]);
-    assert_eq!(attribute(asked, "sandboxd.request.id").as_deref(), Some("mine"));
+    assert_eq!(attributes(request_span, &keys), ["POST", "/api/v1/execute", "200"]);
+    assert_eq!(attribute(request_span, "sandboxd.request.id").as_deref(), Some("mine"));
 
     let execution = one(&spans, "execution");
-    assert_eq!(execution.parent_span_id, asked.span_id);
+    assert_eq!(execution.parent_span_id, request_span.span_id);
     let keys = ["id", "language", "isolation", "status"].map(|key| match key {
         "id" => "sandboxd.execution.id".to_owned(),
         key => format!("sandboxd.{key}"),
     });
     let keys: Vec<_> = keys.iter().map(String::as_str).collect();
-    assert_eq!(told(execution, &keys), [&id, "python", "native", "completed"]);
+    assert_eq!(attributes(execution, &keys), [&id, "python", "native", "completed"]);
     assert_eq!(attribute(execution, "sandboxd.request.id").as_deref(), Some("mine"));
-    assert!(asked.start_time_unix_nano <= execution.start_time_unix_nano, "{spans:#?}");
-    in_order(&spans, execution, &["queue", "prepare", "run", "collect"]);
+    assert!(request_span.start_time_unix_nano <= execution.start_time_unix_nano, "{spans:#?}");
+    assert_children(&spans, execution, &["queue", "prepare", "run", "collect"]);
 }
 
-/// The children of a span are these, one after the other and within it, and took time.
-fn in_order(spans: &[Span], parent: &Span, names: &[&str]) {
+/// Asserts that a span has exactly these children, consecutive and within it.
+fn assert_children(spans: &[Span], parent: &Span, names: &[&str]) {
     let is_child = |span: &&Span| span.parent_span_id == parent.span_id;
     let mut children: Vec<_> = spans.iter().filter(is_child).collect();
     children.sort_by_key(|span| (span.start_time_unix_nano, span.end_time_unix_nano));
@@ -84,7 +84,7 @@ fn in_order(spans: &[Span], parent: &Span, names: &[&str]) {
 }
 
 #[test]
-fn each_stage_has_its_own_preparation_and_what_is_cached_says_so() {
+fn each_stage_has_its_own_preparation_and_collection() {
     let (data, collector) = (data(), Collector::start());
     let cache = data.path().join("cache");
     let cache = cache.to_str().expect("temporary paths are text");
@@ -97,7 +97,7 @@ fn each_stage_has_its_own_preparation_and_what_is_cached_says_so() {
     let spans = collector.wait_for("execution", 1);
     let execution = one(&spans, "execution");
     let parts = ["queue", "prepare", "compile", "collect", "prepare", "run", "collect"];
-    in_order(&spans, execution, &parts);
+    assert_children(&spans, execution, &parts);
     let compile = one(&spans, "compile");
     assert_eq!(attribute(compile, "sandboxd.cached").as_deref(), Some("false"));
     let took = compile.end_time_unix_nano - compile.start_time_unix_nano;
@@ -105,7 +105,7 @@ fn each_stage_has_its_own_preparation_and_what_is_cached_says_so() {
 }
 
 #[test]
-fn a_client_that_is_not_traced_is_not_traced_here() {
+fn a_client_can_turn_sampling_off() {
     let (data, collector) = (data(), Collector::start());
     let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &collector.url())]);
     let request = json!({ "language": "python", "code": "" });
@@ -115,17 +115,17 @@ fn a_client_that_is_not_traced_is_not_traced_here() {
     execute(&server, &[("traceparent", &nonsense)], &request);
     let (status, log) = server.stop();
     assert!(status.success(), "{log}");
-    // The stop has sent everything there was.
+    // The shutdown has sent all spans.
     let spans = collector.spans();
     let execution = one(&spans, "execution");
-    let asked = one(&spans, "POST /api/v1/execute");
-    assert_eq!(execution.trace_id, asked.trace_id);
-    assert_ne!(hex(&asked.trace_id), TRACE);
-    assert!(asked.parent_span_id.is_empty(), "nobody can be the parent");
+    let request_span = one(&spans, "POST /api/v1/execute");
+    assert_eq!(execution.trace_id, request_span.trace_id);
+    assert_ne!(hex(&request_span.trace_id), TRACE);
+    assert!(request_span.parent_span_id.is_empty(), "an invalid trace context has no parent");
 }
 
 #[test]
-fn a_share_of_nothing_sends_nothing() {
+fn a_sample_of_zero_sends_only_traces_of_clients() {
     let (data, collector) = (data(), Collector::start());
     let url = collector.url();
     let variables = [("SANDBOXD_OTLP_ENDPOINT", &url[..]), ("SANDBOXD_OTLP_SAMPLE", "0")];
@@ -144,7 +144,7 @@ fn a_share_of_nothing_sends_nothing() {
 }
 
 #[test]
-fn nothing_that_is_a_clients_own_is_in_a_trace() {
+fn traces_contain_no_private_data() {
     let (data, collector) = (data(), Collector::start());
     let key = create_key(data.path(), "somebody");
     let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &collector.url())]);
@@ -171,22 +171,22 @@ fn nothing_that_is_a_clients_own_is_in_a_trace() {
 }
 
 #[test]
-fn a_collector_that_is_not_there_harms_nothing() {
+fn the_server_works_without_the_collector() {
     let data = data();
-    // A port that was free a moment ago refuses.
+    // Nothing listens on this port.
     let free = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr());
     let url = format!("http://{}", free.expect("there is a free port"));
     let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &url)]);
     execute(&server, &[], &json!({ "language": "python", "code": "" }));
     let (status, log) = server.stop();
     assert!(status.success(), "{log}");
-    assert!(log.contains("traces cannot be sent"), "{log}");
+    assert!(log.contains("failed to send traces"), "{log}");
 }
 
 #[test]
-fn a_collector_that_never_answers_holds_up_no_answer_and_no_stop() {
+fn a_silent_collector_delays_neither_responses_nor_the_shutdown() {
     let data = data();
-    // The kernel takes connections for it, and nobody reads them.
+    // The kernel accepts connections that nothing reads.
     let silent = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     let url = format!("http://{}", silent.local_addr().expect("it is bound"));
     let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &url)]);
@@ -196,7 +196,7 @@ fn a_collector_that_never_answers_holds_up_no_answer_and_no_stop() {
 }
 
 #[test]
-fn a_collector_that_fails_is_complained_of_once_and_not_with_every_batch() {
+fn failures_of_the_collector_are_logged_once_and_not_for_each_batch() {
     let data = data();
     let collector = Collector::start_failing();
     let server = Server::start_with(data.path(), &[("SANDBOXD_OTLP_ENDPOINT", &collector.url())]);
@@ -207,11 +207,11 @@ fn a_collector_that_fails_is_complained_of_once_and_not_with_every_batch() {
     assert!(batches.is_some(), "only {} batches were sent", collector.batches());
     let (status, log) = server.stop();
     assert!(status.success(), "{log}");
-    assert_eq!(log.matches("traces cannot be sent").count(), 1, "{log}");
+    assert_eq!(log.matches("failed to send traces").count(), 1, "{log}");
 }
 
 #[test]
-fn what_an_earlier_server_left_is_traced_by_the_one_that_runs_it() {
+fn a_recovered_execution_is_traced() {
     let (data, collector) = (data(), Collector::start());
     let server = Server::start(data.path());
     let id = server.accept("import time; time.sleep(1)");
@@ -222,6 +222,6 @@ fn what_an_earlier_server_left_is_traced_by_the_one_that_runs_it() {
     let spans = collector.wait_for("execution", 1);
     let execution = one(&spans, "execution");
     assert_eq!(attribute(execution, "sandboxd.execution.id"), Some(id));
-    assert!(execution.parent_span_id.is_empty(), "no request of this server asked for it");
-    in_order(&spans, execution, &["queue", "prepare", "run", "collect"]);
+    assert!(execution.parent_span_id.is_empty(), "no request of this server caused it");
+    assert_children(&spans, execution, &["queue", "prepare", "run", "collect"]);
 }

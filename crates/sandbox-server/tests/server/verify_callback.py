@@ -1,4 +1,4 @@
-"""Verifies a callback with the published package; the exit code tells."""
+"""Verifies a callback with the standardwebhooks package. Fails if it is not valid."""
 
 import json
 import sys

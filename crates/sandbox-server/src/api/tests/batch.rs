@@ -6,12 +6,12 @@ async fn a_batch_has_one_to_a_hundred_requests() {
     for count in [0, 101] {
         let body = json!({"requests": vec![python("1"); count]});
         let detail = server.post("/api/v1/batch", &body).await.problem(400, "invalid_field");
-        assert!(detail.starts_with("requests: send 1 to 100"), "{detail}");
+        assert!(detail.starts_with("requests: must have 1 to 100 items"), "{detail}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn answers_are_in_the_order_of_the_requests() {
+async fn results_are_in_the_order_of_the_requests() {
     let server = Server::start().await;
     let body = json!({"requests": [
         python("import time; time.sleep(0.2); print('first')"),
@@ -19,28 +19,28 @@ async fn answers_are_in_the_order_of_the_requests() {
         python("print('third')"),
         {"language": "python", "code": "1", "timeout_ms": 0},
     ]});
-    let answers = server.post("/api/v1/batch", &body).await.expect(200);
-    assert_eq!(answers.as_array().unwrap().len(), 4);
-    assert_eq!(answers[0]["stdout"], "first\n", "{answers}");
-    assert_eq!(answers[1]["code"], "unknown_language", "{answers}");
-    assert_eq!(answers[2]["stdout"], "third\n", "{answers}");
-    assert_eq!(answers[3]["code"], "invalid_field", "{answers}");
-    assert!(answers[3]["detail"].as_str().unwrap().starts_with("requests[3]: "), "{answers}");
+    let results = server.post("/api/v1/batch", &body).await.expect(200);
+    assert_eq!(results.as_array().unwrap().len(), 4);
+    assert_eq!(results[0]["stdout"], "first\n", "{results}");
+    assert_eq!(results[1]["code"], "unknown_language", "{results}");
+    assert_eq!(results[2]["stdout"], "third\n", "{results}");
+    assert_eq!(results[3]["code"], "invalid_field", "{results}");
+    assert!(results[3]["detail"].as_str().unwrap().starts_with("requests[3]: "), "{results}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_are_given_to_who_does_not_wait() {
+async fn a_client_that_does_not_wait_gets_ids() {
     let server = Server::start().await;
     let body = json!({"requests": [python("print(1)"), {"language": "nonsense", "code": ""}]});
-    let answers = server.post("/api/v1/batch?wait=false", &body).await.expect(202);
-    assert_eq!(answers[0]["status"], "queued", "{answers}");
-    assert_eq!(answers[1]["code"], "unknown_language", "{answers}");
-    let path = format!("/api/v1/execute/{}?wait=30", answers[0]["id"].as_str().unwrap());
+    let results = server.post("/api/v1/batch?wait=false", &body).await.expect(202);
+    assert_eq!(results[0]["status"], "queued", "{results}");
+    assert_eq!(results[1]["code"], "unknown_language", "{results}");
+    let path = format!("/api/v1/execute/{}?wait=30", results[0]["id"].as_str().unwrap());
     assert_eq!(server.get(&path).await.expect(200)["stdout"], "1\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_with_a_name_is_carried_out_once() {
+async fn a_batch_with_an_idempotency_key_runs_once() {
     let server = Server::start().await;
     let body = json!({"requests": [python("print(1)"), python("print(1)")]});
     let named = [("idempotency-key", "all")];
@@ -50,7 +50,7 @@ async fn a_batch_with_a_name_is_carried_out_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn none_and_too_many_are_refused_whole() {
+async fn an_invalid_batch_is_refused_whole() {
     let server = Server::start().await;
     for count in [0, 101] {
         let body = json!({"requests": vec![python("1"); count]});

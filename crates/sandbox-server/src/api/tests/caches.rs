@@ -1,4 +1,4 @@
-//! What a key can find out about another one from what is kept.
+//! A key cannot learn from shared caches what another key compiled.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn pin(number: u32) -> Value {
     json!({"language": "c", "code": code})
 }
 
-/// Whether the compile stage of an execution was answered from the cache.
+/// Runs a program; whether the result of the compile stage came from the cache.
 async fn is_cached(server: &Server, key: Option<&str>, body: &Value) -> bool {
     let headers: Vec<_> = key.map(|key| ("x-api-key", key)).into_iter().collect();
     let report = server.post_with("/api/v1/execute", body, &headers).await.expect(200);
@@ -15,22 +15,22 @@ async fn is_cached(server: &Server, key: Option<&str>, body: &Value) -> bool {
     report["stages"][0]["cached"].as_bool().unwrap()
 }
 
-/// Waits until what a key compiled is kept, which happens after its answer.
-async fn compile_until_kept(server: &Server, key: &str, body: &Value) {
-    let kept = async { while !is_cached(server, Some(key), body).await {} };
-    tokio::time::timeout(std::time::Duration::from_mins(2), kept).await.expect("it is kept");
+/// Runs a program until its compiled form is in the cache, which happens after the response.
+async fn compile_until_cached(server: &Server, key: &str, body: &Value) {
+    let cached = async { while !is_cached(server, Some(key), body).await {} };
+    tokio::time::timeout(std::time::Duration::from_mins(2), cached).await.expect("it is cached");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_does_not_learn_what_another_one_compiled() {
     let server = Server::start().await;
     let [one, other] = [server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await];
-    compile_until_kept(&server, &one, &pin(4711)).await;
+    compile_until_cached(&server, &one, &pin(4711)).await;
     for guess in [4710, 4711] {
         assert!(!is_cached(&server, Some(&other), &pin(guess)).await, "{guess}");
     }
-    // What the other one made is kept for it, beside the first one's.
-    compile_until_kept(&server, &other, &pin(4711)).await;
+    // Each key has its own cache entry.
+    compile_until_cached(&server, &other, &pin(4711)).await;
     assert!(is_cached(&server, Some(&one), &pin(4711)).await);
 }
 
@@ -38,6 +38,6 @@ async fn a_key_does_not_learn_what_another_one_compiled() {
 async fn an_operator_can_let_keys_share_compiled_programs() {
     let server = Server::with(|config| config.shared_caches.compiled = true).await;
     let [one, other] = [server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await];
-    compile_until_kept(&server, &one, &pin(1)).await;
+    compile_until_cached(&server, &one, &pin(1)).await;
     assert!(is_cached(&server, Some(&other), &pin(1)).await);
 }

@@ -5,7 +5,7 @@ fn with_callback(url: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_callback_into_a_private_network_is_refused_and_nothing_is_run() {
+async fn a_callback_to_a_private_address_is_refused_before_the_program_runs() {
     let server = Server::start().await;
     for (url, reason) in [
         ("http://127.0.0.1:8080/", "127.0.0.1 is a loopback address"),
@@ -17,8 +17,8 @@ async fn a_callback_into_a_private_network_is_refused_and_nothing_is_run() {
         ("ftp://example.org/", "neither http nor https"),
         ("example.org", "is not a URL"),
     ] {
-        let answer = server.post("/api/v1/execute", &with_callback(url)).await;
-        let detail = answer.problem(400, "invalid_field");
+        let response = server.post("/api/v1/execute", &with_callback(url)).await;
+        let detail = response.problem(400, "invalid_field");
         assert!(detail.starts_with("callback_url: ") && detail.contains(reason), "{detail}");
     }
     let listed = server.get("/api/v1/executions").await.expect(200);
@@ -26,17 +26,17 @@ async fn a_callback_into_a_private_network_is_refused_and_nothing_is_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_operator_permits_is_taken() {
+async fn permitted_ranges_are_accepted() {
     let server =
         Server::with(|config| config.callback_allow = "127.0.0.0/8".parse().unwrap()).await;
-    let taken = with_callback("http://127.0.0.1:9/");
-    server.post("/api/v1/execute", &taken).await.expect(200);
+    let permitted = with_callback("http://127.0.0.1:9/");
+    server.post("/api/v1/execute", &permitted).await.expect(200);
     let detail = server.post("/api/v1/execute", &with_callback("http://10.0.0.1/")).await;
     detail.problem(400, "invalid_field");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_answer_tells_a_secret() {
+async fn no_response_contains_a_secret() {
     let server = Server::start().await;
     let keys = [server.key(&[Scope::Execute]).await, server.key(&[Scope::Admin]).await];
     let ids = [&keys[0], &keys[1]].map(|key| key.split('_').nth(1).unwrap());
@@ -60,11 +60,11 @@ async fn no_answer_tells_a_secret() {
     for path in paths {
         for key in &keys {
             let headers = [("x-api-key", &**key), ("accept", "text/event-stream")];
-            let answer = server.get_with(path, &headers).await;
-            assert_eq!(answer.status, 200, "{path}: {answer:?}");
-            let text = String::from_utf8_lossy(&answer.body);
+            let response = server.get_with(path, &headers).await;
+            assert_eq!(response.status, 200, "{path}: {response:?}");
+            let text = String::from_utf8_lossy(&response.body);
             for secret in &secrets {
-                assert!(!text.contains(secret), "{path} tells a secret");
+                assert!(!text.contains(secret), "{path} contains a secret");
             }
         }
     }

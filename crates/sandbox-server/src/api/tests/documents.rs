@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::*;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_and_readiness_are_told_to_everyone() {
+async fn health_and_readiness_need_no_key() {
     let server = Server::start().await;
     let health = server.get("/api/v1/health").await.expect(200);
     assert_eq!(health, json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}));
@@ -21,7 +21,7 @@ async fn languages_are_listed_with_their_versions() {
     let python = runtimes.find(|runtime| runtime["language"] == "python").unwrap();
     assert_eq!(python["available"], true);
     assert_eq!(python["version"], python["versions"][0]);
-    // Where programs lie on the host is nobody's business.
+    // Paths of the host are not revealed.
     assert!(python.get("program").is_none(), "{python}");
     assert!(!python.to_string().contains("/usr/"), "{python}");
     server.get("/api/v1/runtimes?x=1").await.problem(400, "invalid_field");
@@ -37,14 +37,14 @@ async fn environments_are_listed() {
 async fn metrics_are_text_for_prometheus() {
     let server = Server::start().await;
     server.post("/api/v1/execute", &python("")).await.expect(200);
-    let answer = server.get("/metrics").await;
-    assert_eq!(answer.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
-    let text = text_of(&answer);
+    let response = server.get("/metrics").await;
+    assert_eq!(response.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+    let text = text_of(&response);
     assert!(text.contains("sandboxd_accepted_total{language=\"python\"} 1\n"), "{text}");
-    // The report is told before the sandbox is gone, and until then its place is taken.
-    let nothing_runs =
+    // The response comes before the sandbox is destroyed and its slot released.
+    let is_idle =
         async { while !text_of(&server.get("/metrics").await).contains("sandboxd_running 0\n") {} };
-    tokio::time::timeout(Duration::from_secs(30), nothing_runs).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), is_idle).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -59,11 +59,11 @@ async fn the_document_and_the_routes_are_the_same() {
             assert_eq!(operation["responses"]["401"].is_object(), !is_open, "{method} {path}");
             operations.push(format!("{} {path}", method.to_uppercase()));
         }
-        // A path that is not routed would be 404, and every path refuses some method.
+        // PATCH is 405 on every routed path, and 404 on others.
         let path = path.replace("{id}", "x").replace("{name}", "x");
-        let answer = server.send(request(Method::PATCH, &path, &[], Body::empty())).await;
-        answer.problem(405, "method_not_allowed");
-        let mut allowed: Vec<_> = answer.header("allow").split(',').collect();
+        let response = server.send(request(Method::PATCH, &path, &[], Body::empty())).await;
+        response.problem(405, "method_not_allowed");
+        let mut allowed: Vec<_> = response.header("allow").split(',').collect();
         allowed.retain(|method| *method != "HEAD");
         let mut documented: Vec<_> =
             item.as_object().unwrap().keys().map(|method| method.to_uppercase()).collect();
@@ -94,30 +94,30 @@ async fn the_document_and_the_routes_are_the_same() {
         "PUT /api/v1/workspaces/{name}",
     ];
     assert_eq!(operations, expected);
-    assert_references_lead_somewhere(&document, &document);
+    assert_references_resolve(&document, &document);
 }
 
-fn assert_references_lead_somewhere(document: &Value, part: &Value) {
+fn assert_references_resolve(document: &Value, part: &Value) {
     match part {
         Value::Object(fields) => {
             if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
                 let target = document.pointer(reference.trim_start_matches('#'));
-                assert!(target.is_some(), "{reference} leads nowhere");
+                assert!(target.is_some(), "{reference} does not resolve");
             }
             for field in fields.values() {
-                assert_references_lead_somewhere(document, field);
+                assert_references_resolve(document, field);
             }
         }
         Value::Array(items) => {
             for item in items {
-                assert_references_lead_somewhere(document, item);
+                assert_references_resolve(document, item);
             }
         }
         _ => {}
     }
 }
 
-/// The names of a schema's fields, those that must be there marked.
+/// The fields of a schema, and whether each is required.
 fn fields(document: &Value, schema: &str) -> Vec<(String, bool)> {
     let schema = &document["components"]["schemas"][schema];
     let required = schema["required"].as_array().cloned().unwrap_or_default();
@@ -151,38 +151,40 @@ async fn reports_are_as_the_document_says() {
             assert!(!is_required || part.get(&name).is_some(), "{schema} without {name}");
         }
     }
-    let statuses = &document["components"]["schemas"]["Status"]["enum"];
-    assert!(statuses.as_array().unwrap().contains(&report["status"]), "{statuses}");
+    for report in [report, unfinished] {
+        let parsed: sandbox_api::Report = serde_json::from_value(report.clone()).unwrap();
+        assert_eq!(json!(parsed.status), report["status"]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_page_is_for_browsers_and_programs() {
+async fn the_start_page_is_html_or_json() {
     let server = Server::start().await;
-    let places = server.get("/").await.expect(200);
+    let paths = server.get("/").await.expect(200);
     for name in ["docs", "openapi", "health", "ready"] {
-        let place = places[name].as_str().unwrap();
-        assert_eq!(server.get(place).await.status, 200, "{place}");
+        let path = paths[name].as_str().unwrap();
+        assert_eq!(server.get(path).await.status, 200, "{path}");
     }
     let browser = ("accept", "text/html,application/xhtml+xml,*/*;q=0.8");
-    let answer = server.get_with("/", &[browser, ("host", "box.example:8080")]).await;
-    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-    assert_eq!(answer.header("vary"), "accept");
-    let page = std::str::from_utf8(&answer.body).unwrap();
+    let response = server.get_with("/", &[browser, ("host", "box.example:8080")]).await;
+    assert_eq!(response.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(response.header("vary"), "accept");
+    let page = std::str::from_utf8(&response.body).unwrap();
     assert!(page.contains("curl http://box.example:8080/api/v1/execute"), "{page}");
-    // A name is never more than text.
-    let answer = server.get_with("/", &[browser, ("host", "<script>")]).await;
-    assert!(!std::str::from_utf8(&answer.body).unwrap().contains("<script"));
+    // The host name is not inserted as HTML.
+    let response = server.get_with("/", &[browser, ("host", "<script>")]).await;
+    assert!(!std::str::from_utf8(&response.body).unwrap().contains("<script"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_page_needs_nothing_from_elsewhere() {
+async fn the_api_reference_loads_nothing_from_other_hosts() {
     let server = Server::start().await;
-    let answer = server.get("/docs").await;
-    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-    let page = std::str::from_utf8(&answer.body).unwrap();
+    let response = server.get("/docs").await;
+    assert_eq!(response.header("content-type"), "text/html; charset=utf-8");
+    let page = std::str::from_utf8(&response.body).unwrap();
     assert!(page.contains("/openapi.json"));
     assert!(!page.contains("http://") && !page.contains("https://"), "it names another host");
-    let policy = answer.header("content-security-policy");
+    let policy = response.header("content-security-policy");
     let nonce = policy.split("'nonce-").nth(1).unwrap().split('\'').next().unwrap();
     assert_eq!(page.matches(&format!("nonce=\"{nonce}\"")).count(), 2);
     assert!(!page.contains("{nonce}"));

@@ -7,7 +7,7 @@ async fn ids(server: &Server, query: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_newest_come_first_and_filters_choose() {
+async fn executions_are_listed_newest_first_and_filtered() {
     let server = Server::start().await;
     let run = async |code: &str, label: &str| {
         let mut body = python(code);
@@ -39,7 +39,7 @@ async fn the_newest_come_first_and_filters_choose() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_filter_that_cannot_be_read_is_refused_by_name() {
+async fn an_invalid_filter_is_refused_by_name() {
     let server = Server::start().await;
     let wrong = [
         "status=done",
@@ -52,8 +52,8 @@ async fn a_filter_that_cannot_be_read_is_refused_by_name() {
         "colour=red",
     ];
     for filter in wrong {
-        let answer = server.get(&format!("/api/v1/executions?{filter}")).await;
-        let detail = answer.problem(400, "invalid_field");
+        let response = server.get(&format!("/api/v1/executions?{filter}")).await;
+        let detail = response.problem(400, "invalid_field");
         let name = filter.split('=').next().unwrap();
         assert!(detail.starts_with(&format!("{name}: ")), "{filter}: {detail}");
     }

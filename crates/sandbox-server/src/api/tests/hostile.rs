@@ -1,4 +1,4 @@
-//! Two keys of one server, one of them hostile: what the other one has stays as it is.
+//! A hostile key cannot change what another key of the same server has.
 
 use chrono::Utc;
 
@@ -11,7 +11,7 @@ fn with_field(mut body: Value, field: &str, value: Value) -> Value {
     body
 }
 
-/// Every endpoint once, with requests that take much, ask for what is forbidden, or are about what is another's.
+/// Sends to every endpoint requests that are expensive, not permitted, or about an execution of the other key.
 async fn attack(server: &Server, key: &str, target: &str) {
     let key = ("x-api-key", key);
     let large = python("print('x' * 100_000)");
@@ -35,7 +35,7 @@ async fn attack(server: &Server, key: &str, target: &str) {
     for (path, body, status) in bodies {
         server.post_with(path, &body, &[key]).await.expect(status);
     }
-    // The name that the other one gave to a request.
+    // The idempotency key of the other client.
     let named = [key, ("idempotency-key", "mine")];
     server.post_with(one, &large, &named).await.expect(200);
     for path in [format!("{one}/{target}"), format!("{one}/{target}/stream")] {
@@ -61,7 +61,7 @@ async fn attack(server: &Server, key: &str, target: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_key_has_survives_another_that_is_hostile() {
+async fn a_hostile_key_changes_nothing_of_another_key() {
     let server = Server::with(|config| {
         config.requests_per_minute = 0;
         config.retention.bytes = 500_000;
@@ -84,13 +84,13 @@ async fn what_one_key_has_survives_another_that_is_hostile() {
     }
     let theirs = [("x-api-key", &*hostile)];
     let left = server.get_with("/api/v1/executions?limit=500", &theirs).await.expect(200);
-    assert!(left["executions"].as_array().unwrap().len() < 3 * ROUNDS, "it lost nothing");
+    assert!(left["executions"].as_array().unwrap().len() < 3 * ROUNDS, "retention removed nothing");
 
     assert_eq!(server.get_with("/api/v1/executions", &mine[..1]).await.expect(200), history);
     let path = format!("/api/v1/execute/{id}");
     assert_eq!(server.get_with(&path, &mine[..1]).await.expect(200), report);
     let again = server.post_with("/api/v1/execute", &named, &mine).await.expect(200);
-    assert_eq!(again["id"], report["id"], "its name was forgotten");
+    assert_eq!(again["id"], report["id"], "the idempotency key was forgotten");
     let read = with_field(python("print(open('f').read())"), "workspace", json!("mine:ro"));
     let read = server.post_with("/api/v1/execute", &read, &mine[..1]).await.expect(200);
     assert_eq!(read["stdout"], "kept\n", "{read}");

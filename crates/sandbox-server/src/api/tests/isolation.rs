@@ -1,4 +1,4 @@
-//! Who builds the walls, as far as the server's owner lets clients choose.
+//! The choice of the isolation backend.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const BOTH: &[Isolation] = &[Isolation::Native, Isolation::Runc];
 
-/// A server that permits native walls and containers of runc, if this host has them.
+/// A server that permits the backends native and runc. `None` if the host has no runc.
 async fn with_runc(test: &str, order: &[Isolation]) -> Option<Server> {
     let found = sandbox::Sandbox::builder().isolations();
     let runc = found.iter().find(|status| status.isolation == Isolation::Runc).unwrap();
@@ -24,16 +24,16 @@ async fn with_runc(test: &str, order: &[Isolation]) -> Option<Server> {
     Some(Server::with(set_up).await)
 }
 
-fn behind(isolation: &str) -> Value {
+fn with_isolation(isolation: &str) -> Value {
     json!({"language": "python", "code": "print(6 * 7)", "isolation": isolation})
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_chooses_among_what_is_permitted() {
+async fn a_client_chooses_a_permitted_backend() {
     let Some(server) = with_runc("a client chooses", BOTH).await else { return };
-    // The second of each is checked at once, since its language is known by then.
+    // The second round uses the cached toolchain lookup.
     for isolation in ["native", "runc", "native", "runc"] {
-        let report = server.post("/api/v1/execute", &behind(isolation)).await.expect(200);
+        let report = server.post("/api/v1/execute", &with_isolation(isolation)).await.expect(200);
         assert_eq!((&report["isolation"], &report["stdout"]), (&isolation.into(), &"42\n".into()));
         assert!(report.get("isolation_reason").is_none(), "{report}");
         let path = format!("/api/v1/execute/{}", report["id"].as_str().unwrap());
@@ -43,7 +43,7 @@ async fn a_client_chooses_among_what_is_permitted() {
         let counted = format!(
             r#"sandboxd_executions_total{{language="python",isolation="{isolation}",status="completed"}} 2"#
         );
-        // Whoever waits for a report does not wait for the counting.
+        // Metrics are updated after the response.
         let is_counted =
             async { while !text_of(&server.get("/metrics").await).contains(&counted) {} };
         tokio::time::timeout(Duration::from_secs(30), is_counted).await.expect(&counted);
@@ -51,10 +51,10 @@ async fn a_client_chooses_among_what_is_permitted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_leaves_the_choice_gets_what_is_preferred_and_the_reason() {
+async fn auto_selects_the_preferred_backend_and_reports_the_reason() {
     let runc_first = [Isolation::Runc, Isolation::Native];
     let Some(server) = with_runc("the order of preference", &runc_first).await else { return };
-    for body in [python("print(1)"), behind("auto")] {
+    for body in [python("print(1)"), with_isolation("auto")] {
         let report = server.post("/api/v1/execute", &body).await.expect(200);
         assert_eq!(report["isolation"], "runc", "{report}");
         assert_eq!(report["isolation_reason"], "auto: runc is first in the order of preference");
@@ -68,15 +68,15 @@ async fn who_leaves_the_choice_gets_what_is_preferred_and_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_permitted_is_refused_with_what_is() {
+async fn a_backend_that_is_not_permitted_is_refused_with_those_that_are() {
     let server = Server::start().await;
     for isolation in ["runc", "magic"] {
-        let answer = server.post("/api/v1/execute", &behind(isolation)).await;
+        let response = server.post("/api/v1/execute", &with_isolation(isolation)).await;
         let sentence =
             format!("isolation: '{isolation}' is not permitted here: it is native or auto");
-        assert_eq!(answer.problem(400, "invalid_field"), sentence);
+        assert_eq!(response.problem(400, "invalid_field"), sentence);
     }
-    let report = server.post("/api/v1/execute", &behind("auto")).await.expect(200);
+    let report = server.post("/api/v1/execute", &with_isolation("auto")).await.expect(200);
     assert_eq!(report["isolation"], "native");
     assert_eq!(report["isolation_reason"], "auto: native is first in the order of preference");
     let ready = server.get("/api/v1/ready").await.expect(200);
@@ -84,9 +84,9 @@ async fn what_is_not_permitted_is_refused_with_what_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_walls_cannot_do_is_told_in_the_report() {
+async fn the_report_says_what_a_backend_does_not_support() {
     let Some(server) = with_runc("an allow-list behind runc", BOTH).await else { return };
-    let mut body = behind("runc");
+    let mut body = with_isolation("runc");
     body["network"] = json!({"mode": "allowlist", "allow": ["example.org:443"]});
     let report = server.post("/api/v1/execute", &body).await.expect(200);
     assert_eq!((&report["status"], &report["isolation"]), (&"error".into(), &"runc".into()));

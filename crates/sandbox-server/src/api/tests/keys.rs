@@ -5,7 +5,7 @@ fn bearer(key: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_keys_nobody_is_served_without_one() {
+async fn requests_without_a_valid_key_are_refused() {
     let server = Server::start().await;
     let key = server.key(&[Scope::Execute]).await;
     let paths = [
@@ -20,13 +20,13 @@ async fn with_keys_nobody_is_served_without_one() {
         "/metrics",
     ];
     for path in paths {
-        let answer = server.get(path).await;
-        answer.problem(401, "unauthorized");
-        assert_eq!(answer.header("www-authenticate"), "Bearer");
+        let response = server.get(path).await;
+        response.problem(401, "unauthorized");
+        assert_eq!(response.header("www-authenticate"), "Bearer");
         let wrong = format!("{}x", &key[..key.len() - 1]);
         for header in [bearer(&wrong), bearer(""), "Basic eDp5".to_owned(), key.clone()] {
-            let answer = server.get_with(path, &[("authorization", &header)]).await;
-            answer.problem(401, "unauthorized");
+            let response = server.get_with(path, &[("authorization", &header)]).await;
+            response.problem(401, "unauthorized");
         }
     }
     for path in ["/api/v1/execute", "/api/v1/batch"] {
@@ -43,11 +43,11 @@ async fn with_keys_nobody_is_served_without_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scope_is_not_more_than_it_says() {
+async fn the_scope_read_cannot_execute() {
     let server = Server::start().await;
     let reader = server.key(&[Scope::Read]).await;
     let reader = [("x-api-key", &*reader)];
-    // Refused before the body is looked at.
+    // Refused before the body is parsed.
     for path in ["/api/v1/execute", "/api/v1/batch"] {
         let detail = server.post_with(path, &json!(1), &reader).await.problem(403, "forbidden");
         assert!(detail.contains("'execute'"), "{detail}");
@@ -60,7 +60,7 @@ async fn a_scope_is_not_more_than_it_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_another_s_is_not_there() {
+async fn executions_of_another_key_are_not_found() {
     let server = Server::start().await;
     let keys = [server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await];
     let [owner, other] = [0, 1].map(|number: usize| [("x-api-key", &*keys[number])]);
@@ -70,18 +70,18 @@ async fn what_is_another_s_is_not_there() {
     let report = server.post_with("/api/v1/execute", &python("print(1)"), &named).await.expect(200);
     let path = format!("/api/v1/execute/{}", report["id"].as_str().unwrap());
 
-    for asked in [path.clone(), format!("{path}?wait=5"), format!("{path}/stream")] {
+    for path in [path.clone(), format!("{path}?wait=5"), format!("{path}/stream")] {
         let headers = [other[0], ("accept", "text/event-stream")];
-        server.get_with(&asked, &headers).await.problem(404, "not_found");
+        server.get_with(&path, &headers).await.problem(404, "not_found");
     }
     let cancel = request(Method::DELETE, &path, &other, Body::empty());
     server.send(cancel).await.problem(404, "not_found");
     let listed = server.get_with("/api/v1/executions", &other).await.expect(200);
     assert_eq!(listed["executions"], json!([]));
-    // The same name for a request is another name with another key.
+    // Idempotency keys are separate for each API key.
     let named = [other[0], ("idempotency-key", "mine")];
-    let its = server.post_with("/api/v1/execute", &python("print(2)"), &named).await.expect(200);
-    assert_eq!(its["stdout"], "2\n");
+    let own = server.post_with("/api/v1/execute", &python("print(2)"), &named).await.expect(200);
+    assert_eq!(own["stdout"], "2\n");
 
     assert_eq!(server.get_with(&path, &owner).await.expect(200), report);
     let listed = server.get_with("/api/v1/executions", &owner).await.expect(200);
@@ -92,7 +92,7 @@ async fn what_is_another_s_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_keys_no_page_can_pass_for_a_local_client() {
+async fn without_keys_dns_rebinding_is_refused() {
     let server = Server::start().await;
     let rebound = [("host", "evil.example:8080")];
     let detail = server.get_with("/api/v1/executions", &rebound).await.problem(403, "forbidden");
@@ -100,7 +100,7 @@ async fn without_keys_no_page_can_pass_for_a_local_client() {
     for host in ["localhost:8080", "127.0.0.1:8080", "[::1]:8080"] {
         server.get_with("/api/v1/executions", &[("host", host)]).await.expect(200);
     }
-    // With a key, who asks is known, and by which name does not matter.
+    // With a key, the host name does not matter.
     let key = server.key(&[Scope::Read]).await;
     let headers = [rebound[0], ("x-api-key", &*key)];
     server.get_with("/api/v1/executions", &headers).await.expect(200);

@@ -7,7 +7,7 @@ use crate::metrics::Reader;
 
 async fn limited(burst: u32) -> Server {
     Server::with(|config| {
-        // No token comes back while the test runs.
+        // No token is refilled while the test runs.
         config.requests_per_minute = 1;
         config.burst = burst;
         config.limit_local = true;
@@ -15,7 +15,7 @@ async fn limited(burst: u32) -> Server {
     .await
 }
 
-async fn get_from(server: &Server, address: &str) -> Answer {
+async fn get_from(server: &Server, address: &str) -> TestResponse {
     let mut request = request(Method::GET, "/api/v1/executions", &[], Body::empty());
     let address: SocketAddr = address.parse().unwrap();
     request.extensions_mut().insert(ConnectInfo(address));
@@ -23,14 +23,14 @@ async fn get_from(server: &Server, address: &str) -> Answer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_address_has_tokens_of_its_own() {
+async fn each_address_has_its_own_bucket() {
     let server = limited(2).await;
     let first = get_from(&server, "192.0.2.1:1000").await;
     first.expect(200);
     assert_eq!(first.header("ratelimit-limit"), "2");
     assert_eq!(first.header("ratelimit-remaining"), "1");
     assert_eq!(first.header("ratelimit-reset"), "60");
-    // Another port is the same client.
+    // The port does not matter.
     let second = get_from(&server, "192.0.2.1:1001").await;
     assert_eq!(second.header("ratelimit-remaining"), "0");
     let third = get_from(&server, "192.0.2.1:1002").await;
@@ -44,7 +44,7 @@ async fn each_address_has_tokens_of_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_key_has_tokens_of_its_own_and_wrong_ones_cost_the_address() {
+async fn each_key_has_its_own_bucket_and_wrong_keys_use_that_of_the_address() {
     let server = limited(1).await;
     let keys = [server.key(&[Scope::Read]).await, server.key(&[Scope::Read]).await];
     for key in &keys {
@@ -56,7 +56,7 @@ async fn each_key_has_tokens_of_its_own_and_wrong_ones_cost_the_address() {
     let wrong = [("x-api-key", "sk_guess")];
     server.get_with("/api/v1/executions", &wrong).await.problem(401, "unauthorized");
     server.get_with("/api/v1/executions", &wrong).await.problem(429, "rate_limited");
-    // Who watches over the server is not turned away.
+    // Health checks are not limited.
     server.get("/api/v1/health").await.expect(200);
 }
 
@@ -64,36 +64,35 @@ async fn each_key_has_tokens_of_its_own_and_wrong_ones_cost_the_address() {
 async fn a_batch_takes_a_token_for_each_request() {
     let server = limited(2).await;
     let body = json!({"requests": [python("print(1)"), python("print(2)"), python("print(3)")]});
-    let answers = server.post("/api/v1/batch", &body).await.expect(200);
-    assert_eq!(answers[0]["stdout"], "1\n", "{answers}");
-    assert_eq!(answers[1]["stdout"], "2\n", "{answers}");
-    assert_eq!(answers[2]["code"], "rate_limited", "{answers}");
+    let results = server.post("/api/v1/batch", &body).await.expect(200);
+    assert_eq!(results[0]["stdout"], "1\n", "{results}");
+    assert_eq!(results[1]["stdout"], "2\n", "{results}");
+    assert_eq!(results[2]["code"], "rate_limited", "{results}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_requests_per_minute_means_no_limit() {
     let server = Server::with(|config| config.requests_per_minute = 0).await;
-    let answer = server.get("/api/v1/executions").await;
-    answer.expect(200);
-    assert_eq!(answer.header("ratelimit-limit"), "");
+    let response = server.get("/api/v1/executions").await;
+    response.expect(200);
+    assert_eq!(response.header("ratelimit-limit"), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_queue_is_told_with_a_time_to_come_again() {
+async fn a_full_queue_is_a_problem_with_retry_after() {
     let server = Server::with(|config| {
         config.concurrency = 1;
         config.queue_bound = 1;
     })
     .await;
-    // One runs, one waits, and more are refused. Which of the first three is the first to be refused
-    // depends on whether the first has begun.
+    // One runs and one waits; more are refused. The second is refused too if the first has not started by then.
     let mut locations = Vec::new();
     let refused = loop {
-        let answer = server.post("/api/v1/execute?wait=false", &endless()).await;
-        if answer.status != StatusCode::ACCEPTED {
-            break answer;
+        let response = server.post("/api/v1/execute?wait=false", &endless()).await;
+        if response.status != StatusCode::ACCEPTED {
+            break response;
         }
-        locations.push(answer.header("location").to_owned());
+        locations.push(response.header("location").to_owned());
         assert!(locations.len() <= 2, "{locations:?}");
     };
     refused.problem(503, "queue_full");
@@ -121,7 +120,7 @@ async fn clients_without_keys_share_a_quota() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn clients_without_keys_are_not_limited_unless_wanted() {
+async fn clients_without_keys_have_no_limit_by_default() {
     let server = Server::with(|config| {
         config.requests_per_minute = 1;
         config.burst = 1;
@@ -134,7 +133,7 @@ async fn clients_without_keys_are_not_limited_unless_wanted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn limits_above_the_owner_s_are_refused_and_documented() {
+async fn limits_above_the_maximum_are_refused_and_documented() {
     let server = Server::with(|config| config.caps.pids = 70).await;
     let mut body = python("1");
     body["pids"] = json!(71);
@@ -144,25 +143,25 @@ async fn limits_above_the_owner_s_are_refused_and_documented() {
     let fields = &document["components"]["schemas"]["ExecuteRequest"]["properties"];
     assert_eq!(fields["pids"]["maximum"], 70);
     assert_eq!(fields["timeout_ms"]["maximum"], 300_000);
-    // What is not asked for is the language's own.
+    // The default of the language applies otherwise.
     server.post("/api/v1/execute", &python("1")).await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_named_origins_may_call_and_others_may_not() {
+async fn configured_origins_are_allowed_and_others_are_not() {
     let origin = "https://ide.example";
     let server = Server::with(|config| config.cors_origins = vec![origin.to_owned()]).await;
-    let asked = [("origin", origin), ("access-control-request-method", "POST")];
-    let preflight = request(Method::OPTIONS, "/api/v1/execute", &asked, Body::empty());
-    let answer = server.send(preflight).await;
-    assert_eq!(answer.status, 200);
-    assert_eq!(answer.header("access-control-allow-origin"), origin);
-    assert!(answer.header("access-control-allow-headers").contains("authorization"));
-    // Problems can be read too.
-    let answer = server.get_with("/nothing", &[("origin", origin)]).await;
-    answer.problem(404, "not_found");
-    assert_eq!(answer.header("access-control-allow-origin"), origin);
+    let headers = [("origin", origin), ("access-control-request-method", "POST")];
+    let preflight = request(Method::OPTIONS, "/api/v1/execute", &headers, Body::empty());
+    let response = server.send(preflight).await;
+    assert_eq!(response.status, 200);
+    assert_eq!(response.header("access-control-allow-origin"), origin);
+    assert!(response.header("access-control-allow-headers").contains("authorization"));
+    // Problems have the header too.
+    let response = server.get_with("/nothing", &[("origin", origin)]).await;
+    response.problem(404, "not_found");
+    assert_eq!(response.header("access-control-allow-origin"), origin);
     let other = [("origin", "https://evil.example")];
-    let answer = server.get_with("/api/v1/runtimes", &other).await;
-    assert_eq!(answer.header("access-control-allow-origin"), "");
+    let response = server.get_with("/api/v1/runtimes", &other).await;
+    assert_eq!(response.header("access-control-allow-origin"), "");
 }

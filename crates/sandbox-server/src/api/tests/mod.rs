@@ -1,5 +1,4 @@
-//! The API through its router: without a socket, but with a real store, real workers and real
-//! sandboxes behind it.
+//! Tests of the API through its router: without a socket, but with a real store, workers and sandboxes.
 
 mod batch;
 mod caches;
@@ -30,7 +29,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
 
-use crate::config::{Config, Layer, Sources, Surroundings};
+use crate::config::{Config, HostInfo, Layer, LoadedSettings};
 use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -40,16 +39,16 @@ use crate::state::AppState;
 use crate::telemetry::Telemetry;
 use crate::work::{Work, wait_in_place, workspace};
 
-/// A server that does everything but listen.
+/// A server without a listening socket.
 struct Server {
     router: Router,
     state: AppState,
     _directory: TempDir,
 }
 
-/// What it answered.
+/// A response.
 #[derive(Debug)]
-struct Answer {
+struct TestResponse {
     status: StatusCode,
     headers: HeaderMap,
     body: Bytes,
@@ -60,7 +59,7 @@ impl Server {
         Self::with(|_| {}).await
     }
 
-    /// One that is set up in some other way.
+    /// Starts a server with a changed configuration.
     async fn with(change: impl FnOnce(&mut Config)) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let mut config = default_config(&directory);
@@ -99,12 +98,12 @@ impl Server {
         Self { router: super::router(state.clone()), state, _directory: directory }
     }
 
-    /// Makes a key; from the first one on, nobody is served without.
+    /// Creates a key. Once there is a key, the server refuses requests without one.
     async fn key(&self, scopes: &[Scope]) -> String {
         self.create_key(scopes, &[]).await
     }
 
-    /// Makes a key that may run code and has these permissions.
+    /// Creates a key with the scope `execute` and these permissions.
     async fn permitted_key(&self, permissions: &[Permission]) -> String {
         self.create_key(&[Scope::Execute], permissions).await
     }
@@ -118,37 +117,37 @@ impl Server {
         key.reveal().to_owned()
     }
 
-    async fn send(&self, request: Request<Body>) -> Answer {
+    async fn send(&self, request: Request<Body>) -> TestResponse {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        Answer { status: parts.status, headers: parts.headers, body }
+        TestResponse { status: parts.status, headers: parts.headers, body }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> TestResponse {
         self.send(request(Method::GET, path, &[], Body::empty())).await
     }
 
-    async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> TestResponse {
         self.send(request(Method::GET, path, headers, Body::empty())).await
     }
 
-    async fn delete(&self, path: &str) -> Answer {
+    async fn delete(&self, path: &str) -> TestResponse {
         self.send(request(Method::DELETE, path, &[], Body::empty())).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answer {
+    async fn post(&self, path: &str, body: &Value) -> TestResponse {
         self.post_with(path, body, &[]).await
     }
 
-    async fn post_with(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Answer {
+    async fn post_with(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> TestResponse {
         let mut all = vec![("content-type", "application/json")];
         all.extend(headers);
         self.send(request(Method::POST, path, &all, Body::from(body.to_string()))).await
     }
 }
 
-impl Answer {
+impl TestResponse {
     fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -157,14 +156,14 @@ impl Answer {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// The body of an answer that must have this status.
+    /// Asserts the status, and returns the body.
     #[track_caller]
     fn expect(&self, status: u16) -> Value {
         assert_eq!(self.status, status, "{self:?}");
         self.json()
     }
 
-    /// The sentence of a problem that must be whole, with this status and code.
+    /// Asserts that the response is a complete problem with this status and code, and returns its detail.
     #[track_caller]
     fn problem(&self, status: u16, code: &str) -> String {
         let problem = self.expect(status);
@@ -180,15 +179,15 @@ impl Answer {
 }
 
 fn default_config(directory: &TempDir) -> Config {
-    let surroundings = Surroundings {
+    let host = HostInfo {
         home: Some(directory.path().to_owned()),
         config_home: Some("/nonexistent".into()),
         cores: 2,
         available_memory: Some(4 << 30),
-        ..Surroundings::default()
+        ..HostInfo::default()
     };
-    let sources = Sources::gather(Layer::default(), None, &surroundings).unwrap();
-    sources.config().unwrap()
+    let settings = LoadedSettings::load(Layer::default(), None, &host).unwrap();
+    settings.config().unwrap()
 }
 
 fn request(method: Method, path: &str, headers: &[(&str, &str)], body: Body) -> Request<Body> {
@@ -203,11 +202,11 @@ fn python(code: &str) -> Value {
     json!({"language": "python", "code": code})
 }
 
-/// A program that ends only if somebody ends it.
+/// A program that runs until it is cancelled.
 fn endless() -> Value {
     json!({"language": "python", "code": "import time\nwhile True: time.sleep(1)", "timeout_ms": 60_000})
 }
 
-fn text_of(answer: &Answer) -> &str {
-    std::str::from_utf8(&answer.body).unwrap()
+fn text_of(response: &TestResponse) -> &str {
+    std::str::from_utf8(&response.body).unwrap()
 }

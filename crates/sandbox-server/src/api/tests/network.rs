@@ -1,11 +1,11 @@
-//! What programs reach, as far as clients ask for it and the server's owner lets them.
+//! Network access of programs.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 
 use super::*;
 
-/// Answers every connection with a word.
+/// Starts a TCP server that responds to each connection.
 fn serve() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -26,22 +26,22 @@ fn reach(port: u16, allow: &[String]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_public_needs_the_owners_permission() {
+async fn a_private_address_needs_the_operators_permission() {
     let port = serve();
-    let asked = reach(port, &[format!("127.0.0.1:{port}")]);
+    let request = reach(port, &[format!("127.0.0.1:{port}")]);
     let server = Server::start().await;
-    let problem = server.post("/api/v1/execute", &asked).await.expect(400);
+    let problem = server.post("/api/v1/execute", &request).await.expect(400);
     assert!(problem["detail"].as_str().unwrap().contains("'network_allow'"), "{problem}");
 
     let set_up = |config: &mut Config| {
         config.network.ranges = vec!["127.0.0.0/8".parse().unwrap()];
     };
     let server = Server::with(set_up).await;
-    let report = server.post("/api/v1/execute", &asked).await.expect(200);
+    let report = server.post("/api/v1/execute", &request).await.expect(200);
     assert_eq!(report["stdout"], "served\n", "{report}");
     let record = &report["network"]["connections"][0];
     assert_eq!((&record["decision"], &record["port"]), (&"allowed".into(), &port.into()));
-    // It is still told when somebody looks later, and as an event.
+    // The stored report has it too.
     let id = report["id"].as_str().unwrap();
     let kept = server.get(&format!("/api/v1/execute/{id}")).await.expect(200);
     assert_eq!(kept["network"], report["network"]);
@@ -52,14 +52,14 @@ async fn what_is_not_public_needs_the_owners_permission() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_can_turn_it_off_and_mistakes_are_named() {
+async fn the_allowlist_mode_can_be_turned_off_and_errors_name_the_entry() {
     let server = Server::with(|config| config.network.allowlist = false).await;
-    let asked = reach(1, &["example.org".to_owned()]);
-    let problem = server.post("/api/v1/execute", &asked).await.expect(400);
+    let request = reach(1, &["example.org".to_owned()]);
+    let problem = server.post("/api/v1/execute", &request).await.expect(400);
     assert!(problem["detail"].as_str().unwrap().contains("turned"), "{problem}");
     let server = Server::start().await;
-    let asked = reach(1, &["not a host".to_owned()]);
-    let problem = server.post("/api/v1/execute", &asked).await.expect(400);
+    let request = reach(1, &["not a host".to_owned()]);
+    let problem = server.post("/api/v1/execute", &request).await.expect(400);
     assert!(
         problem["detail"].as_str().unwrap().contains("'not a host' cannot be allowed"),
         "{problem}"

@@ -22,25 +22,25 @@ fn requests() -> [(Permission, &'static str, Value); 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_has_no_permission_that_nobody_granted() {
+async fn a_key_has_no_permissions_by_default() {
     let server = Server::start().await;
     for scope in [Scope::Execute, Scope::Admin] {
         let key = server.key(&[scope]).await;
         let key = [("x-api-key", &*key)];
         for (permission, field, body) in requests() {
-            let answer = server.post_with("/api/v1/execute?wait=false", &body, &key).await;
-            let detail = answer.problem(403, "not_permitted");
+            let response = server.post_with("/api/v1/execute?wait=false", &body, &key).await;
+            let detail = response.problem(403, "not_permitted");
             assert!(detail.starts_with(&format!("{field}: ")), "{detail}");
             assert!(detail.contains(&format!("'{}'", permission.name())), "{detail}");
             assert!(detail.contains("'key_permissions'"), "{detail}");
             let batch = json!({"requests": [body]});
-            let answers = server.post_with("/api/v1/batch", &batch, &key).await.expect(200);
-            assert_eq!(answers[0]["code"], "not_permitted", "{answers}");
+            let results = server.post_with("/api/v1/batch", &batch, &key).await.expect(200);
+            assert_eq!(results[0]["code"], "not_permitted", "{results}");
         }
         let environment = json!({"name": "e", "language": "python", "packages": ["six"]});
-        let answer = server.post_with("/api/v1/environments", &environment, &key).await;
-        answer.problem(403, "not_permitted");
-        // Networks without a way out need no permission.
+        let response = server.post_with("/api/v1/environments", &environment, &key).await;
+        response.problem(403, "not_permitted");
+        // Modes without external access need no permission.
         for mode in ["none", "localhost"] {
             let body = with_field("network", json!({"mode": mode}));
             server.post_with("/api/v1/execute", &body, &key).await.expect(200);
@@ -52,7 +52,7 @@ async fn a_key_has_no_permission_that_nobody_granted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_permission_of_one_key_is_no_other_keys() {
+async fn a_permission_applies_to_one_key() {
     let server = Server::start().await;
     let other = server.key(&[Scope::Execute]).await;
     let other = [("x-api-key", &*other)];
@@ -81,16 +81,16 @@ async fn an_operator_can_grant_a_permission_to_all_keys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_keys_only_weakening_the_sandbox_needs_a_setting() {
+async fn without_keys_only_allow_missing_needs_a_setting() {
     let server = Server::start().await;
     for (permission, field, body) in requests() {
-        let answer = server.post("/api/v1/execute?wait=false", &body).await;
+        let response = server.post("/api/v1/execute?wait=false", &body).await;
         if permission == Permission::AllowMissing {
-            let detail = answer.problem(403, "not_permitted");
+            let detail = response.problem(403, "not_permitted");
             assert!(detail.starts_with(&format!("{field}: ")), "{detail}");
             assert!(detail.contains("'local_permissions'"), "{detail}");
         } else {
-            answer.expect(202);
+            response.expect(202);
         }
     }
     let allow = |config: &mut Config| config.local_permissions = Permission::ALL.into();

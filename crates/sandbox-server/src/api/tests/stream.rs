@@ -11,11 +11,11 @@ use super::*;
 
 const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 
-/// Ids and events of a stream that has ended.
-fn read(answer: &Answer) -> Vec<(u64, Value)> {
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert_eq!(answer.header("content-type"), "text/event-stream");
-    let text = std::str::from_utf8(&answer.body).unwrap();
+/// The ids and events of a complete stream.
+fn parse(response: &TestResponse) -> Vec<(u64, Value)> {
+    assert_eq!(response.status, 200, "{response:?}");
+    assert_eq!(response.header("content-type"), "text/event-stream");
+    let text = std::str::from_utf8(&response.body).unwrap();
     let blocks = text.split("\n\n").filter(|block| block.contains("data:"));
     let event = |block: &str| {
         let field = |name: &str| {
@@ -27,19 +27,19 @@ fn read(answer: &Answer) -> Vec<(u64, Value)> {
     blocks.map(event).collect()
 }
 
-/// Begins an execution, and tells where its stream is.
-async fn begin(server: &Server, body: &Value) -> String {
-    let answer = server.post("/api/v1/execute?wait=false", body).await;
-    answer.expect(202);
-    format!("{}/stream", answer.header("location"))
+/// Starts an execution, and returns the path of its stream.
+async fn start(server: &Server, body: &Value) -> String {
+    let response = server.post("/api/v1/execute?wait=false", body).await;
+    response.expect(202);
+    format!("{}/stream", response.header("location"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_come_in_order_and_end_with_the_report() {
     let server = Server::start().await;
     let path =
-        begin(&server, &python("print('out'); import sys; print('err', file=sys.stderr)")).await;
-    let events = read(&server.get_with(&path, &[EVENTS]).await);
+        start(&server, &python("print('out'); import sys; print('err', file=sys.stderr)")).await;
+    let events = parse(&server.get_with(&path, &[EVENTS]).await);
     for (place, (id, event)) in (1..).zip(&events) {
         assert_eq!((*id, &event["seq"]), (place, &json!(place)), "{event}");
     }
@@ -51,49 +51,49 @@ async fn events_come_in_order_and_end_with_the_report() {
     assert_eq!(types.iter().position(|kind| *kind == "report"), Some(types.len() - 1));
     let (_, last) = events.last().unwrap();
     assert_eq!(last["report"]["stdout"], "out\n");
-    // Later, from the store, they are the same.
-    assert_eq!(read(&server.get_with(&path, &[EVENTS]).await), events);
+    // The stored events are the same.
+    assert_eq!(parse(&server.get_with(&path, &[EVENTS]).await), events);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_goes_on_where_it_was() {
+async fn a_client_resumes_after_the_last_event() {
     let server = Server::start().await;
-    let path = begin(&server, &python("for i in range(5): print(i, flush=True)")).await;
-    let events = read(&server.get_with(&path, &[EVENTS]).await);
+    let path = start(&server, &python("for i in range(5): print(i, flush=True)")).await;
+    let events = parse(&server.get_with(&path, &[EVENTS]).await);
     let last = events.len();
-    for seen in 1..last {
-        let from = format!("{path}?from={}", seen + 1);
-        assert_eq!(read(&server.get_with(&from, &[EVENTS]).await), events[seen..]);
-        let id = seen.to_string();
+    for received in 1..last {
+        let from = format!("{path}?from={}", received + 1);
+        assert_eq!(parse(&server.get_with(&from, &[EVENTS]).await), events[received..]);
+        let id = received.to_string();
         let resumed = server.get_with(&path, &[EVENTS, ("last-event-id", &id)]).await;
-        assert_eq!(read(&resumed), events[seen..]);
-        // A browser that reconnects to a URL with `from` in it does not begin there again.
+        assert_eq!(parse(&resumed), events[received..]);
+        // `Last-Event-ID` takes precedence over `from`.
         let both = format!("{path}?from=1");
         let resumed = server.get_with(&both, &[EVENTS, ("last-event-id", &id)]).await;
-        assert_eq!(read(&resumed), events[seen..]);
+        assert_eq!(parse(&resumed), events[received..]);
     }
-    // Who has seen everything is told not to come again.
+    // After the last event: 204, which stops a browser from reconnecting.
     let id = last.to_string();
-    let answer = server.get_with(&path, &[EVENTS, ("last-event-id", &id)]).await;
-    assert_eq!(answer.status, 204);
-    assert!(answer.body.is_empty());
+    let response = server.get_with(&path, &[EVENTS, ("last-event-id", &id)]).await;
+    assert_eq!(response.status, 204);
+    assert!(response.body.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_that_cannot_be_is_refused() {
+async fn an_invalid_stream_request_is_refused() {
     let server = Server::start().await;
-    let path = begin(&server, &python("")).await;
+    let path = start(&server, &python("")).await;
     let detail = server.get(&path).await.problem(426, "invalid_field");
     assert!(detail.contains("text/event-stream"), "{detail}");
     for query in ["from=x", "from=-1", "form=1"] {
-        let answer = server.get_with(&format!("{path}?{query}"), &[EVENTS]).await;
-        answer.problem(400, "invalid_field");
+        let response = server.get_with(&format!("{path}?{query}"), &[EVENTS]).await;
+        response.problem(400, "invalid_field");
     }
-    let answer = server.get_with(&path, &[EVENTS, ("last-event-id", "x")]).await;
-    answer.problem(400, "invalid_field");
+    let response = server.get_with(&path, &[EVENTS, ("last-event-id", "x")]).await;
+    response.problem(400, "invalid_field");
 }
 
-/// A WebSocket needs a connection that can be taken over.
+/// A WebSocket needs a real connection.
 async fn listen(server: &Server) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -103,11 +103,11 @@ async fn listen(server: &Server) -> SocketAddr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_web_socket_tells_the_same_and_resumes_the_same() {
+async fn a_websocket_sends_the_same_events_and_resumes() {
     let server = Server::start().await;
-    let path = begin(&server, &python("print('out')")).await;
+    let path = start(&server, &python("print('out')")).await;
     let address = listen(&server).await;
-    let told = async |query: &str| {
+    let receive = async |query: &str| {
         let (socket, _) = connect_async(format!("ws://{address}{path}{query}")).await.unwrap();
         let messages: Vec<_> = socket.map(Result::unwrap).collect().await;
         let mut events: Vec<Value> = Vec::new();
@@ -122,17 +122,17 @@ async fn a_web_socket_tells_the_same_and_resumes_the_same() {
         assert_eq!(closed, Some(1000));
         events
     };
-    let events = told("").await;
-    let sent: Vec<_> = read(&server.get_with(&path, &[EVENTS]).await);
+    let events = receive("").await;
+    let sent: Vec<_> = parse(&server.get_with(&path, &[EVENTS]).await);
     assert_eq!(events, sent.into_iter().map(|(_, event)| event).collect::<Vec<_>>());
     assert_eq!(events.last().unwrap()["type"], "report");
-    assert_eq!(told("?from=2").await, events[1..]);
+    assert_eq!(receive("?from=2").await, events[1..]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_another_site_gets_no_web_socket() {
+async fn a_websocket_from_another_origin_is_refused() {
     let server = Server::start().await;
-    let path = begin(&server, &python("")).await;
+    let path = start(&server, &python("")).await;
     let address = listen(&server).await;
     let open = async |origin: String| {
         let mut request = format!("ws://{address}{path}").into_client_request().unwrap();
@@ -147,9 +147,9 @@ async fn a_page_of_another_site_gets_no_web_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_watcher_who_leaves_ends_nothing() {
+async fn a_client_that_disconnects_does_not_cancel() {
     let server = Server::start().await;
-    let path = begin(&server, &endless()).await;
+    let path = start(&server, &endless()).await;
     let address = listen(&server).await;
     let (mut socket, _) = connect_async(format!("ws://{address}{path}")).await.unwrap();
     socket.next().await.unwrap().unwrap();

@@ -4,7 +4,7 @@ fn bash(workspace: &str, code: &str) -> Value {
     json!({"language": "bash", "code": code, "workspace": workspace})
 }
 
-/// An archive with one file in it.
+/// A tar archive with one file.
 fn archive(path: &str, content: &str) -> Vec<u8> {
     let mut bytes = vec![0; 512];
     let size = format!("{:011o}", content.len());
@@ -27,13 +27,13 @@ fn archive(path: &str, content: &str) -> Vec<u8> {
     bytes
 }
 
-async fn put(server: &Server, path: &str, body: Vec<u8>, key: &str) -> Answer {
+async fn put(server: &Server, path: &str, body: Vec<u8>, key: &str) -> TestResponse {
     let headers = [("content-type", "application/x-tar"), ("x-api-key", key)];
     server.send(request(Method::PUT, path, &headers, Body::from(body))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn executions_share_a_workspace_which_can_be_shown_exported_and_removed() {
+async fn a_workspace_is_shared_exported_imported_and_removed() {
     let server = Server::start().await;
     let report =
         server.post("/api/v1/execute", &bash("w", "echo built > result")).await.expect(200);
@@ -59,10 +59,10 @@ async fn executions_share_a_workspace_which_can_be_shown_exported_and_removed() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_key_s_workspaces_are_not_there() {
+async fn workspaces_of_another_key_are_not_found() {
     let server = Server::start().await;
     let (ada, bob) = (server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await);
-    // Not even an administrator's key is somebody else's.
+    // An admin's key sees only its own workspaces too.
     let admin = server.key(&[Scope::Admin]).await;
     put(&server, "/api/v1/workspaces/w", archive("secret", "ada's"), &ada).await.expect(200);
     for key in [&bob, &admin] {
@@ -87,7 +87,7 @@ async fn another_key_s_workspaces_are_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_execution_at_a_time_writes_also_while_it_waits() {
+async fn only_one_unfinished_execution_can_write() {
     let server = Server::start().await;
     server.post("/api/v1/execute", &bash("w", "echo x > x")).await.expect(200);
     let mut endless = endless();
@@ -106,7 +106,7 @@ async fn one_execution_at_a_time_writes_also_while_it_waits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn archives_that_cannot_be_taken_are_told_as_problems() {
+async fn invalid_archives_are_problems() {
     let server = Server::with(|config| {
         config.workspace_size = sandbox::ByteSize::mib(1);
         config.workspaces_per_key = 1;

@@ -5,160 +5,162 @@ use std::time::Duration;
 use hyper::Version;
 use tokio::time::{Instant, sleep_until};
 
-use crate::serve::limits::Limits;
+use crate::serve::limits::ConnectionLimits;
 
-/// What a connection is doing, and until when it has to do something else.
+/// The state of a connection, from which its timeouts follow.
 pub(super) struct Activity {
-    limits: Limits,
-    now: Mutex<Now>,
-    is_abandoned: AtomicBool,
+    limits: ConnectionLimits,
+    state: Mutex<State>,
+    is_expired: AtomicBool,
 }
 
 #[derive(Debug)]
-struct Now {
-    /// Requests whose answers are not all taken yet.
+struct State {
+    /// Requests whose responses are not complete.
     requests: usize,
-    /// Those of them whose answer has a piece ready that nobody fetches.
-    unfetched: usize,
-    /// When a request came or a piece of an answer was fetched.
-    moved: Instant,
-    /// Since when the socket takes no more bytes, if it does not.
-    blocked: Option<Instant>,
-    /// Since when there is part of a head, or of a handshake, and no request yet.
-    beginning: Option<Instant>,
-    /// Bytes of HTTP/2 between requests do not mean that one begins.
+    /// Those of them with a ready chunk that the connection does not take, because the client does not read.
+    stalled: usize,
+    /// When a request arrived or a chunk of a response was taken.
+    last_progress: Instant,
+    /// Since when the socket's send buffer is full, if it is.
+    blocked_since: Option<Instant>,
+    /// Since when the headers of a request, or a TLS handshake, are incomplete.
+    header_since: Option<Instant>,
+    /// With HTTP/2, bytes between requests can be control frames.
     is_http2: bool,
 }
 
-/// Something that the client has to do in time.
+/// What the client has to do, and by when.
 struct Waiting {
     since: Instant,
     limit: Duration,
     what: &'static str,
 }
 
-const A_HEAD: &str = "the head of a request";
-const ANOTHER_REQUEST: &str = "another request";
-const THE_CLIENT_TO_READ: &str = "the client to read";
+const REQUEST_HEADERS: &str = "the headers of a request";
+const NEXT_REQUEST: &str = "the next request";
+const CLIENT_READ: &str = "the client to read";
 
-/// A request from its head to the last byte of its answer.
-pub(super) struct Underway {
+/// A request, from its headers to the last byte of its response.
+pub(super) struct InFlight {
     activity: Arc<Activity>,
-    is_unfetched: bool,
+    is_stalled: bool,
 }
 
 impl Activity {
-    /// Of a connection that has just been made, and whose first request should follow at once.
-    pub(super) fn new(limits: &Limits) -> Self {
-        let moved = Instant::now();
-        let now = Now {
+    /// A new connection: the header timeout starts at once.
+    pub(super) fn new(limits: &ConnectionLimits) -> Self {
+        let last_progress = Instant::now();
+        let state = State {
             requests: 0,
-            unfetched: 0,
-            moved,
-            blocked: None,
-            beginning: Some(moved),
+            stalled: 0,
+            last_progress,
+            blocked_since: None,
+            header_since: Some(last_progress),
             is_http2: false,
         };
-        Self { limits: *limits, now: Mutex::new(now), is_abandoned: AtomicBool::new(false) }
+        Self { limits: *limits, state: Mutex::new(state), is_expired: AtomicBool::new(false) }
     }
 
-    /// Bytes came.
-    pub(super) fn heard(&self) {
-        let mut now = self.now();
-        if now.requests == 0 && now.beginning.is_none() && !now.is_http2 {
-            now.beginning = Some(Instant::now());
+    /// The socket received bytes.
+    pub(super) fn received(&self) {
+        let mut state = self.state();
+        if state.requests == 0 && state.header_since.is_none() && !state.is_http2 {
+            state.header_since = Some(Instant::now());
         }
     }
 
-    /// The socket took bytes, which counts as movement: an answer is under way for longer than we have it.
-    pub(super) fn wrote(&self) {
-        let mut now = self.now();
-        now.blocked = None;
-        now.moved = Instant::now();
+    /// The socket sent bytes. This is progress too: a buffered response is sent after its last chunk was taken.
+    pub(super) fn sent(&self) {
+        let mut state = self.state();
+        state.blocked_since = None;
+        state.last_progress = Instant::now();
     }
 
-    /// The socket takes no bytes.
+    /// The socket's send buffer is full.
     pub(super) fn blocked(&self) {
-        self.now().blocked.get_or_insert_with(Instant::now);
+        self.state().blocked_since.get_or_insert_with(Instant::now);
     }
 
-    /// A request came.
-    pub(super) fn begin(self: Arc<Self>, version: Version) -> Underway {
-        let mut now = self.now();
-        now.requests += 1;
-        now.moved = Instant::now();
-        now.beginning = None;
-        now.is_http2 = version == Version::HTTP_2;
-        drop(now);
-        Underway { activity: self, is_unfetched: false }
+    /// The headers of a request are complete.
+    pub(super) fn begin(self: Arc<Self>, version: Version) -> InFlight {
+        let mut state = self.state();
+        state.requests += 1;
+        state.last_progress = Instant::now();
+        state.header_since = None;
+        state.is_http2 = version == Version::HTTP_2;
+        drop(state);
+        InFlight { activity: self, is_stalled: false }
     }
 
-    /// The client had its time: it is not waited for when the connection is closed.
-    pub(super) fn abandon(&self) {
-        self.is_abandoned.store(true, Ordering::SeqCst);
+    /// Marks the connection as timed out: it is closed without lingering.
+    pub(super) fn expire(&self) {
+        self.is_expired.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the client had its time.
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.is_abandoned.load(Ordering::SeqCst)
+    /// Whether the connection has timed out.
+    pub(super) fn is_expired(&self) -> bool {
+        self.is_expired.load(Ordering::SeqCst)
     }
 
-    /// Waits until the connection should be closed, and says what it waited for in vain.
-    pub(super) async fn overdue(&self) -> &'static str {
-        let Limits { header_timeout, idle_timeout, write_timeout, .. } = self.limits;
-        // A wait that begins during this nap ends after it, so nothing is overslept.
-        let nap = header_timeout.min(idle_timeout).min(write_timeout);
+    /// Waits for a timeout, and returns what the connection was waiting for.
+    pub(super) async fn timed_out(&self) -> &'static str {
+        let ConnectionLimits { header_timeout, idle_timeout, write_timeout, .. } = self.limits;
+        // No timeout is shorter than this interval, so none that starts during the sleep can expire before its end.
+        let interval = header_timeout.min(idle_timeout).min(write_timeout);
         loop {
             let now = Instant::now();
             let waiting = self.waiting();
             let deadline = waiting.as_ref().map(|waiting| waiting.since + waiting.limit);
             match waiting {
                 Some(waiting) if deadline <= Some(now) => return waiting.what,
-                _ => sleep_until(deadline.unwrap_or(now + nap).min(now + nap)).await,
+                _ => sleep_until(deadline.unwrap_or(now + interval).min(now + interval)).await,
             }
         }
     }
 
-    /// What the client has to do next, if it is the client's turn.
+    /// What the connection waits for, if it waits for the client.
     fn waiting(&self) -> Option<Waiting> {
-        let Limits { header_timeout, idle_timeout, write_timeout, .. } = self.limits;
-        let (since, limit, what) = match *self.now() {
-            Now { blocked: Some(since), .. } => (since, write_timeout, THE_CLIENT_TO_READ),
-            Now { requests: 0, beginning: Some(since), .. } => (since, header_timeout, A_HEAD),
-            Now { requests: 0, moved, .. } => (moved, idle_timeout, ANOTHER_REQUEST),
-            // With HTTP/2 it is not the socket that is full, but the client's window. As long as any
-            // other request is being worked on, it goes on: clients of one proxy share a connection.
-            Now { requests, unfetched, moved, .. } if requests == unfetched => {
-                (moved, write_timeout, THE_CLIENT_TO_READ)
+        let ConnectionLimits { header_timeout, idle_timeout, write_timeout, .. } = self.limits;
+        let (since, limit, what) = match *self.state() {
+            State { blocked_since: Some(since), .. } => (since, write_timeout, CLIENT_READ),
+            State { requests: 0, header_since: Some(since), .. } => {
+                (since, header_timeout, REQUEST_HEADERS)
             }
-            Now { .. } => return None,
+            State { requests: 0, last_progress, .. } => (last_progress, idle_timeout, NEXT_REQUEST),
+            // With HTTP/2, the client's flow-control window is full, not the socket. If the server works on another
+            // request, the connection stays open: clients behind a proxy share one.
+            State { requests, stalled, last_progress, .. } if requests == stalled => {
+                (last_progress, write_timeout, CLIENT_READ)
+            }
+            State { .. } => return None,
         };
         Some(Waiting { since, limit, what })
     }
 
-    fn now(&self) -> MutexGuard<'_, Now> {
-        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Underway {
-    /// Somebody came for the next piece of the answer, and got it or has to wait for it.
-    pub(super) fn fetched(&mut self, is_there: bool) {
-        let mut now = self.activity.now();
-        now.moved = Instant::now();
-        match (self.is_unfetched, is_there) {
-            (false, true) => now.unfetched += 1,
-            (true, false) => now.unfetched -= 1,
+impl InFlight {
+    /// The connection polled the response body; `is_ready` if it got a chunk.
+    pub(super) fn polled(&mut self, is_ready: bool) {
+        let mut state = self.activity.state();
+        state.last_progress = Instant::now();
+        match (self.is_stalled, is_ready) {
+            (false, true) => state.stalled += 1,
+            (true, false) => state.stalled -= 1,
             _ => {}
         }
-        self.is_unfetched = is_there;
+        self.is_stalled = is_ready;
     }
 }
 
-impl Drop for Underway {
+impl Drop for InFlight {
     fn drop(&mut self) {
-        self.fetched(false);
-        self.activity.now().requests -= 1;
+        self.polled(false);
+        self.activity.state().requests -= 1;
     }
 }
 
@@ -171,7 +173,7 @@ mod tests {
     const WRITE: Duration = Duration::from_secs(3);
 
     fn activity() -> Arc<Activity> {
-        let limits = Limits {
+        let limits = ConnectionLimits {
             connections: 1,
             header_timeout: HEADER,
             idle_timeout: IDLE,
@@ -180,65 +182,65 @@ mod tests {
         Arc::new(Activity::new(&limits))
     }
 
-    /// What is waited for, and for how long.
+    /// What the connection waits for, and the timeout.
     fn waits(activity: &Activity) -> Option<(&'static str, Duration)> {
         activity.waiting().map(|waiting| (waiting.what, waiting.limit))
     }
 
     #[test]
-    fn a_new_connection_has_the_time_of_a_head() {
+    fn a_new_connection_has_the_header_timeout() {
         let activity = activity();
-        assert_eq!(waits(&activity), Some((A_HEAD, HEADER)));
+        assert_eq!(waits(&activity), Some((REQUEST_HEADERS, HEADER)));
         let since = activity.waiting().map(|waiting| waiting.since);
-        activity.heard();
-        activity.wrote();
+        activity.received();
+        activity.sent();
         let later = activity.waiting().map(|waiting| waiting.since);
-        assert_eq!(since, later, "bytes alone do not make it longer");
+        assert_eq!(since, later, "bytes do not extend it");
     }
 
     #[test]
-    fn after_an_answer_the_next_request_may_take_its_time_but_not_its_head() {
+    fn between_requests_the_idle_timeout_applies() {
         let activity = activity();
         drop(Arc::clone(&activity).begin(Version::HTTP_11));
-        assert_eq!(waits(&activity), Some((ANOTHER_REQUEST, IDLE)));
-        activity.heard();
-        assert_eq!(waits(&activity), Some((A_HEAD, HEADER)));
+        assert_eq!(waits(&activity), Some((NEXT_REQUEST, IDLE)));
+        activity.received();
+        assert_eq!(waits(&activity), Some((REQUEST_HEADERS, HEADER)));
     }
 
     #[test]
-    fn what_http2_says_between_requests_is_no_request() {
+    fn http2_control_frames_do_not_start_a_request() {
         let activity = activity();
         drop(Arc::clone(&activity).begin(Version::HTTP_2));
-        activity.heard();
-        assert_eq!(waits(&activity), Some((ANOTHER_REQUEST, IDLE)));
+        activity.received();
+        assert_eq!(waits(&activity), Some((NEXT_REQUEST, IDLE)));
     }
 
     #[test]
-    fn nobody_is_closed_for_waiting_for_us() {
+    fn there_is_no_timeout_while_the_server_works() {
         let activity = activity();
         let mut request = Arc::clone(&activity).begin(Version::HTTP_11);
-        activity.heard();
-        assert_eq!(waits(&activity), None, "no answer yet");
-        request.fetched(true);
-        request.fetched(false);
-        assert_eq!(waits(&activity), None, "a part of it, and then silence");
+        activity.received();
+        assert_eq!(waits(&activity), None, "no response yet");
+        request.polled(true);
+        request.polled(false);
+        assert_eq!(waits(&activity), None, "a part of the response");
     }
 
     #[test]
-    fn a_client_that_takes_nothing_is_closed() {
+    fn a_client_that_does_not_read_has_the_write_timeout() {
         let activity = activity();
         let mut request = Arc::clone(&activity).begin(Version::HTTP_2);
-        request.fetched(true);
-        request.fetched(true);
-        assert_eq!(waits(&activity), Some((THE_CLIENT_TO_READ, WRITE)));
+        request.polled(true);
+        request.polled(true);
+        assert_eq!(waits(&activity), Some((CLIENT_READ, WRITE)));
         let other = Arc::clone(&activity).begin(Version::HTTP_2);
-        assert_eq!(waits(&activity), None, "another request is being worked on");
+        assert_eq!(waits(&activity), None, "the server works on another request");
         activity.blocked();
-        assert_eq!(waits(&activity), Some((THE_CLIENT_TO_READ, WRITE)));
-        activity.wrote();
+        assert_eq!(waits(&activity), Some((CLIENT_READ, WRITE)));
+        activity.sent();
         drop(request);
         assert_eq!(waits(&activity), None);
         drop(other);
-        assert_eq!(waits(&activity), Some((ANOTHER_REQUEST, IDLE)));
+        assert_eq!(waits(&activity), Some((NEXT_REQUEST, IDLE)));
     }
 }

@@ -1,8 +1,8 @@
-//! Closing a connection whose client still sends.
+//! Lingering close, for clients that still send.
 //!
-//! The kernel answers bytes that arrive at a closed socket, or that nobody read before it was closed, with a
-//! reset, and the reset makes the client's kernel throw away an answer that its program has not read yet. So
-//! the socket is closed in one direction first, and in the other when the client has closed it, or soon.
+//! If data arrives at a closed socket, or was unread when it was closed, the kernel sends a reset. The reset discards a
+//! response that the client has not read yet. So the server first shuts down the sending direction, and closes the socket
+//! when the client has closed its side, or after a timeout.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-/// How long the client has to close its side.
+/// Time for the client to close its side.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
-/// The most that is read and thrown away meanwhile.
+/// Maximum size of the data that is discarded meanwhile.
 const MAX_LINGER_BYTES: usize = 4 << 20;
 const BUFFER_SIZE: usize = 16 << 10;
 
-/// Closes it in the background; its place is taken until then.
-pub(super) fn close(stream: TcpStream, place: OwnedSemaphorePermit) {
-    // Without a runtime the server has come to its end.
+/// Closes the connection in the background. It keeps its permit until then.
+pub(super) fn close(stream: TcpStream, permit: OwnedSemaphorePermit) {
+    // There is no runtime once the server has stopped.
     let Ok(runtime) = Handle::try_current() else {
         return;
     };
     runtime.spawn(async move {
-        let _place = place;
-        // It fails if the client is gone, and then there is nothing to wait for.
+        let _permit = permit;
+        // Fails if the client has disconnected.
         if shutdown(&stream, Shutdown::Write).is_ok() {
             let _ = timeout(LINGER_TIMEOUT, discard(stream)).await;
         }
@@ -36,10 +36,10 @@ pub(super) fn close(stream: TcpStream, place: OwnedSemaphorePermit) {
 
 async fn discard(mut stream: TcpStream) {
     let mut buffer = vec![0; BUFFER_SIZE];
-    let mut left = MAX_LINGER_BYTES;
+    let mut remaining = MAX_LINGER_BYTES;
     while let Ok(length @ 1..) = stream.read(&mut buffer).await {
-        match left.checked_sub(length) {
-            Some(rest) => left = rest,
+        match remaining.checked_sub(length) {
+            Some(rest) => remaining = rest,
             None => return,
         }
     }

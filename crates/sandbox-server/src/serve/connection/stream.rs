@@ -11,63 +11,62 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::activity::Activity;
 use super::linger;
-use crate::serve::limits::Limits;
+use crate::serve::limits::ConnectionLimits;
 
-/// A peer that says nothing for so long is asked whether it is there, so often, and is gone if it does
-/// not answer.
-const SILENCE: Duration = Duration::from_mins(1);
-const BETWEEN_QUESTIONS: Duration = Duration::from_secs(15);
-const MAX_PROBES: u32 = 4;
+/// TCP keep-alive: idle time before the first probe, interval of the probes, and their number.
+const KEEP_ALIVE_IDLE: Duration = Duration::from_mins(1);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_PROBES: u32 = 4;
 
-/// Small answers leave at once, and a peer that vanished is noticed even where nobody waits for it. A
-/// connection that cannot be set so works all the same.
-pub(super) fn prepare(stream: &TcpStream, limits: &Limits) {
+/// Sets socket options: no delay for small responses, and detection of dead peers. The connection works without them, so
+/// errors are ignored.
+pub(super) fn configure(stream: &TcpStream, limits: &ConnectionLimits) {
     let _ = stream.set_nodelay(true);
     let _ = sockopt::set_socket_keepalive(stream, true);
-    let _ = sockopt::set_tcp_keepidle(stream, SILENCE);
-    let _ = sockopt::set_tcp_keepintvl(stream, BETWEEN_QUESTIONS);
-    let _ = sockopt::set_tcp_keepcnt(stream, MAX_PROBES);
-    // What the kernel has taken and the peer has not is out of our sight: the kernel keeps the time.
+    let _ = sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_IDLE);
+    let _ = sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_INTERVAL);
+    let _ = sockopt::set_tcp_keepcnt(stream, KEEP_ALIVE_PROBES);
+    // The server cannot observe data in the kernel's send buffer: the kernel applies the write timeout to it.
     let limit = u32::try_from(limits.write_timeout.as_millis()).unwrap_or(u32::MAX);
     let _ = sockopt::set_tcp_user_timeout(stream, limit);
 }
 
-/// A socket that tells what passes through it, and holds its place for as long as it is open: also when
-/// a WebSocket has taken it over.
-pub(super) struct Watched {
-    /// With its place. `None` once it is being closed.
+/// A socket that reports reads and writes to [`Activity`], and holds the connection's permit while it is open, also after
+/// an upgrade to a WebSocket.
+pub(super) struct MonitoredStream {
+    /// The socket and its permit. `None` once it is dropped.
     stream: Option<(TcpStream, OwnedSemaphorePermit)>,
     activity: Arc<Activity>,
-    /// Whether it was closed in an orderly way from this side.
+    /// Whether this side has shut down the connection.
     is_shut_down: bool,
-    /// Whether the peer has closed its side, or is gone.
+    /// Whether the peer has closed its side or disconnected.
     is_at_end: bool,
 }
 
-impl Watched {
+impl MonitoredStream {
     pub(super) fn new(
         stream: TcpStream,
         activity: Arc<Activity>,
-        place: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Self {
-        Self { stream: Some((stream, place)), activity, is_shut_down: false, is_at_end: false }
+        Self { stream: Some((stream, permit)), activity, is_shut_down: false, is_at_end: false }
     }
 
     fn stream(&mut self) -> Pin<&mut TcpStream> {
-        let (stream, _) = self.stream.as_mut().expect("it is taken when this is dropped");
+        let (stream, _) = self.stream.as_mut().expect("only drop takes it");
         Pin::new(stream)
     }
 
-    fn told(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    fn record(&self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         match &written {
-            Poll::Ready(_) => self.activity.wrote(),
+            Poll::Ready(_) => self.activity.sent(),
             Poll::Pending => self.activity.blocked(),
         }
         written
     }
 }
 
-impl AsyncRead for Watched {
+impl AsyncRead for MonitoredStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -76,7 +75,7 @@ impl AsyncRead for Watched {
         let before = buffer.filled().len();
         let read = ready!(self.stream().poll_read(context, buffer));
         if buffer.filled().len() > before {
-            self.activity.heard();
+            self.activity.received();
         } else {
             self.is_at_end = true;
         }
@@ -84,14 +83,14 @@ impl AsyncRead for Watched {
     }
 }
 
-impl AsyncWrite for Watched {
+impl AsyncWrite for MonitoredStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = self.stream().poll_write(context, bytes);
-        self.told(written)
+        self.record(written)
     }
 
     fn poll_write_vectored(
@@ -100,7 +99,7 @@ impl AsyncWrite for Watched {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = self.stream().poll_write_vectored(context, slices);
-        self.told(written)
+        self.record(written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -117,14 +116,14 @@ impl AsyncWrite for Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for MonitoredStream {
     fn drop(&mut self) {
-        if let Some((stream, place)) = self.stream.take()
+        if let Some((stream, permit)) = self.stream.take()
             && self.is_shut_down
             && !self.is_at_end
-            && !self.activity.is_abandoned()
+            && !self.activity.is_expired()
         {
-            linger::close(stream, place);
+            linger::close(stream, permit);
         }
     }
 }

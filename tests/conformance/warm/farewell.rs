@@ -129,7 +129,7 @@ fn cold_it_is_a_call_like_any_other() {
 fn what_it_read_and_wrote_is_counted_as_ever() {
     let code = "open('file', 'w').write('x' * 10000)\nprint(len(open('file').read()))";
     let cold = Sandbox::builder().warm(false).build().expect("a sandbox can be started");
-    let figures = |report: Report| report.stages.last().expect("it has run").figures;
+    let figures = |report: Report| report.stages.last().expect("it has run").usage;
     let cold = figures(execute(&cold, python(code)));
     let sandbox = waiting(Way::Own);
     let warm = figures(execute_warm(&sandbox, python(code)));

@@ -153,7 +153,7 @@ pub(super) struct NetworkReport {
     /// Connections and datagrams, by place and decision.
     connections: Vec<ConnectionRecord>,
     /// Questions for names.
-    dns: Vec<QuestionRecord>,
+    dns: Vec<DnsQueryRecord>,
     /// Whether there was more than is told here.
     truncated: Option<bool>,
 }
@@ -178,7 +178,7 @@ pub(super) struct ConnectionRecord {
 
 /// Questions for one name that were answered alike.
 #[derive(ToSchema)]
-pub(super) struct QuestionRecord {
+pub(super) struct DnsQueryRecord {
     name: String,
     /// What was asked of it: `A`, `AAAA`.
     kind: String,

@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::{ByteSize, Copies, Isolation, OciRuntime};
+use sandbox::{ByteSize, ForkPolicy, Isolation, OciRuntime};
 use sandbox_store::{Permissions, Retention};
 
 use crate::callbacks::AddressPolicy;
@@ -99,7 +99,7 @@ pub(crate) struct Config {
     /// Whether runtimes are started before there are programs for them.
     pub(crate) warm: bool,
     /// When they are copies of one.
-    pub(crate) warm_copies: Copies,
+    pub(crate) warm_copies: ForkPolicy,
     /// Requests of one client, in the long run.
     pub(crate) requests_per_minute: u32,
     /// Requests of one client, all at once.

@@ -97,10 +97,10 @@ impl Ended<'_> {
                 continue;
             };
             let of_stage = || KeyValue::new("sandboxd.stage", stage.name.name());
-            let after = stage.figures.wall_time + stage.collect_time;
+            let after = stage.usage.wall_time + stage.collect_time;
             let prepare_time = before_start(begun, next.unwrap_or(now), stage.prepare_time, after);
             let started = begun + prepare_time;
-            let ended = started + stage.figures.wall_time;
+            let ended = started + stage.usage.wall_time;
             let mut attributes = vec![
                 of_stage(),
                 KeyValue::new("sandboxd.status", stage.status.name()),
@@ -112,7 +112,7 @@ impl Ended<'_> {
             let part = |name, begun, took, attributes| Part { name, begun, took, attributes };
             parts.extend([
                 part("prepare", begun, prepare_time, vec![of_stage()]),
-                part(stage.name.name(), started, stage.figures.wall_time, attributes),
+                part(stage.name.name(), started, stage.usage.wall_time, attributes),
                 part("collect", ended, stage.collect_time, vec![of_stage()]),
             ]);
         }

@@ -226,13 +226,13 @@ fn run_sandbox(backend: &NativeBackend, plan: &StagePlan, payload: Payload) -> a
     if outcome.ending != Ending::Exited(0) || outcome.stdout != payload.stdout() {
         bail!("{} in our sandbox: {outcome:?}", payload.name());
     }
-    let told = outcome.prepare_time + outcome.figures.wall_time + outcome.collect_time;
+    let told = outcome.prepare_time + outcome.usage.wall_time + outcome.collect_time;
     Ok(Run {
         total,
         first_output: None,
         stages: Some(Stages {
             prepare: outcome.prepare_time,
-            program: outcome.figures.wall_time,
+            program: outcome.usage.wall_time,
             collect: outcome.collect_time,
             between: total.saturating_sub(told),
         }),
@@ -259,7 +259,7 @@ fn plan(payload: Payload) -> StagePlan {
         limits: limits.expect("ten seconds is in the range of CPU times"),
         network: NetworkPolicy::None,
         allow: None,
-        gate: None,
+        egress_proxy: None,
         volumes: Vec::new(),
         workspace: None,
         warm: None,

@@ -116,11 +116,11 @@ fn assert_well_formed(report: &Report, limits: &Limits) {
         let left_nothing = compile.status == Status::Completed;
         assert!(compile.status == report.status || left_nothing, "{:?}", compile.status);
     }
-    let took = compile.figures.wall_time;
+    let took = compile.usage.wall_time;
     assert!(took <= limits.wall_time() + TO_END, "the compile stage took {took:?}");
     let timed_out = report.status == Status::Timeout;
     assert!(!timed_out || took >= limits.wall_time(), "it was ended early, after {took:?}");
-    let peak = compile.figures.memory_peak_kb * 1024;
+    let peak = compile.usage.memory_peak_kb * 1024;
     assert!(peak <= limits.memory().as_u64(), "the compile stage took {peak} bytes");
     let printed = report.stdout.len() + report.stderr.len();
     let bound = limits.output().as_u64() + 4096;

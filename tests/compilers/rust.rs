@@ -28,7 +28,7 @@ fn spoilt_nothing(report: &Report) {
 
 /// It grew up to the limit and no further.
 fn filled_its_own_table(report: &Report) {
-    let peak = report.stages[0].figures.processes_peak;
+    let peak = report.stages[0].usage.processes_peak;
     assert!((20..=256).contains(&peak), "{peak} processes");
 }
 

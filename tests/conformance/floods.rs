@@ -39,7 +39,7 @@ fn denied_calls_without_end_are_answered_ever_more_slowly() {
         assert_eq!((violation.syscall.as_str(), violation.count), ("ptrace", 2500));
         // At most one a millisecond: what our own CPU time is bounded by.
         let least = Duration::from_millis(violation.count - AT_ONCE - 1);
-        let took = report.stages.last().expect("it ran").figures.wall_time;
+        let took = report.stages.last().expect("it ran").usage.wall_time;
         assert!(took >= least, "{took:?}");
     });
 }

@@ -53,7 +53,7 @@ fn seen(report: &Report) -> (i32, &str, &str) {
 }
 
 fn written(report: &Report) -> u64 {
-    report.stages.last().expect("it has run").figures.io_write_bytes
+    report.stages.last().expect("it has run").usage.io_write_bytes
 }
 
 #[test]

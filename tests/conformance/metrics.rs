@@ -4,7 +4,7 @@
 //! The machine may be busy. So lower bounds are close, because nothing used can go uncounted, and upper
 //! bounds leave room for what starting a program costs.
 
-use sandbox::{Report, StageFigures};
+use sandbox::{Report, StageUsage};
 
 use crate::table::{bash, c, mib, millis, python};
 
@@ -182,8 +182,8 @@ fn many_files() -> sandbox::RequestBuilder {
     files.limits(limits!(with_disk(mib(64))))
 }
 
-fn figures(report: &Report) -> StageFigures {
-    report.stages.last().expect("the program ran").figures
+fn figures(report: &Report) -> StageUsage {
+    report.stages.last().expect("the program ran").usage
 }
 
 fn number(report: &Report) -> f64 {

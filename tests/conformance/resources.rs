@@ -11,7 +11,7 @@ table! {
         // The program itself is one of the eight.
         assert_eq!(report.stdout, "7 EAGAIN\n");
         if has(report, Feature::ProcessFigures) {
-            assert_eq!(report.stages[0].figures.processes_peak, 8);
+            assert_eq!(report.stages[0].usage.processes_peak, 8);
         }
     };
     threads_are_limited_like_processes:
@@ -22,7 +22,7 @@ table! {
         => Completed, |report: &Report| assert_eq!(report.stdout, "7\n");
     processes_that_ended_make_room:
         bash("for i in {1..60}; do /bin/true || exit 1; done").limits(limits!(with_pids(4)))
-        => Completed, |report: &Report| assert!(report.stages[0].figures.processes_peak <= 4);
+        => Completed, |report: &Report| assert!(report.stages[0].usage.processes_peak <= 4);
     disk_is_limited_in_bytes: python(FILL).limits(limits!(with_disk(mib(4)))) => Completed, |report: &Report| {
         let written = number(report);
         assert!(written <= 4 << 20 && written > 3 << 20, "{written} bytes were written");
@@ -143,7 +143,7 @@ fn a_fork_bomb_is_held_and_ended() {
         );
         assert_consistent(&report);
         if has(&report, Feature::ProcessFigures) {
-            let peak = report.stages[0].figures.processes_peak;
+            let peak = report.stages[0].usage.processes_peak;
             assert!((16..=32).contains(&peak), "{peak} processes");
         }
         let after = execute("a_fork_bomb", sandbox, bash("echo fine")).unwrap();

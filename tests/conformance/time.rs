@@ -80,7 +80,7 @@ table! {
 
 fn at_the_wall(report: &Report) {
     ended_saying("wall time limit of 500ms")(report);
-    let wall = report.stages.last().expect("a stage that ran").figures.wall_time;
+    let wall = report.stages.last().expect("a stage that ran").usage.wall_time;
     assert!(wall >= millis(500), "ended too early, after {wall:?}");
     assert!(wall < millis(500) + GRACE, "ended too late, after {wall:?}");
 }

@@ -50,7 +50,7 @@ const ROWS: &[Row] = &[
         |backend, report| {
             assert_eq!(report.stdout, "7\n");
             let peak = if backend.lacks(Feature::ProcessFigures) { 1 } else { 8 };
-            assert_eq!(report.stages[0].figures.processes_peak, peak);
+            assert_eq!(report.stages[0].usage.processes_peak, peak);
         },
     ),
     (

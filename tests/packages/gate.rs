@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use sandbox::{
-    Backend, CancelToken, CollectRule, Ending, Gate, HostPort, HostProxies, Limits, NetworkPolicy,
+    Backend, CancelToken, CollectRule, Ending, EgressProxy, HostPort, HostProxies, Limits, NetworkPolicy,
     Observer, Stage, StagePlan, Stdin, StreamKind, UsageSample,
 };
 use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
@@ -61,7 +61,7 @@ fn greeter() -> HostPort {
     HostPort::new("127.0.0.1", port).unwrap()
 }
 
-fn visit(place: &HostPort, gate: Option<Gate>) -> String {
+fn visit(place: &HostPort, gate: Option<EgressProxy>) -> String {
     let options = NativeOptions { spare: Spare::Keep(0), ..NativeOptions::default() };
     let backend = NativeBackend::start(&options).unwrap();
     let plan = StagePlan {
@@ -89,9 +89,9 @@ fn visit(place: &HostPort, gate: Option<Gate>) -> String {
     String::from_utf8(outcome.stdout).unwrap()
 }
 
-fn gate(places: &[&HostPort]) -> Gate {
+fn gate(places: &[&HostPort]) -> EgressProxy {
     let places = places.iter().map(|place| (*place).clone()).collect();
-    Gate { port: PORT, places, proxies: HostProxies::default() }
+    EgressProxy { port: PORT, places, proxies: HostProxies::default() }
 }
 
 #[test]

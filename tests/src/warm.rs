@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sandbox::{Copies, PoolFigures, Report, RequestBuilder, Sandbox, SandboxBuilder, Stage, Start};
+use sandbox::{ForkPolicy, PoolStats, Report, RequestBuilder, Sandbox, SandboxBuilder, Stage, Start};
 
 use crate::process::{Process, descendants};
 use crate::wait::wait_for;
@@ -25,8 +25,8 @@ impl Way {
     /// A sandbox in which every Python that waits came to do so in this way.
     pub fn only(self) -> SandboxBuilder {
         let copies = match self {
-            Self::Own => Copies::Never,
-            Self::Copied => Copies::Always,
+            Self::Own => ForkPolicy::Never,
+            Self::Copied => ForkPolicy::Always,
         };
         Sandbox::builder().copies(copies)
     }
@@ -96,7 +96,7 @@ pub fn wait_until_full(sandbox: &Sandbox) {
 }
 
 /// Whether something is to wait, and all of it does.
-pub fn is_full(pool: &PoolFigures) -> bool {
+pub fn is_full(pool: &PoolStats) -> bool {
     let mut kinds = pool.warm.iter();
     pool.warm.iter().any(|kind| kind.wanted > 0)
         && kinds.all(|kind| kind.failure.is_none() && kind.ready >= kind.wanted)
@@ -135,7 +135,7 @@ fn is_first_inside(process: &Process) -> bool {
     ids.clone().count() > 1 && ids.next_back() == Some("1")
 }
 
-/// Copies have the library in them that makes copies. A process that is just ending has nothing in it, or has lost it
+/// ForkPolicy have the library in them that makes copies. A process that is just ending has nothing in it, or has lost it
 /// while it was read.
 fn way(process: &Process) -> Option<Way> {
     let read = || std::fs::read_to_string(format!("/proc/{}/maps", process.id)).ok();

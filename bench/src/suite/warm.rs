@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
-use sandbox::{Request, Sandbox, WarmFigures};
+use sandbox::{Request, Sandbox, WarmPoolStats};
 use sandbox_backends::native::{NativeBackend, Spare};
 
 use super::contender::HELLO;
@@ -34,8 +34,8 @@ pub(super) fn library(start: Start, store: &Path) -> anyhow::Result<Sandbox> {
 
 /// How the runtimes that a library starts ahead were used, a line for each kind.
 pub(super) fn used(sandbox: &Sandbox) -> Vec<String> {
-    let line = |figures: WarmFigures| {
-        let WarmFigures { name, wanted, hits, misses, failure, .. } = figures;
+    let line = |figures: WarmPoolStats| {
+        let WarmPoolStats { name, wanted, hits, misses, failure, .. } = figures;
         let failure = failure.map_or(String::new(), |why| format!(", last failure: {why}"));
         format!("{name}: {hits} found one waiting, {misses} did not; {wanted} kept{failure}")
     };
@@ -77,7 +77,7 @@ impl WarmPythons {
         self.sum(|figures| figures.ready)
     }
 
-    fn sum(&self, take: fn(&WarmFigures) -> usize) -> usize {
+    fn sum(&self, take: fn(&WarmPoolStats) -> usize) -> usize {
         self.sandbox.pool().map_or(0, |pool| pool.warm.iter().map(take).sum())
     }
 

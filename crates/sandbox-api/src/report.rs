@@ -143,7 +143,7 @@ pub struct NetworkReport {
     /// Connections and datagrams, by destination and decision.
     pub connections: Vec<ConnectionRecord>,
     /// DNS queries.
-    pub dns: Vec<QuestionRecord>,
+    pub dns: Vec<DnsQueryRecord>,
     /// Whether the lists are incomplete.
     pub truncated: Option<bool>,
 }
@@ -173,7 +173,7 @@ pub struct ConnectionRecord {
 
 /// DNS queries for one name with the same decision.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct QuestionRecord {
+pub struct DnsQueryRecord {
     /// The name.
     pub name: String,
     /// The record type: `A` or `AAAA`.

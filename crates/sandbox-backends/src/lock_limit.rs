@@ -20,26 +20,28 @@ use rustix::event::{EventfdFlags, eventfd};
 const MAX_LOCKS: usize = 8192;
 /// The list of locks is looked at when this many were added since the last time.
 const MAX_UNSEEN_LOCKS: u64 = 4096;
-/// The list is read in parts with gaps between them, the first gap this large, because each part holds up
-/// everybody who locks: the kernel makes it anew from the beginning, and lets nobody lock meanwhile.
+/// The list is read in parts with gaps between them, the first gap this large. Each part blocks
+/// every process that locks a file: the kernel generates the list anew from the beginning while it
+/// holds the lock.
 const FIRST_GAP: u64 = 32 * 1024;
 /// The list is read no further than this.
 const MAX_LIST_BYTES: u64 = 4 << 20;
-/// If that was not far enough, this many locks are too many for the sandbox that holds the most.
+/// If the whole list was not read, this many locks are too many for the sandbox that holds the
+/// most.
 const MAX_LOCKS_UNDER_PRESSURE: usize = MAX_LOCKS / 8;
-/// One part may happen to show all that a sandbox holds.
+/// A single part may happen to contain all locks of one sandbox.
 const MIN_PARTS: usize = 3;
-/// A program that ends sooner is never sampled: it cannot lock enough in that time.
+/// A program that ends sooner is not sampled: it cannot create enough locks in that time.
 pub(crate) const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
-/// After reading the list, this many times the duration of reading is waited.
+/// After reading the list, the thread pauses for this many times the duration of reading.
 const BACKOFF: u32 = 4;
-/// Nested processes deeper than this cannot exist: a PID namespace holds no more.
+/// Processes cannot be nested deeper than this: a PID namespace holds no more.
 const MAX_ANCESTORS: usize = 1 << 22;
 
 const LOCKS: &str = "/proc/locks";
 /// Slots for lock objects, as SLUB counts them; readable by root on kernels that have it.
 const LOCK_OBJECTS: &str = "/sys/kernel/slab/file_lock_cache/total_objects";
-/// What a lock takes at least, where only the size of all kernel objects together is known.
+/// Minimum size of a lock, if only the size of all kernel objects together is known.
 const LOCK_KIB: f64 = 0.1875;
 
 static SAMPLER: Mutex<Sampler> =
@@ -49,7 +51,7 @@ struct Sampler {
     sandboxes: Vec<Sandbox>,
     next_id: u64,
     is_running: bool,
-    /// How many lock objects there were when the list was read last, or fewer since.
+    /// Number of lock objects when the list was last read, or a lower number since.
     seen: u64,
 }
 
@@ -72,7 +74,7 @@ impl LockLimit {
         let mut sampler = lock();
         let id = sampler.next_id;
         if !sampler.is_running {
-            // Fail here rather than in the thread, where nobody can end the program.
+            // Fail here rather than in the thread, where nothing could end the program.
             File::open(LOCKS)?;
             count_objects()?;
             thread::Builder::new().name("lock-limit".to_owned()).spawn(sample_until_idle)?;
@@ -110,7 +112,7 @@ fn sample_until_idle() {
         }
         let begun = Instant::now();
         if sampler.sample().is_err() {
-            // What cannot be counted may be anything.
+            // If locks cannot be counted, assume that every sandbox exceeds its limit.
             sampler.raise(|_| true);
         }
         pause = SAMPLE_INTERVAL.max(begun.elapsed() * BACKOFF);
@@ -142,7 +144,8 @@ impl Sampler {
     }
 }
 
-/// The sandbox that holds too many locks, by an estimate from parts of the list. Reads no further than it has to.
+/// The sandbox that holds too many locks, estimated from parts of the list. Reads no more than
+/// necessary.
 fn find_over_limit(
     read_at: impl Fn(&mut [u8], u64) -> io::Result<usize>,
     mut sandbox_of: impl FnMut(u32) -> Option<u32>,
@@ -160,7 +163,7 @@ fn find_over_limit(
         for sandbox in text.lines().filter_map(holder).filter_map(&mut sandbox_of) {
             *counts.entry(sandbox).or_default() += 1;
         }
-        // As if the gap before it held what the part holds.
+        // Assume that the gap before a part contains the same as the part.
         let weight = 1 + usize::try_from(skipped).unwrap_or(usize::MAX) / length;
         for (sandbox, count) in counts {
             let estimate = estimates.entry(sandbox).or_default();
@@ -179,16 +182,16 @@ fn find_over_limit(
     Ok(most.filter(|(_, most)| most.locks > MAX_LOCKS_UNDER_PRESSURE).map(|(sandbox, _)| sandbox))
 }
 
-/// What one sandbox holds, as far as the list was read.
+/// What one sandbox holds, in the part of the list that was read.
 #[derive(Default)]
 struct Estimate {
     locks: usize,
-    /// In how many parts it was seen.
+    /// Number of parts that contain its locks.
     parts: usize,
 }
 
-/// The process that holds the lock of a line of `/proc/locks`. None for locks of open files, which have no process:
-/// the filter refuses them.
+/// The process that holds the lock of a line of `/proc/locks`. `None` for open file description
+/// locks, which have no process: the filter denies them.
 fn holder(line: &str) -> Option<u32> {
     let mut fields = line.split_ascii_whitespace().skip(1).skip_while(|field| *field == "->");
     fields.nth(3)?.parse().ok()
@@ -217,7 +220,7 @@ fn ancestor_in(inits: &[u32], process: u32, known: &mut HashMap<u32, Option<u32>
 
 fn parent(process: u32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name before the last bracket may hold anything.
+    // The name before the last bracket may contain anything.
     text.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
@@ -246,7 +249,8 @@ mod tests {
 
     use super::*;
 
-    /// Whom a list of locks of these processes finds. Processes of the sandbox 7 have numbers from 700 to 799.
+    /// The sandbox that is found for a list of locks of these processes. Sandbox 7 has PIDs from
+    /// 700 to 799.
     fn over(locks: impl IntoIterator<Item = u32>) -> Option<u32> {
         let mut list = String::new();
         for (place, process) in locks.into_iter().enumerate() {
@@ -255,7 +259,7 @@ mod tests {
         }
         let read_at = |part: &mut [u8], offset: u64| {
             let rest = list.as_bytes().get(usize::try_from(offset).unwrap()..).unwrap_or_default();
-            // Like the kernel: whole lines that fit into a page.
+            // Like the kernel: whole lines that fit in a page.
             let page = &rest[..rest.len().min(4096)];
             let length = page.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
             part[..length].copy_from_slice(&page[..length]);

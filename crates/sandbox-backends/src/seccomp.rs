@@ -1,14 +1,14 @@
-//! The system-call filter for containers that somebody else builds and runs.
+//! The system-call filter for containers that other programs start.
 
 use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
 use serde_json::Value;
 
-/// The filter of the native walls, as `docker run --security-opt seccomp=FILE` takes it.
+/// The filter of the native backend, for `docker run --security-opt seccomp=FILE`.
 pub fn seccomp_for_docker() -> Value {
     Profile::builtin().docker_json(ContainerFilter::Alone)
 }
 
-/// The same as `linux.seccomp` of an OCI bundle, for the architecture of this program.
+/// The same filter as `linux.seccomp` of an OCI bundle, for the architecture of this program.
 pub fn seccomp_for_oci() -> Value {
     Profile::builtin().oci_json(ContainerFilter::Alone, Arch::NATIVE)
 }

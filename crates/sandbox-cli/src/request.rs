@@ -294,7 +294,7 @@ mod tests {
         let limits = request.run_limits();
         assert_eq!(limits.memory(), ByteSize::mib(64));
         assert_eq!(limits.cpu_millis(), 500);
-        assert!(limits.is_asked(Protection::Memory) && !limits.is_asked(Protection::Pids));
+        assert!(limits.is_requested(Protection::Memory) && !limits.is_requested(Protection::Pids));
         assert_eq!(request.compile_limits().memory(), ByteSize::mib(2048));
     }
 

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Asks a running execution to end. Clones share one state: cancelling any cancels all.
+/// Requests the end of a running execution. Clones share one state: cancelling any of them cancels
+/// all.
 ///
 /// A supervisor that sleeps in the kernel registers a callback that wakes it; there is no polling.
 #[derive(Clone, Default)]
@@ -17,7 +18,7 @@ struct State {
     wakers: BTreeMap<u64, Box<dyn Fn() + Send>>,
 }
 
-/// Keeps a callback registered; dropping it forgets the callback.
+/// Keeps a callback registered. Dropping it removes the callback.
 #[must_use = "dropping the registration forgets the callback"]
 pub struct CancelRegistration {
     token: CancelToken,
@@ -25,12 +26,12 @@ pub struct CancelRegistration {
 }
 
 impl CancelToken {
-    /// A token that nobody has cancelled yet.
+    /// Creates a token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks for the end. Calling it again does nothing.
+    /// Cancels. Calling it again has no effect.
     pub fn cancel(&self) {
         let mut state = self.lock();
         if !std::mem::replace(&mut state.cancelled, true) {
@@ -40,13 +41,13 @@ impl CancelToken {
         }
     }
 
-    /// Whether the end was asked for.
+    /// Whether the token is cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.lock().cancelled
     }
 
-    /// Calls `waker` when the token is cancelled: at once if it already is. The callback must be
-    /// short and must not touch the token.
+    /// Calls `waker` when the token is cancelled; immediately if it already is. The callback must
+    /// be short and must not use the token.
     pub fn on_cancel(&self, waker: impl Fn() + Send + 'static) -> CancelRegistration {
         let mut state = self.lock();
         if state.cancelled {
@@ -59,7 +60,7 @@ impl CancelToken {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        // A callback that panicked leaves the flag and the table whole.
+        // A panic in a callback leaves the flag and the table consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

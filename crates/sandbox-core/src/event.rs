@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{NetworkEvent, Report, Stage, StreamKind};
 
-/// Something that happened in an execution, numbered from 1 without gaps.
+/// Something that happened in an execution. Events are numbered from 1 without gaps.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// Its place in the order.
+    /// Sequence number.
     pub seq: u64,
     /// What happened.
     pub kind: EventKind,
@@ -20,28 +20,28 @@ pub struct Event {
 pub enum EventKind {
     /// The execution was accepted.
     Queued,
-    /// Something is done that takes time, and that later executions need not wait for.
+    /// Progress of one-time preparation, such as installing packages, that later executions reuse.
     Progress(String),
     /// A stage began.
     Stage(Stage),
     /// The program wrote these bytes.
     Output(StreamKind, Vec<u8>),
-    /// A sample of what it uses.
+    /// A sample of resource usage.
     Usage(UsageSample),
-    /// What was decided about something that it tried to reach.
+    /// The decision about a network connection or a DNS query.
     Network(NetworkEvent),
-    /// It is over, and this is the result.
+    /// The execution has finished; this is its report.
     Report(Box<Report>),
 }
 
-/// What a running program uses at one moment.
+/// Resource usage of a running program at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsageSample {
-    /// CPU time so far.
+    /// CPU time so far, in milliseconds.
     pub cpu_ms: u64,
-    /// Memory now.
+    /// Memory in use, in KiB.
     pub memory_kb: u64,
-    /// Processes and threads now.
+    /// Processes and threads in existence.
     pub processes: u64,
     /// Bytes read so far.
     pub io_read_bytes: u64,
@@ -77,7 +77,7 @@ impl Serialize for Event {
 }
 
 impl EventKind {
-    /// The word in the event's `type`.
+    /// The value of the event's `type` field.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Queued => "queued",

@@ -1,11 +1,12 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A pattern over paths: `*` and `?` within a name, `**` across directories, `[a-z]` for one of a set.
+/// A pattern over paths: `*` and `?` within a name, `**` across directories, `[a-z]` for one of a
+/// set.
 ///
-/// Written here because the ready-made matchers bring a regular-expression engine along, and what is
-/// matched are names that a hostile program chose: this one takes time proportional to pattern times
-/// name and no more.
+/// Implemented here because existing crates bring in a regular-expression engine, and the names
+/// that are matched come from hostile programs: matching takes time proportional to the pattern's
+/// length times the name's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
     text: String,
@@ -21,14 +22,15 @@ pub struct InvalidGlob {
 }
 
 impl Glob {
-    /// Whether the pattern fits the whole path. A pattern without a slash fits the last name in any
-    /// directory only if it is written `**/name`; `*.txt` means the top directory.
+    /// Whether the pattern matches the whole path. `*.txt` matches only in the top directory,
+    /// `**/*.txt` in any.
     pub fn matches(&self, path: &str) -> bool {
         self.covered(path).last() == Some(&true)
     }
 
-    /// Whether the pattern names the file: it fits its path, or that of a directory it lies in. Only a last name that is
-    /// written out names a directory with all that is in it; `out/*` means the files of `out` and not those below.
+    /// Whether the pattern selects the file: it matches the file's path, or that of a directory
+    /// above it. Only a literal last name selects a directory with everything in it; `out/*`
+    /// selects the files of `out` and not those of its subdirectories.
     pub fn names(&self, path: &str) -> bool {
         let covered = self.covered(path);
         covered.last() == Some(&true) || (self.ends_in_a_name() && covered.contains(&true))
@@ -38,7 +40,8 @@ impl Glob {
         self.names.last().is_some_and(|name| !name.iter().any(|letter| "*?[".contains(*letter)))
     }
 
-    /// For each beginning of the path, from that of no names to the whole, whether the pattern fits it.
+    /// For each prefix of the path, from the empty one to the whole path, whether the pattern
+    /// matches it.
     fn covered(&self, path: &str) -> Vec<bool> {
         let path: Vec<Vec<char>> = path.split('/').map(|name| name.chars().collect()).collect();
         // reachable[i]: the first i names of the path are covered by the pattern so far.
@@ -65,7 +68,7 @@ impl Glob {
 
 fn name_matches(pattern: &[char], name: &[char]) -> bool {
     let (mut pattern_at, mut name_at) = (0, 0);
-    // Where to go on after the last star: it takes one more character each time the rest fails.
+    // Where to resume after the last star: each failure makes the star take one more character.
     let mut retry: Option<(usize, usize)> = None;
     while name_at < name.len() {
         let step = match pattern.get(pattern_at) {

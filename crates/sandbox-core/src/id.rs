@@ -10,7 +10,7 @@ const ALPHABET: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// 26 digits of 5 bits hold the 128 bits of a UUID.
 const DIGITS: usize = 26;
 
-/// The name of one execution: `exec_` and a unique text that sorts by time of creation.
+/// The ID of one execution: `exec_` and a unique text that sorts by time of creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct ExecutionId(Uuid);
@@ -23,7 +23,7 @@ pub struct InvalidExecutionId {
 }
 
 impl ExecutionId {
-    /// A new id, later in order than every id made before it in this process.
+    /// Generates an ID that sorts after every ID generated before by this process.
     pub fn generate() -> Self {
         Self(Uuid::now_v7())
     }

@@ -1,9 +1,9 @@
-//! The vocabulary of sandbox-run, in the order a newcomer should read it.
+//! The types of sandbox-run, in the order in which to read them.
 //!
-//! This crate does no I/O and knows no kernel, wire or runtime. It says what can be asked for
-//! ([`Request`], [`Limits`], [`NetworkPolicy`]), what is answered ([`Report`], [`Event`]) and what a
-//! builder of walls must offer ([`Backend`]). A value that exists is a value that was checked:
-//! impossible ones are refused where they are built.
+//! This crate does no I/O and depends on no kernel, protocol or runtime. It defines what can be
+//! requested ([`Request`], [`Limits`], [`NetworkPolicy`]), what is returned ([`Report`], [`Event`])
+//! and what an isolation backend provides ([`Backend`]). Values are validated when they are
+//! created, so every value that exists is valid.
 
 mod glob;
 mod size;
@@ -12,7 +12,7 @@ mod time;
 mod id;
 mod path;
 
-mod gate;
+mod egress_proxy;
 mod limits;
 mod network;
 mod protection;
@@ -23,47 +23,50 @@ mod snippet;
 mod volume;
 mod workspace;
 
+mod collect;
+mod isolation;
 mod status;
+mod stream;
 
 mod event;
 mod report;
 
 mod backend;
 mod cancel;
-mod causes;
+mod error_chain;
 mod plan;
 
 pub use backend::{
-    Backend, BackendError, Capabilities, Coverage, Isolation, MissingProtection, Observer,
-    PoolFigures, TogetherLimits, WarmFigures,
+    AggregateLimits, Backend, BackendError, Capabilities, Coverage, MissingProtection, Observer,
+    PoolStats, WarmPoolStats,
 };
 pub use cancel::{CancelRegistration, CancelToken};
-pub use causes::with_causes;
+pub use collect::{CollectRule, CollectedFile, SkippedFile};
+pub use egress_proxy::{EgressProxy, HostPort, HostProxies, HostProxy, InvalidHostPort};
+pub use error_chain::with_causes;
 pub use event::{Event, EventKind, UsageSample};
-pub use gate::{Gate, HostPort, HostProxies, HostProxy, InvalidHostPort};
 pub use glob::{Glob, InvalidGlob};
 pub use id::{ExecutionId, InvalidExecutionId};
+pub use isolation::Isolation;
 pub use limits::{InvalidLimit, Limits};
 pub use network::{
-    AddressRange, AllowRule, AllowTarget, Allowlist, ConnectionRecord, Decision, InvalidAllowRule,
-    InvalidNetworkPolicy, NetworkEvent, NetworkLimits, NetworkPolicy, NetworkReport,
-    QuestionRecord, Transport, special_address,
+    AddressRange, AllowRule, AllowTarget, Allowlist, ConnectionRecord, Decision, DnsQueryRecord,
+    InvalidAllowRule, InvalidNetworkPolicy, NetworkEvent, NetworkLimits, NetworkPolicy,
+    NetworkReport, Transport, special_address,
 };
 pub use package::{EnvironmentName, InvalidEnvironmentName, InvalidPackage, PackageSpec};
 pub use path::{InvalidPath, RelativePath};
-pub use plan::{
-    Artefacts, CollectRule, CollectedFile, Ending, SkippedFile, StageOutcome, StagePlan, Start,
-    Stdin, StreamKind, TimeKind, Tree, WarmPlan,
-};
+pub use plan::{Artefacts, Ending, StageOutcome, StagePlan, TimeKind, Tree, WarmPlan};
 pub use protection::{Protection, UnknownProtection};
 pub use report::{
-    FileEncoding, OutputFile, Report, StageFigures, StageReport, Timings, Violation, signal_name,
+    FileEncoding, OutputFile, Report, StageReport, StageUsage, Timings, Violation, signal_name,
     text_and_base64,
 };
 pub use request::{Acceptance, InputFile, InvalidRequest, LanguageChoice, Request, RequestBuilder};
 pub use size::{ByteSize, InvalidSize};
-pub use snippet::{Place, Snippet};
-pub use status::{Stage, Status};
+pub use snippet::{LineOrigin, Snippet};
+pub use status::{Stage, Start, Status};
+pub use stream::{Stdin, StreamKind};
 pub use time::{InvalidDuration, format_duration, parse_duration};
 pub use volume::{InvalidVolume, Volume, VolumeAccess};
 pub use workspace::{

@@ -5,11 +5,11 @@ use std::time::Duration;
 use crate::time::format_duration;
 use crate::{ByteSize, Protection};
 
-/// What one stage may use.
+/// Resource limits of one stage.
 ///
-/// Zero and the absurd are refused by every setter, because a limit of zero has meant "no limit" in
-/// too many programs of this kind. A limit set by the caller is remembered as asked for: if the host
-/// cannot enforce it, the execution is refused; a default that cannot be enforced is only listed.
+/// Zero and absurd values are refused by every setter: "zero means unlimited" is a common cause of
+/// accidents. A limit that the caller sets counts as requested: if the host cannot enforce it, the
+/// execution is refused. A default that cannot be enforced is only listed in the report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Limits {
     wall_time: Duration,
@@ -21,10 +21,10 @@ pub struct Limits {
     inodes: u64,
     output: ByteSize,
     open_files: u32,
-    asked: BTreeSet<Protection>,
+    requested: BTreeSet<Protection>,
 }
 
-/// A limit outside the range that makes sense.
+/// A limit outside its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{limit} of {value} is outside the range {range}")]
 pub struct InvalidLimit {
@@ -34,7 +34,7 @@ pub struct InvalidLimit {
 }
 
 const TIME: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_hours(24);
-/// Less than a megabyte does not hold a dynamic loader and its library.
+/// A dynamic loader and its library do not fit in less than a megabyte.
 const MEMORY: RangeInclusive<ByteSize> = ByteSize::mib(1)..=ByteSize::mib(1 << 20);
 const CPUS: RangeInclusive<f64> = 0.01..=1024.0;
 const PIDS: RangeInclusive<u32> = 1..=32_768;
@@ -42,9 +42,9 @@ const DISK: RangeInclusive<ByteSize> = ByteSize::kib(64)..=ByteSize::mib(1 << 20
 const OUTPUT: RangeInclusive<ByteSize> = ByteSize::bytes(1)..=ByteSize::mib(1 << 10);
 /// Three standard descriptors and one to load a library with.
 const OPEN_FILES: RangeInclusive<u32> = 4..=1_048_576;
-/// The tmpfs default of one inode per page, which no honest program reaches before the byte limit.
+/// The default of tmpfs, one inode for each page: ordinary programs reach the byte limit first.
 const BYTES_PER_INODE: u64 = 4096;
-const FEWEST_INODES: u64 = 64;
+const MIN_INODES: u64 = 64;
 
 impl Limits {
     /// The defaults of the run stage.
@@ -59,7 +59,7 @@ impl Limits {
             inodes: inodes_for(ByteSize::mib(64)),
             output: ByteSize::mib(1),
             open_files: 256,
-            asked: BTreeSet::new(),
+            requested: BTreeSet::new(),
         }
     }
 
@@ -74,85 +74,85 @@ impl Limits {
         }
     }
 
-    /// Sets the time on the clock.
+    /// Sets the wall-clock time limit.
     pub fn with_wall_time(mut self, time: Duration) -> Result<Self, InvalidLimit> {
         self.wall_time = check_time("a wall time", time)?;
-        self.asked.insert(Protection::WallTime);
+        self.requested.insert(Protection::WallTime);
         Ok(self)
     }
 
-    /// Sets the CPU time of all processes together.
+    /// Sets the CPU time limit of all processes together.
     pub fn with_cpu_time(mut self, time: Duration) -> Result<Self, InvalidLimit> {
         self.cpu_time = Some(check_time("a CPU time", time)?);
-        self.asked.insert(Protection::CpuTime);
+        self.requested.insert(Protection::CpuTime);
         Ok(self)
     }
 
-    /// Sets the memory of all processes together.
+    /// Sets the memory limit of all processes together.
     pub fn with_memory(mut self, memory: ByteSize) -> Result<Self, InvalidLimit> {
         self.memory = check("a memory limit", memory, &MEMORY)?;
-        self.asked.insert(Protection::Memory);
+        self.requested.insert(Protection::Memory);
         Ok(self)
     }
 
-    /// Sets how many CPUs' worth of time it gets, in parts if need be (0.5).
+    /// Sets the CPU limit; fractions are allowed (0.5).
     pub fn with_cpus(mut self, cpus: f64) -> Result<Self, InvalidLimit> {
         self.cpus = check("a number of CPUs", cpus, &CPUS)?;
-        self.asked.insert(Protection::Cpu);
+        self.requested.insert(Protection::Cpu);
         Ok(self)
     }
 
-    /// Sets how many processes and threads there may be at once.
+    /// Sets the maximum number of processes and threads.
     pub fn with_pids(mut self, pids: u32) -> Result<Self, InvalidLimit> {
         self.pids = check("a number of processes", pids, &PIDS)?;
-        self.asked.insert(Protection::Pids);
+        self.requested.insert(Protection::Pids);
         Ok(self)
     }
 
-    /// Sets how much it may write to its work directory and `/tmp` together. The number of files
+    /// Sets the maximum size of the work directory and `/tmp` together. The maximum number of files
     /// follows from it.
     pub fn with_disk(mut self, disk: ByteSize) -> Result<Self, InvalidLimit> {
         self.disk = check("a disk limit", disk, &DISK)?;
         self.inodes = inodes_for(disk);
-        self.asked.insert(Protection::Disk);
+        self.requested.insert(Protection::Disk);
         Ok(self)
     }
 
-    /// Sets how much it may print to standard output and standard error together.
+    /// Sets the maximum size of standard output and standard error together.
     pub fn with_output(mut self, output: ByteSize) -> Result<Self, InvalidLimit> {
         self.output = check("an output limit", output, &OUTPUT)?;
-        self.asked.insert(Protection::Output);
+        self.requested.insert(Protection::Output);
         Ok(self)
     }
 
-    /// Sets how many descriptors one process may have open.
+    /// Sets the maximum number of open descriptors of one process.
     pub fn with_open_files(mut self, open_files: u32) -> Result<Self, InvalidLimit> {
         self.open_files = check("a number of open files", open_files, &OPEN_FILES)?;
-        self.asked.insert(Protection::OpenFiles);
+        self.requested.insert(Protection::OpenFiles);
         Ok(self)
     }
 
-    /// Time on the clock.
+    /// Wall-clock time limit.
     pub fn wall_time(&self) -> Duration {
         self.wall_time
     }
 
-    /// CPU time of all processes together, if limited.
+    /// CPU time limit of all processes together, if there is one.
     pub fn cpu_time(&self) -> Option<Duration> {
         self.cpu_time
     }
 
-    /// Memory of all processes together.
+    /// Memory limit of all processes together.
     pub fn memory(&self) -> ByteSize {
         self.memory
     }
 
-    /// CPUs' worth of time.
+    /// CPU limit, in CPUs.
     pub fn cpus(&self) -> f64 {
         self.cpus
     }
 
-    /// The same in thousandths of a CPU, as the kernel's quota wants it.
+    /// CPU limit in thousandths of a CPU, the unit of the kernel's quota.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -162,47 +162,47 @@ impl Limits {
         (self.cpus * 1000.0).round() as u32
     }
 
-    /// Processes and threads at once.
+    /// Maximum number of processes and threads.
     pub fn pids(&self) -> u32 {
         self.pids
     }
 
-    /// Bytes on its writable file systems.
+    /// Maximum number of bytes on the writable file systems.
     pub fn disk(&self) -> ByteSize {
         self.disk
     }
 
-    /// Files, directories and links on its writable file systems.
+    /// Maximum number of files, directories and links on the writable file systems.
     pub fn inodes(&self) -> u64 {
         self.inodes
     }
 
-    /// Bytes printed.
+    /// Maximum number of bytes of output.
     pub fn output(&self) -> ByteSize {
         self.output
     }
 
-    /// Open descriptors of one process.
+    /// Maximum number of open descriptors of one process.
     pub fn open_files(&self) -> u32 {
         self.open_files
     }
 
-    /// The same values, with only those counted as asked for that `other` was asked for. For defaults
-    /// of a language, which nobody asked for.
+    /// The same values, of which only those that `other` requested count as requested. For a
+    /// language's defaults, which no caller requested.
     #[must_use]
-    pub fn asked_like(mut self, other: &Self) -> Self {
-        self.asked.clone_from(&other.asked);
+    pub fn requested_like(mut self, other: &Self) -> Self {
+        self.requested.clone_from(&other.requested);
         self
     }
 
-    /// Whether the caller set this limit, rather than leaving the default.
-    pub fn is_asked(&self, protection: Protection) -> bool {
-        self.asked.contains(&protection)
+    /// Whether the caller set this limit.
+    pub fn is_requested(&self, protection: Protection) -> bool {
+        self.requested.contains(&protection)
     }
 }
 
 fn inodes_for(disk: ByteSize) -> u64 {
-    (disk.as_u64() / BYTES_PER_INODE).max(FEWEST_INODES)
+    (disk.as_u64() / BYTES_PER_INODE).max(MIN_INODES)
 }
 
 fn check<T: PartialOrd + Copy + ToString>(
@@ -252,7 +252,7 @@ mod tests {
     #[test]
     fn only_what_the_caller_set_counts_as_asked_for() {
         let limits = Limits::run().with_memory(ByteSize::mib(64)).unwrap();
-        assert!(limits.is_asked(Protection::Memory));
-        assert!(!limits.is_asked(Protection::Pids));
+        assert!(limits.is_requested(Protection::Memory));
+        assert!(!limits.is_requested(Protection::Pids));
     }
 }

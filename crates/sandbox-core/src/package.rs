@@ -3,21 +3,21 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A package as its manager writes it, with the versions that will do: `six`, `numpy==2.*`,
+/// A package and a version constraint in the syntax of its manager: `six`, `numpy==2.*`,
 /// `requests[socks]>=2,<3`, `lodash@4`, `@types/node@^22`.
 ///
-/// It is a name in an index and never an option, a path or a URL: whatever is installed comes from the
-/// index that the host is set up to use. The manager has its own, narrower idea of what is right.
+/// It is a name in an index and never an option, a path or a URL, so packages come only from the
+/// index that the host is configured to use. The manager applies its own, stricter rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PackageSpec(String);
 
-/// The name of an environment: what a person calls a set of packages that was built once.
+/// The name of an environment: a set of packages that was installed once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct EnvironmentName(String);
 
-/// A text that names no package.
+/// A text that is not a package.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{}' is not a valid package: {reason}", text.escape_debug())]
 pub struct InvalidPackage {
@@ -25,7 +25,7 @@ pub struct InvalidPackage {
     reason: &'static str,
 }
 
-/// A text that cannot name an environment.
+/// A text that is not an environment name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{}' is not a name for an environment: letters, digits and . _ - only, at most 64, and a letter \
@@ -36,7 +36,7 @@ pub struct InvalidEnvironmentName {
     text: String,
 }
 
-/// Longer than any name with its versions.
+/// Longer than any real name with its version constraint.
 const MAX_SPEC_LEN: usize = 200;
 const MAX_NAME_LEN: usize = 64;
 
@@ -46,8 +46,8 @@ impl PackageSpec {
         &self.0
     }
 
-    /// Reads a list that is separated by commas, where a comma may also stand between two bounds of
-    /// one version (`requests>=2,<3`) or two extras (`requests[socks,security]`).
+    /// Splits a comma-separated list. A comma may also separate two bounds of one version
+    /// (`requests>=2,<3`) or two extras (`requests[socks,security]`).
     pub fn split(list: &str) -> Result<Vec<Self>, InvalidPackage> {
         let mut specs: Vec<String> = Vec::new();
         for piece in list.split(',').map(str::trim) {
@@ -84,7 +84,7 @@ impl FromStr for PackageSpec {
         if !text.chars().all(is_usual) {
             return refuse("it is a name and the versions that will do, without spaces");
         }
-        // A slash belongs into the name of a scope, once; anything else would be a path or a URL.
+        // One slash separates a scope from a name; anything else would be a path or a URL.
         let slashes = text.matches('/').count();
         if slashes > 1 || (slashes == 1) != text.starts_with('@') || text.contains("..") {
             return refuse("paths and URLs are not taken, only names in the package index");

@@ -3,8 +3,7 @@ use std::str::FromStr;
 
 /// A path inside the work directory: relative, without `..`, plain text.
 ///
-/// It is checked here once, so that nothing after this needs to ask again whether a name could lead
-/// out of the directory it belongs to.
+/// Validated here, so that no later code has to check whether a name leads out of its directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RelativePath(String);
 
@@ -16,7 +15,8 @@ pub struct InvalidPath {
     reason: &'static str,
 }
 
-/// The kernel's own bounds (NAME_MAX, and PATH_MAX with room for the directory it is joined to).
+/// The kernel's own bounds: `NAME_MAX`, and `PATH_MAX` less the directory that the path is joined
+/// to.
 const MAX_NAME_LEN: usize = 255;
 const MAX_PATH_LEN: usize = 2048;
 
@@ -26,7 +26,7 @@ impl RelativePath {
         &self.0
     }
 
-    /// The names on the way, outermost first.
+    /// The names of the path, outermost first.
     pub fn components(&self) -> impl DoubleEndedIterator<Item = &str> {
         self.0.split('/')
     }
@@ -36,7 +36,7 @@ impl RelativePath {
         self.0.rsplit('/').next().unwrap_or(&self.0)
     }
 
-    /// What follows the last dot of the last name.
+    /// The extension: what follows the last dot of the last name.
     pub fn extension(&self) -> Option<&str> {
         let (stem, extension) = self.file_name().rsplit_once('.')?;
         (!stem.is_empty()).then_some(extension)

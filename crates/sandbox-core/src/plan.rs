@@ -1,30 +1,15 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::io::Read;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::glob::Glob;
-
 use crate::{
-    Allowlist, ByteSize, Gate, InputFile, Limits, NetworkPolicy, NetworkReport, Protection, Stage,
-    StageFigures, Violation, Volume, WorkspaceOutcome, WorkspacePlan,
+    Allowlist, CollectRule, CollectedFile, EgressProxy, InputFile, Limits, NetworkPolicy,
+    NetworkReport, Protection, SkippedFile, Stage, StageUsage, Start, Stdin, Violation, Volume,
+    WorkspaceOutcome, WorkspacePlan,
 };
 
-/// What comes in on standard input.
-#[derive(Default)]
-pub enum Stdin {
-    /// Nothing: end of file at once.
-    #[default]
-    Empty,
-    /// These bytes.
-    Bytes(Vec<u8>),
-    /// Whatever this reader gives, as it gives it. It can be taken once.
-    Reader(Mutex<Option<Box<dyn Read + Send>>>),
-}
-
-/// One stage, resolved: plain data that any backend can carry out.
+/// One stage, completely resolved: plain data that any backend can carry out.
 #[derive(Debug)]
 pub struct StagePlan {
     /// Which stage this is.
@@ -32,60 +17,61 @@ pub struct StagePlan {
     /// Program and arguments. The program is an absolute path inside, or relative to the work
     /// directory.
     pub command: Vec<String>,
-    /// The whole environment; nothing of the host's is added.
+    /// The whole environment; no variable of the host is added.
     pub env: BTreeMap<String, String>,
-    /// Files in the work directory at the start.
+    /// Files to place in the work directory before the start.
     pub files: Vec<InputFile>,
-    /// What a compile stage left there, beside them.
+    /// Output of the compile stage, placed beside the files.
     pub artefacts: Arc<Artefacts>,
-    /// Directory to start in, below the work directory; empty for the work directory itself.
+    /// Directory to start in, relative to the work directory; empty for the work directory itself.
     pub directory: String,
     /// Standard input.
     pub stdin: Stdin,
-    /// What it may use.
+    /// Resource limits.
     pub limits: Limits,
-    /// What it may reach.
+    /// Network policy.
     pub network: NetworkPolicy,
-    /// What that is, where the policy leaves it open.
+    /// The allow-list, if the policy is `allowlist`.
     pub allow: Option<Arc<Allowlist>>,
-    /// A way out to named places, for stages of ours that fetch something.
-    pub gate: Option<Gate>,
-    /// Host directories shown inside because the request names them.
+    /// A proxy to the listed hosts, for internal stages that download packages.
+    pub egress_proxy: Option<EgressProxy>,
+    /// Host directories that the request mounts.
     pub volumes: Vec<Volume>,
-    /// What of the host it needs to see beside the system's own programs: a toolchain, a layer.
+    /// Host directories and files that are mounted besides the system's own programs: a toolchain,
+    /// a layer.
     pub trees: Vec<Tree>,
-    /// The workspace whose files are in the work directory.
+    /// The workspace that is the work directory.
     pub workspace: Option<WorkspacePlan>,
-    /// How its runtime can be started before the program is known, if it can.
+    /// How the runtime can be started before the program is known, if it can.
     pub warm: Option<Arc<WarmPlan>>,
-    /// What to bring back afterwards.
+    /// Which files to collect afterwards.
     pub collect: CollectRule,
-    /// Protections the request can do without.
+    /// Protections that the request allows to be missing.
     pub allow_missing: BTreeSet<Protection>,
-    /// How often to sample usage.
+    /// How often to sample resource usage.
     pub usage_interval: Option<Duration>,
 }
 
-/// What a compile stage left for the run stage.
+/// Output of a compile stage, for the run stage.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Artefacts {
-    /// What they were made from and by, in one word, if they may be asked for again: equal words stand for
-    /// equal files.
+    /// Key of the inputs and the compiler, if the same artefacts may be requested again: equal keys
+    /// mean equal files.
     pub key: Option<String>,
     /// The files.
     pub files: Vec<InputFile>,
 }
 
 impl StagePlan {
-    /// All files that are in the work directory at the start.
+    /// All files to place in the work directory before the start.
     pub fn all_files(&self) -> impl Iterator<Item = &InputFile> {
         self.files.iter().chain(&self.artefacts.files)
     }
 }
 
 impl Artefacts {
-    /// What was brought back from a compile stage. The backend brings back plain names only; one that is
-    /// not cannot be placed again.
+    /// Creates artefacts from the files that a compile stage left. Backends return only valid
+    /// relative paths; others are dropped.
     pub fn new(key: Option<String>, files: Vec<CollectedFile>) -> Self {
         let files = files.into_iter().filter_map(|file| {
             let CollectedFile { path, contents, executable } = file;
@@ -95,201 +81,101 @@ impl Artefacts {
     }
 }
 
-/// A runtime that is started before its program is known, and waits for it. It then behaves as the stage's
-/// command would: what it is told, and how, stands in docs/recipes.md.
+/// A runtime that is started before its program is known, and waits for it. It then behaves like
+/// the stage's command. docs/recipes.md specifies the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WarmPlan {
-    /// For people: whose runtime it is.
+    /// The language, for statistics.
     pub name: String,
     /// Program and arguments.
     pub command: Vec<String>,
-    /// The environment it is started in.
+    /// The environment of the runtime.
     pub env: BTreeMap<String, String>,
-    /// Files that it needs to start; they are gone when the program comes.
+    /// Files that the runtime needs to start. They are removed before the program's files are
+    /// placed.
     pub files: Vec<InputFile>,
-    /// Whether it calls `fork` when `SANDBOX_WARM` is `fork`, so that it can be started once and copied.
+    /// Whether the runtime calls `fork` if `SANDBOX_WARM` is `fork`, so that it can serve as a
+    /// zygote.
     pub forks: bool,
 }
 
-/// What was there of a sandbox when a stage asked for it.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Start {
-    /// Nothing: it was built on request.
-    #[default]
-    Cold,
-    /// Its walls.
-    Prepared,
-    /// Its walls, and the runtime inside.
-    Warm,
-}
-
-/// A directory or file of the host that is shown read-only.
+/// A host directory or file that is mounted read-only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    /// Where it is on the host.
+    /// The path on the host.
     pub host: PathBuf,
-    /// Where it is shown inside: an absolute path.
+    /// The absolute path inside the sandbox.
     pub inside: PathBuf,
-    /// Whether the program may write there. What it writes is its own, counts against its disk limit
-    /// and goes away with it: the host's files stay as they are.
+    /// Whether the program may write there. Writes go to a copy that counts against the disk limit
+    /// and is discarded: the host's files do not change.
     pub copy_on_write: bool,
 }
 
-/// Which files to bring back, and how much of them at most.
-#[derive(Clone, Debug)]
-pub struct CollectRule {
-    /// Files that one of these names.
-    pub globs: Vec<Glob>,
-    /// All of them together.
-    pub total: ByteSize,
-    /// How many at most.
-    pub count: usize,
-}
-
-/// A file that was brought back.
-#[derive(Clone, PartialEq, Eq)]
-pub struct CollectedFile {
-    /// Where it was, below the work directory.
-    pub path: String,
-    /// Its bytes.
-    pub contents: Vec<u8>,
-    /// Whether its owner could execute it.
-    pub executable: bool,
-}
-
-/// A name that fitted a pattern and was not brought back.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct SkippedFile {
-    /// Its path, made printable.
-    pub path: String,
-    /// Why.
-    pub reason: String,
-}
-
-/// One of the two streams a program writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum StreamKind {
-    /// Standard output.
-    Stdout,
-    /// Standard error.
-    Stderr,
-}
-
-/// Which clock ran out.
+/// Which time limit was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TimeKind {
-    /// The clock on the wall.
+    /// Wall-clock time.
     Wall,
-    /// The time spent on CPUs.
+    /// CPU time.
     Cpu,
 }
 
-/// How a stage ended. None of these is an error: each is the result of a correct run.
+/// How a stage ended. None of these is an error: each is the outcome of a correct run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ending {
-    /// By itself, with this code.
+    /// The program exited with this code.
     Exited(i32),
-    /// By a signal that was not ours.
+    /// A signal that the supervisor did not send killed the program.
     Signaled(i32),
-    /// We ended it when this clock ran out.
+    /// The supervisor ended it because this time limit was exceeded.
     TimedOut(TimeKind),
-    /// The kernel ended it for memory.
+    /// The kernel killed it for exceeding the memory limit.
     OutOfMemory,
-    /// We ended it for printing too much.
+    /// The supervisor ended it for exceeding the output limit.
     TooMuchOutput,
-    /// It left more in collected files than allowed.
+    /// The files to collect exceed their limit.
     TooManyFiles,
-    /// It left what its workspace cannot hold.
+    /// The files in the workspace exceed its quota.
     TooMuchForWorkspace,
-    /// The client asked for its end.
+    /// The client cancelled it.
     Cancelled,
 }
 
-/// What a backend tells of one stage.
+/// The outcome of one stage.
 #[derive(Debug)]
 pub struct StageOutcome {
     /// How it ended.
     pub ending: Ending,
-    /// What it used.
-    pub figures: StageFigures,
+    /// Resource usage.
+    pub usage: StageUsage,
     /// The beginning of its standard output, up to the limit.
     pub stdout: Vec<u8>,
     /// The beginning of its standard error, up to the limit.
     pub stderr: Vec<u8>,
-    /// Both as they were written.
+    /// Both streams in the order in which they were written.
     pub output: Vec<u8>,
-    /// Whether standard output went on after what was kept.
+    /// Whether standard output was truncated.
     pub stdout_truncated: bool,
-    /// Whether standard error went on after what was kept.
+    /// Whether standard error was truncated.
     pub stderr_truncated: bool,
-    /// Files brought back.
+    /// Collected files.
     pub files: Vec<CollectedFile>,
-    /// Files left where they were.
+    /// Files that were selected and not collected.
     pub skipped: Vec<SkippedFile>,
-    /// What became of its workspace, if it had one.
+    /// What happened to the workspace, if there was one.
     pub workspace: Option<WorkspaceOutcome>,
-    /// What really stood.
+    /// Protections that were in force.
     pub enforced: Vec<Protection>,
     /// System calls that were denied.
     pub violations: Vec<Violation>,
-    /// What it tried to reach, if it could reach something.
+    /// Connections and DNS queries, if the network policy allows any.
     pub network: Option<NetworkReport>,
-    /// What the plan's gate would not or could not reach, a sentence for each.
-    pub turned_away: Vec<String>,
-    /// What was there before.
+    /// Requests that the egress proxy refused or could not serve, one sentence for each.
+    pub proxy_refusals: Vec<String>,
+    /// How much of the sandbox existed before the request.
     pub start: Start,
-    /// Our own time before the program started.
+    /// Overhead before the program started.
     pub prepare_time: Duration,
-    /// Our own time after it ended.
+    /// Overhead after the program ended.
     pub collect_time: Duration,
-}
-
-impl CollectRule {
-    /// Nothing is brought back.
-    pub fn nothing() -> Self {
-        Self { globs: Vec::new(), total: ByteSize::bytes(0), count: 0 }
-    }
-
-    /// Whether a file at this path is to be brought back.
-    pub fn wants(&self, path: &str) -> bool {
-        self.globs.iter().any(|glob| glob.names(path))
-    }
-}
-
-impl fmt::Debug for Stdin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("Empty"),
-            Self::Bytes(bytes) => write!(f, "Bytes({} bytes)", bytes.len()),
-            Self::Reader(_) => f.write_str("Reader"),
-        }
-    }
-}
-
-impl fmt::Debug for CollectedFile {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({} bytes)", self.path, self.contents.len())
-    }
-}
-
-impl From<Vec<u8>> for Stdin {
-    fn from(bytes: Vec<u8>) -> Self {
-        if bytes.is_empty() { Self::Empty } else { Self::Bytes(bytes) }
-    }
-}
-
-impl From<&str> for Stdin {
-    fn from(text: &str) -> Self {
-        text.as_bytes().to_vec().into()
-    }
-}
-
-impl Stdin {
-    /// Input that is read while the program runs.
-    pub fn from_reader(reader: impl Read + Send + 'static) -> Self {
-        Self::Reader(Mutex::new(Some(Box::new(reader))))
-    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 macro_rules! protections {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal,)+) => {
-        /// One thing that stands between the program and the host: a wall or a limit.
+        /// A mechanism that isolates the program from the host, or a limit on its resource usage.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(into = "&'static str", try_from = "String")]
         #[non_exhaustive]
@@ -14,7 +14,7 @@ macro_rules! protections {
         }
 
         impl Protection {
-            /// Every protection, walls first, in the order reports list them.
+            /// Every protection, isolation before limits, in the order of reports.
             pub const ALL: &'static [Protection] = &[$(Protection::$variant),+];
 
             /// The name used in reports, requests and on the command line.
@@ -26,11 +26,11 @@ macro_rules! protections {
 }
 
 protections! {
-    /// Ids inside are not ids outside; what is root inside is nobody outside.
+    /// User and group IDs of its own: root inside is not root outside.
     UserNamespace = "user-namespace",
-    /// Mounts of its own.
+    /// A mount table of its own.
     MountNamespace = "mount-namespace",
-    /// Process ids of its own: no other process can be seen or signalled.
+    /// Process IDs of its own: other processes cannot be seen or signalled.
     PidNamespace = "pid-namespace",
     /// Network interfaces and abstract sockets of its own.
     NetNamespace = "net-namespace",
@@ -38,64 +38,66 @@ protections! {
     IpcNamespace = "ipc-namespace",
     /// A host name of its own.
     UtsNamespace = "uts-namespace",
-    /// A cgroup tree that begins at its own group.
+    /// A cgroup tree of its own.
     CgroupNamespace = "cgroup-namespace",
     /// Boot and monotonic clock offsets of its own.
     TimeNamespace = "time-namespace",
-    /// A root made for it, with read-only toolchains and nothing else of the host.
+    /// A root file system of its own, with read-only toolchains and no other files of the host.
     FreshRoot = "fresh-root",
-    /// No directory, and no file in one, has an inode in common with the host or with another sandbox: what one watches or
-    /// locks, no other notices.
+    /// No directory, and no file in one, shares an inode with the host or another sandbox, so that
+    /// file locks and watches are not visible across sandboxes.
     PrivateInodes = "private-inodes",
-    /// The same for devices, and for single files that are mounted.
+    /// The same for devices and for single files that are mounted.
     PrivateFileInodes = "private-file-inodes",
-    /// Its inotify instances and watches are not counted with those of the host or of another sandbox.
+    /// inotify instances and watches are counted separately from those of the host and of other
+    /// sandboxes.
     InotifyLimits = "inotify-limits",
-    /// A `/proc` with only its own processes and no system-wide files.
+    /// A `/proc` with its own processes only and without system-wide files.
     PrivateProc = "proc-private",
     /// A session and process group of its own, without a controlling terminal.
     Session = "session",
     /// A session keyring of its own.
     Keyring = "keyring",
-    /// No capability in any set, and no way to get one back.
+    /// No capability in any set, and no way to regain one.
     Capabilities = "capabilities",
-    /// Set-user-id programs give nothing.
+    /// Set-user-ID programs grant no privileges.
     NoNewPrivs = "no-new-privs",
-    /// Only listed system calls.
+    /// Only allowed system calls.
     Seccomp = "seccomp",
-    /// File access ruled once more, by path, in the kernel.
+    /// File access is also restricted by path, with Landlock.
     Landlock = "landlock",
-    /// Landlock also rules who may truncate files.
+    /// Landlock also restricts truncation of files.
     LandlockTruncate = "landlock-truncate",
-    /// Landlock also rules control requests to devices.
+    /// Landlock also restricts ioctl requests to devices.
     LandlockIoctl = "landlock-ioctl",
-    /// Landlock also keeps signals and abstract sockets inside.
+    /// Landlock also blocks signals and abstract sockets to processes outside.
     LandlockScope = "landlock-scope",
-    /// Core size, file size, locked memory and the like are bounded.
+    /// Limits on core dumps, file size, locked memory and the like.
     Rlimits = "rlimits",
-    /// No descriptor but the three standard ones.
+    /// No open descriptors but the three standard ones.
     ClosedDescriptors = "closed-descriptors",
-    /// Memory of all its processes together, page cache and temporary files included, without swap.
+    /// Memory of all processes, page cache and temporary files included, without swap.
     Memory = "memory",
     /// Number of processes and threads.
     Pids = "pids",
-    /// Share of the CPUs.
+    /// CPU limit.
     Cpu = "cpu",
-    /// CPU time of all its processes together.
+    /// CPU time of all processes.
     CpuTime = "cpu-time",
-    /// Time on the clock.
+    /// Wall-clock time.
     WallTime = "wall-time",
-    /// Bytes and files it may write.
+    /// Bytes and files that it may write.
     Disk = "disk",
-    /// Bytes it may print.
+    /// Bytes of output.
     Output = "output",
     /// Open descriptors of one process.
     OpenFiles = "open-files",
 }
 
 impl Protection {
-    /// Whether it only stands behind other protections that every sandbox has, or is a part of one that some hosts lack. Where
-    /// the host lacks such a one, the report lists it as missing, and nothing is refused.
+    /// Whether the protection only backs up others that every sandbox has, or is a part of one that
+    /// some hosts lack. If the host lacks such a protection, the report lists it as missing and
+    /// nothing is refused.
     pub const fn is_defense_in_depth(self) -> bool {
         matches!(
             self,
@@ -108,7 +110,7 @@ impl Protection {
     }
 }
 
-/// A name that is no protection's.
+/// A text that is not the name of a protection.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{name}' is not a protection; the names are: {}", names())]
 pub struct UnknownProtection {
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_told_the_known_ones() {
+    fn the_error_for_an_unknown_name_lists_the_known_ones() {
         let message = "magic".parse::<Protection>().unwrap_err().to_string();
         assert!(message.contains("'magic'") && message.contains("seccomp"), "{message}");
     }

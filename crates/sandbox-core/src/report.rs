@@ -8,86 +8,86 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
-use crate::Start;
 use crate::{
-    CollectedFile, ExecutionId, Isolation, NetworkReport, Protection, SkippedFile, Stage, Status,
-    WorkspaceReport,
+    CollectedFile, ExecutionId, Isolation, NetworkReport, Protection, SkippedFile, Stage, Start,
+    Status, WorkspaceReport,
 };
 
-/// The result of an execution. Its JSON form is fixed: programs outside read it.
+/// The result of an execution. Its JSON form is stable: clients parse it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Report {
-    /// The execution.
+    /// The ID of the execution.
     pub id: ExecutionId,
     /// How it ended.
     pub status: Status,
     /// The stage it ended in.
     pub stage: Stage,
-    /// Whether the program ended by itself with code 0.
+    /// Whether the program exited with code 0.
     pub success: bool,
-    /// The language, by its own name.
+    /// The name of the language.
     pub language: String,
     /// The version that ran it.
     pub version: String,
-    /// What built the walls.
+    /// The isolation backend.
     pub isolation: Isolation,
-    /// Why it was that one, if the choice was ours.
+    /// Why this backend was chosen, if the request left the choice open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation_reason: Option<String>,
-    /// The image whose files it saw, with its digest, if it was not the host's own.
+    /// The image whose files the program saw, with its digest, if it was not the host's file
+    /// system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Standard output.
     pub stdout: String,
     /// Standard error.
     pub stderr: String,
-    /// Both in the order in which they were written.
+    /// Both streams in the order in which they were written.
     pub output: String,
-    /// The bytes, where the text is not all there is.
+    /// Base64 of the raw bytes, if standard output is not valid UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdout_base64: Option<String>,
-    /// The bytes, where the text is not all there is.
+    /// Base64 of the raw bytes, if standard error is not valid UTF-8.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stderr_base64: Option<String>,
-    /// Whether standard output went on after what is here.
+    /// Whether standard output was truncated.
     pub stdout_truncated: bool,
-    /// Whether standard error went on after what is here.
+    /// Whether standard error was truncated.
     pub stderr_truncated: bool,
-    /// Why it did not succeed, in a sentence.
+    /// Why the execution did not succeed, in a sentence.
     pub error: Option<String>,
-    /// Its exit code; -1 if it did not end by itself.
+    /// The exit code of the program; -1 if it did not exit by itself.
     pub exit_code: i32,
-    /// The name of the signal that ended it, if it was its own.
+    /// The name of the signal that killed the program, if the supervisor did not send it.
     pub signal: Option<String>,
-    /// Time on the clock of the run stage, as the program saw it.
+    /// Wall-clock time of the run stage, in milliseconds.
     pub execution_time_ms: f64,
-    /// CPU time of the run stage.
+    /// CPU time of the run stage, in milliseconds.
     pub cpu_time_ms: f64,
-    /// Most memory used in any stage.
+    /// Peak memory of all stages, in KiB.
     pub memory_used_kb: u64,
     /// The same in MiB, rounded up.
     pub memory_used_mb: u64,
-    /// Each stage that was begun.
+    /// Each stage that was started.
     pub stages: Vec<StageReport>,
-    /// Files brought back.
+    /// Collected files.
     pub output_files: Vec<OutputFile>,
-    /// Names that fitted a pattern and were left where they were.
+    /// Files that a pattern selected and that were not collected.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_files: Vec<SkippedFile>,
-    /// What became of the workspace, if the request named one.
+    /// What happened to the workspace, if the request named one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<WorkspaceReport>,
-    /// What it tried to reach, if it was allowed to reach something.
+    /// Connections and DNS queries, if the network policy allows any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkReport>,
-    /// Protections really in force.
+    /// Protections that were in force.
     pub enforced: Vec<Protection>,
-    /// Protections that were wanted and not in force, because the request allowed it.
+    /// Protections that were missing, with the permission of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Protection>,
     /// System calls that were denied.
     pub violations: Vec<Violation>,
-    /// Where the time went.
+    /// Where the time went, in milliseconds.
     pub timings_ms: Timings,
     /// When the execution was accepted.
     #[serde(serialize_with = "to_second")]
@@ -101,34 +101,35 @@ pub struct StageReport {
     pub name: Stage,
     /// How it ended.
     pub status: Status,
-    /// Its exit code; -1 if it did not end by itself.
+    /// The exit code of the program; -1 if it did not exit by itself.
     pub exit_code: i32,
-    /// The signal that ended it, if it was its own.
+    /// The signal that killed the program, if the supervisor did not send it.
     pub signal: Option<String>,
-    /// What it used.
+    /// Resource usage.
     #[serde(flatten)]
-    pub figures: StageFigures,
+    pub usage: StageUsage,
     /// Whether the result came from the compile cache.
     pub cached: bool,
-    /// What was there of its sandbox when it was asked for: nothing (`cold`), its walls (`prepared`), or the
-    /// runtime inside too (`warm`).
+    /// How much of the sandbox existed before the request: nothing (`cold`), the sandbox
+    /// (`prepared`), or the sandbox with the runtime waiting in it (`warm`).
     #[serde(default)]
     pub start: Start,
-    /// Our own time before the program started. Programs outside read the sum over all stages.
+    /// Overhead before the program started. The JSON form contains only the sum over all stages.
     #[serde(skip)]
     pub prepare_time: Duration,
-    /// Our own time after it ended.
+    /// Overhead after the program ended.
     #[serde(skip)]
     pub collect_time: Duration,
-    /// What a compiler printed, warnings included. The run stage's output stands in the report itself.
+    /// Output of the compiler, warnings included. The output of the run stage is in the report
+    /// itself.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub output: String,
 }
 
-/// What a stage used.
+/// Resource usage of a stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct StageFigures {
-    /// Time on the clock, from the program's start to its end.
+pub struct StageUsage {
+    /// Wall-clock time from the program's start to its end.
     #[serde(
         rename = "wall_time_ms",
         serialize_with = "to_millis",
@@ -142,67 +143,68 @@ pub struct StageFigures {
         deserialize_with = "from_millis"
     )]
     pub cpu_user: Duration,
-    /// CPU time in the kernel.
+    /// CPU time in kernel mode.
     #[serde(
         rename = "cpu_system_ms",
         serialize_with = "to_millis",
         deserialize_with = "from_millis"
     )]
     pub cpu_system: Duration,
-    /// Most memory at once.
+    /// Peak memory, in KiB.
     pub memory_peak_kb: u64,
-    /// Most processes and threads at once.
+    /// Peak number of processes and threads.
     pub processes_peak: u64,
-    /// Bytes it read, from files and pipes alike.
+    /// Bytes read, from files and pipes.
     pub io_read_bytes: u64,
-    /// Bytes it wrote, to files and pipes alike.
+    /// Bytes written, to files and pipes.
     pub io_write_bytes: u64,
 }
 
 /// Where the time of an execution went, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timings {
-    /// Waiting for its turn.
+    /// Waiting in the queue.
     pub queue: f64,
-    /// Building walls and placing files.
+    /// Building sandboxes and placing files.
     pub prepare: f64,
     /// Compiling.
     pub compile: f64,
     /// Running.
     pub run: f64,
-    /// Bringing back files and taking the walls down.
+    /// Collecting files and destroying sandboxes.
     pub collect: f64,
 }
 
-/// A system call that was denied, and how often.
+/// A denied system call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Violation {
     /// Its name.
     pub syscall: String,
-    /// How often.
+    /// How often it was denied.
     pub count: u64,
 }
 
-/// A file in a report.
+/// A collected file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutputFile {
-    /// Where it was, below the work directory.
+    /// Its path, relative to the work directory.
     pub path: String,
     /// Its size in bytes.
     pub size: u64,
-    /// The SHA-256 of its bytes, in hexadecimal; empty in a report of a version that did not tell it.
+    /// The SHA-256 of its content, in hexadecimal; empty in reports of versions that did not
+    /// compute it.
     #[serde(default)]
     pub sha256: String,
-    /// How `content` is written.
+    /// Encoding of `content`.
     pub encoding: FileEncoding,
-    /// Its bytes, as text if they are text.
+    /// The content, as text if it is valid UTF-8.
     pub content: String,
 }
 
-/// How the content of a file is written in JSON.
+/// How the content of a file is encoded in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FileEncoding {
-    /// As it is.
+    /// As text.
     #[serde(rename = "utf-8")]
     Utf8,
     /// As base64.
@@ -211,7 +213,7 @@ pub enum FileEncoding {
 }
 
 impl Report {
-    /// The exit code of a command that ran this execution.
+    /// The exit code for a command that ran this execution.
     pub fn exit_code_for_shell(&self) -> u8 {
         match self.status {
             Status::Completed => 0,
@@ -233,8 +235,8 @@ impl Report {
     }
 }
 
-impl StageFigures {
-    /// User and system time together.
+impl StageUsage {
+    /// User and system time.
     pub fn cpu_time(&self) -> Duration {
         self.cpu_user + self.cpu_system
     }
@@ -306,13 +308,13 @@ fn signal_number(name: &str) -> Option<u8> {
     known.or_else(|| name.strip_prefix("SIG")?.parse().ok())
 }
 
-/// Whole microseconds are more than any clock here is worth.
+/// Rounded to microseconds: no clock here is more precise.
 fn millis(duration: Duration) -> f64 {
     (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }
 
 impl Timings {
-    /// A duration as the number these fields hold.
+    /// A duration in milliseconds, as these fields contain it.
     pub fn millis(duration: Duration) -> f64 {
         millis(duration)
     }
@@ -331,7 +333,7 @@ fn to_second<S: Serializer>(time: &DateTime<Utc>, serializer: S) -> Result<S::Ok
     serializer.serialize_str(&time.to_rfc3339_opts(SecondsFormat::Secs, true))
 }
 
-/// Text, and the bytes in base64 if the text lost some of them.
+/// The text, and the raw bytes in base64 if they are not valid UTF-8.
 pub fn text_and_base64(bytes: &[u8]) -> (String, Option<String>) {
     match std::str::from_utf8(bytes) {
         Ok(text) => (text.to_owned(), None),
@@ -353,11 +355,11 @@ mod tests {
     #[test]
     fn figures_read_back_and_a_negative_time_does_not() {
         let figures =
-            StageFigures { wall_time: Duration::from_micros(11_800), ..StageFigures::default() };
+            StageUsage { wall_time: Duration::from_micros(11_800), ..StageUsage::default() };
         let text = serde_json::to_string(&figures).unwrap();
-        assert_eq!(serde_json::from_str::<StageFigures>(&text).unwrap(), figures);
+        assert_eq!(serde_json::from_str::<StageUsage>(&text).unwrap(), figures);
         let wrong = text.replace("11.8", "-1");
-        assert!(serde_json::from_str::<StageFigures>(&wrong).is_err(), "{wrong} was taken");
+        assert!(serde_json::from_str::<StageUsage>(&wrong).is_err(), "{wrong} was taken");
     }
 
     #[test]

@@ -19,27 +19,27 @@ use crate::{
 pub use builder::RequestBuilder;
 pub use language::LanguageChoice;
 
-/// A file that is there when the program starts.
+/// A file that is placed before the program starts.
 #[derive(Clone, PartialEq, Eq)]
 pub struct InputFile {
-    /// Where, below the work directory.
+    /// Its path, relative to the work directory.
     pub path: RelativePath,
     /// Its bytes.
     pub contents: Vec<u8>,
-    /// Whether it can be executed.
+    /// Whether it is executable.
     pub executable: bool,
 }
 
-/// How a request came to its turn.
+/// When a request was accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acceptance {
-    /// When it was accepted.
+    /// The time of acceptance.
     pub at: DateTime<Utc>,
-    /// How long it waited since.
+    /// How long it has waited since.
     pub waited: Duration,
 }
 
-/// One piece of work, checked.
+/// A validated request.
 #[derive(Debug)]
 pub struct Request {
     pub(crate) id: ExecutionId,
@@ -71,73 +71,73 @@ pub struct Request {
     pub(crate) image: Option<String>,
 }
 
-/// Why a request was not taken.
+/// Why a request is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidRequest {
     /// There is nothing to run.
     #[error("there is no code: give text, a file or a directory")]
     NoCode,
-    /// A path is not one inside the work directory.
+    /// A path does not stay inside the work directory.
     #[error(transparent)]
     Path(#[from] InvalidPath),
-    /// Two files have one path, or one is the directory of another.
+    /// Two files have the same path, or one is a directory of another.
     #[error("two files claim the path '{0}'")]
     SamePath(RelativePath),
-    /// A pattern of files to collect is not one.
+    /// A pattern of files to collect is invalid.
     #[error(transparent)]
     Glob(#[from] InvalidGlob),
-    /// The files are too many or too large.
+    /// There are too many files, or they are too large.
     #[error("{0}")]
     TooLarge(String),
-    /// An argument or variable that the kernel would not take.
+    /// The kernel would not accept an argument or a variable.
     #[error("{0}")]
     Text(String),
-    /// A package is not written as one.
+    /// The name of a package is invalid.
     #[error(transparent)]
     Package(#[from] InvalidPackage),
-    /// An environment is not written as a name.
+    /// The name of an environment is invalid.
     #[error(transparent)]
     Environment(#[from] InvalidEnvironmentName),
-    /// A workspace is not written as one.
+    /// The name of a workspace is invalid.
     #[error(transparent)]
     Workspace(#[from] InvalidWorkspace),
-    /// A network that cannot be had.
+    /// The network settings are invalid.
     #[error("{0}")]
     Network(&'static str),
-    /// Packages beside an environment, or too many of them.
+    /// Packages and an environment are both set, or there are too many packages.
     #[error("{0}")]
     Packages(&'static str),
-    /// The language is not written as a name.
+    /// The name of a language is invalid.
     #[error("'{0}' is not a language name: write a name such as python, or python@3.11")]
     Language(String),
-    /// Samples more often than can be taken.
+    /// The usage interval is out of range.
     #[error("a usage interval of {0} ms is outside the range 10 to 60000")]
     UsageInterval(u128),
 }
 
 impl Request {
-    /// Begins a request in a language: a name, an alias, or either with `@version`.
+    /// Starts to build a request for a language: a name or an alias, optionally with `@version`.
     pub fn builder(language: &str) -> RequestBuilder {
         RequestBuilder::new(language)
     }
 
-    /// The name of this execution.
+    /// The ID of the execution.
     pub fn id(&self) -> ExecutionId {
         self.id
     }
 
-    /// The language asked for.
+    /// The requested language.
     pub fn language(&self) -> &LanguageChoice {
         &self.language
     }
 
-    /// The code, if it came as text: the recipe of the language names its file.
+    /// The code, if it was given as text: the recipe of the language chooses the file name.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
 
-    /// The files, the entry point first if there is no code text.
+    /// The files. Without code as text, the first one is the entry point.
     pub fn files(&self) -> &[InputFile] {
         &self.files
     }
@@ -152,7 +152,7 @@ impl Request {
         &self.args
     }
 
-    /// Variables added to the program's environment.
+    /// Variables that are added to the program's environment.
     pub fn env(&self) -> &BTreeMap<String, String> {
         &self.env
     }
@@ -167,37 +167,37 @@ impl Request {
         &self.compile_limits
     }
 
-    /// What of the network the run stage reaches.
+    /// The network policy of the run stage.
     pub fn network(&self) -> NetworkPolicy {
         self.network
     }
 
-    /// What that is, if the policy is an allow-list.
+    /// The allow-list, if that is the policy.
     pub fn allow(&self) -> Option<&Arc<Allowlist>> {
         self.allow.as_ref()
     }
 
-    /// Which files to bring back.
+    /// Which files to collect.
     pub fn collect(&self) -> &[Glob] {
         &self.collect
     }
 
-    /// Host directories shown inside.
+    /// Host directories that are mounted.
     pub fn volumes(&self) -> &[Volume] {
         &self.volumes
     }
 
-    /// Where below the work directory the program starts.
+    /// The directory to start in, relative to the work directory.
     pub fn workdir(&self) -> Option<&RelativePath> {
         self.workdir.as_ref()
     }
 
-    /// Whether packages that are installed on the host for its own use can be imported.
+    /// Whether the program can import packages that are installed on the host.
     pub fn host_packages(&self) -> bool {
         self.host_packages
     }
 
-    /// Protections this request can do without if the host cannot give them.
+    /// Protections that may be missing if the host cannot provide them.
     pub fn allow_missing(&self) -> &BTreeSet<Protection> {
         &self.allow_missing
     }
@@ -207,43 +207,43 @@ impl Request {
         self.usage_interval
     }
 
-    /// Packages that are there for the program.
+    /// Packages that are installed for the program.
     pub fn packages(&self) -> &[PackageSpec] {
         &self.packages
     }
 
-    /// The environment whose packages are there for the program.
+    /// The environment whose packages the program can use.
     pub fn environment(&self) -> Option<&EnvironmentName> {
         self.environment.as_ref()
     }
 
-    /// Where its environment is looked for before it is looked for among the user's own.
+    /// The directory in which the environment is looked up before the user's own.
     pub fn environments(&self) -> Option<&Path> {
         self.environments.as_deref()
     }
 
-    /// Has its environment looked for in this directory first: for a caller that keeps those of several
-    /// people apart.
+    /// Looks the environment up in this directory first. For a caller that separates the
+    /// environments of several users.
     #[must_use]
     pub fn with_environments(mut self, directory: PathBuf) -> Self {
         self.environments = Some(directory);
         self
     }
 
-    /// When it was accepted, and how long it waited since, if its caller lets requests wait.
+    /// When the request was accepted, if the caller queues requests.
     pub fn acceptance(&self) -> Option<Acceptance> {
         self.acceptance
     }
 
-    /// Has the report tell that the request was accepted then, and has waited so long for its turn.
+    /// Sets when the request was accepted, for the report.
     #[must_use]
     pub fn with_acceptance(mut self, acceptance: Acceptance) -> Self {
         self.acceptance = Some(acceptance);
         self
     }
 
-    /// Bytes of what its author sent, as far as they are in memory: code, files, standard input, arguments and
-    /// variables.
+    /// Size of the code, files, standard input, arguments and variables that are in memory, in
+    /// bytes.
     pub fn content_bytes(&self) -> u64 {
         let stdin = match &self.stdin {
             Stdin::Bytes(bytes) => bytes.len(),
@@ -256,32 +256,32 @@ impl Request {
         (files.chain(args).chain(env).sum::<usize>() + code + stdin) as u64
     }
 
-    /// The workspace whose files are there for the program.
+    /// The workspace whose files the program can use.
     pub fn workspace(&self) -> Option<&WorkspaceChoice> {
         self.workspace.as_ref()
     }
 
-    /// Whose workspaces are meant, if not the user's own.
+    /// The owner of the workspace, if it is not the user of this process.
     pub fn workspaces_of(&self) -> Option<&str> {
         self.workspaces_of.as_deref()
     }
 
-    /// The owner of the compile cache entries that it may use and make; without one they are shared.
+    /// The owner of the compile cache entries to use. Without one, the entries are shared.
     pub fn compile_cache_owner(&self) -> Option<&str> {
         self.compile_cache_owner.as_deref()
     }
 
-    /// The owner of the installed packages that it may use and make; without one they are shared.
+    /// The owner of the installed packages to use. Without one, the packages are shared.
     pub fn package_cache_owner(&self) -> Option<&str> {
         self.package_cache_owner.as_deref()
     }
 
-    /// The image whose files and programs it is to see instead of the host's.
+    /// The image whose files and programs replace the host's.
     pub fn image(&self) -> Option<&str> {
         self.image.as_deref()
     }
 
-    /// Where a person's code lies in the entry file, if a template is around it.
+    /// Where the user's code is in the entry file, if a template generated the file.
     pub fn snippet(&self) -> Option<&Snippet> {
         self.snippet.as_ref()
     }

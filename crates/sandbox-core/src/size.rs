@@ -13,17 +13,17 @@ pub struct InvalidSize {
 }
 
 impl ByteSize {
-    /// A size of so many bytes.
+    /// A size in bytes.
     pub const fn bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// A size of so many KiB.
+    /// A size in KiB.
     pub const fn kib(kib: u64) -> Self {
         Self(kib * 1024)
     }
 
-    /// A size of so many MiB.
+    /// A size in MiB.
     pub const fn mib(mib: u64) -> Self {
         Self(mib * 1024 * 1024)
     }
@@ -33,7 +33,7 @@ impl ByteSize {
         self.0
     }
 
-    /// The number of bytes as a length in memory, saturating on machines with small addresses.
+    /// The number of bytes as a length in memory; saturates on machines with small addresses.
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }

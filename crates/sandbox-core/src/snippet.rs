@@ -1,57 +1,59 @@
 use std::ops::RangeInclusive;
 
-/// Where a person's code lies in a program that a template made around it.
+/// Where the user's code is in a program that a template generated around it.
 ///
-/// Compilers and runtimes count the lines of the whole program. This says which of them are the
-/// person's, and which line of the template the others came from, so that their messages can be told in
-/// numbers that somebody has seen. Lines and columns count from 1.
+/// Compilers and runtimes count the lines of the generated program. This maps them to lines of the
+/// user's code and of the template, so that error messages show line numbers that the user knows.
+/// Lines and columns count from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snippet {
-    /// Lines of the program that hold the code, without blank ones at its beginning and end.
+    /// Lines of the program that contain the code, without leading and trailing blank lines.
     pub lines: RangeInclusive<usize>,
-    /// The line of the code that the first of them is: more than 1 if the code begins with blank lines.
+    /// The line of the code that corresponds to the first of `lines`; above 1 if the code begins
+    /// with blank lines.
     pub first: usize,
-    /// By how many columns the first of these lines was moved to the right.
+    /// Columns by which the first of these lines was indented.
     pub first_indent: usize,
-    /// By how many columns the other lines were.
+    /// Columns by which the other lines were indented.
     pub indent: usize,
-    /// How many lines at the beginning of the program are the lines of the template with those numbers.
+    /// Number of lines at the start of the program that equal the same lines of the template.
     pub head: usize,
-    /// The first of the lines at the end of the program that are the last lines of the template.
+    /// The first of the lines at the end of the program that equal the last lines of the template.
     pub tail: usize,
-    /// The line of the template that `tail` came from.
+    /// The line of the template that corresponds to `tail`.
     pub tail_in_template: usize,
 }
 
-/// Whose line it is.
+/// What a line of the program corresponds to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// This line of the code, which was moved to the right by so many columns.
+pub enum LineOrigin {
+    /// A line of the user's code.
     Code {
-        /// The line.
+        /// Line number.
         line: usize,
-        /// The columns.
+        /// Columns by which it was indented.
         indent: usize,
     },
-    /// This line of the template.
+    /// A line of the template.
     Template(usize),
-    /// A line that the template made in a way that has no single line: in a loop, or from a value.
-    Made(usize),
+    /// A line that the template generated and that corresponds to no single line of it: from a loop
+    /// or a value.
+    Generated(usize),
 }
 
 impl Snippet {
-    /// Whose line this line of the program is.
-    pub fn place(&self, line: usize) -> Place {
+    /// What a line of the program corresponds to.
+    pub fn origin(&self, line: usize) -> LineOrigin {
         if self.lines.contains(&line) {
             let below = line - self.lines.start();
             let indent = if below == 0 { self.first_indent } else { self.indent };
-            Place::Code { line: self.first + below, indent }
+            LineOrigin::Code { line: self.first + below, indent }
         } else if line <= self.head {
-            Place::Template(line)
+            LineOrigin::Template(line)
         } else if line >= self.tail {
-            Place::Template(line - self.tail + self.tail_in_template)
+            LineOrigin::Template(line - self.tail + self.tail_in_template)
         } else {
-            Place::Made(line)
+            LineOrigin::Generated(line)
         }
     }
 }
@@ -71,19 +73,19 @@ mod tests {
             tail: 8,
             tail_in_template: 5,
         };
-        let places: Vec<Place> = (1..=9).map(|line| snippet.place(line)).collect();
+        let places: Vec<LineOrigin> = (1..=9).map(|line| snippet.origin(line)).collect();
         assert_eq!(
             places,
             [
-                Place::Template(1),
-                Place::Template(2),
-                Place::Made(3),
-                Place::Code { line: 2, indent: 8 },
-                Place::Code { line: 3, indent: 4 },
-                Place::Code { line: 4, indent: 4 },
-                Place::Made(7),
-                Place::Template(5),
-                Place::Template(6),
+                LineOrigin::Template(1),
+                LineOrigin::Template(2),
+                LineOrigin::Generated(3),
+                LineOrigin::Code { line: 2, indent: 8 },
+                LineOrigin::Code { line: 3, indent: 4 },
+                LineOrigin::Code { line: 4, indent: 4 },
+                LineOrigin::Generated(7),
+                LineOrigin::Template(5),
+                LineOrigin::Template(6),
             ]
         );
     }

@@ -2,34 +2,34 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How an execution ended, or where it is.
+/// How an execution ended, or its current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// Accepted, not begun.
+    /// Accepted, not started.
     Queued,
-    /// Begun, not ended.
+    /// Started, not ended.
     Running,
-    /// The program ended by itself with code 0.
+    /// The program exited with code 0.
     Completed,
-    /// The program ended with another code, or by a signal of its own.
+    /// The program exited with another code, or a signal of its own killed it.
     RuntimeError,
-    /// The compiler said no.
+    /// Compilation failed.
     CompileError,
-    /// Wall clock or CPU time ran out.
+    /// The wall-clock or CPU time limit was exceeded.
     Timeout,
-    /// Its memory limit ended it.
+    /// The memory limit was exceeded.
     MemoryLimit,
-    /// It printed, or left in collected files, more than allowed.
+    /// The output limit was exceeded, by output or by collected files.
     OutputLimit,
-    /// The client asked for its end.
+    /// The client cancelled it.
     Cancelled,
-    /// Our failure, never the program's.
+    /// Internal error; never caused by the program.
     Error,
 }
 
 impl Status {
-    /// The word used in reports.
+    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -52,18 +52,18 @@ impl fmt::Display for Status {
     }
 }
 
-/// A part of an execution with limits and figures of its own.
+/// A part of an execution with limits and resource usage of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stage {
-    /// From sources to something that can run.
+    /// Turns sources into a program.
     Compile,
-    /// The program itself.
+    /// Runs the program.
     Run,
 }
 
 impl Stage {
-    /// The word used in reports.
+    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Compile => "compile",
@@ -76,4 +76,17 @@ impl fmt::Display for Stage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
+}
+
+/// How much of a sandbox existed when a stage requested it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Start {
+    /// Nothing: it was built on request.
+    #[default]
+    Cold,
+    /// The sandbox.
+    Prepared,
+    /// The sandbox, with a runtime that waits in it.
+    Warm,
 }

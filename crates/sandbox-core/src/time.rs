@@ -7,13 +7,14 @@ pub struct InvalidDuration {
     text: String,
 }
 
-/// Reads `500ms`, `10s`, `1.5s`, `1m` or `2h`.
+/// Parses `500ms`, `10s`, `1.5s`, `1m` or `2h`.
 pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
     let invalid = || InvalidDuration { text: text.to_owned() };
     let number_length =
         text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
     let (number, unit) = text.split_at(number_length);
-    // A float parser takes more than people write ("1e9", "inf"): the characters were limited above.
+    // A float parser also accepts forms such as "1e9" and "inf"; the check above excludes their
+    // characters.
     let number: f64 = number.parse().map_err(|_| invalid())?;
     let seconds = match unit {
         "us" => 0.000_001,
@@ -26,7 +27,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, InvalidDuration> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| invalid())
 }
 
-/// Writes a duration the way [`parse_duration`] reads it, with the unit that fits.
+/// Formats a duration so that [`parse_duration`] parses it, in the largest unit that fits.
 pub fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     if millis < 1000 || !millis.is_multiple_of(100) {
@@ -43,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_are_understood() {
+    fn units_are_parsed() {
         assert_eq!(parse_duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(parse_duration("10s"), Ok(Duration::from_secs(10)));
         assert_eq!(parse_duration("1.5s"), Ok(Duration::from_millis(1500)));

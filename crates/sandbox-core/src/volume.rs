@@ -4,14 +4,14 @@ use std::str::FromStr;
 /// Whether a program may write to a volume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum VolumeAccess {
-    /// It can only read.
+    /// Read-only.
     #[default]
     ReadOnly,
-    /// What it writes stays on the host, owned by the caller.
+    /// Writes go to the host directory, with the caller as owner.
     ReadWrite,
 }
 
-/// A directory of the host that a program may see, because the caller said so.
+/// A host directory that the caller mounts into the sandbox.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volume {
     host: PathBuf,
@@ -27,15 +27,16 @@ pub struct InvalidVolume {
     reason: String,
 }
 
-/// Host paths that would hand over the machine rather than some files.
-const REFUSED_ON_HOST: &[&str] = &["/", "/proc", "/sys", "/dev", "/run", "/boot"];
-/// Places inside that the sandbox itself fills.
-const TAKEN_INSIDE: &[&str] = &[
+/// Host paths that would expose the machine rather than some files.
+const FORBIDDEN_HOST_PATHS: &[&str] = &["/", "/proc", "/sys", "/dev", "/run", "/boot"];
+/// Paths inside the sandbox that it uses itself.
+const RESERVED_PATHS: &[&str] = &[
     "/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/dev", "/proc", "/sys",
 ];
 
 impl Volume {
-    /// Checks both paths, as paths. What the host path leads to is looked at when a sandbox takes the request.
+    /// Checks the form of both paths. The host path is resolved when a sandbox is started for the
+    /// request.
     pub fn new(
         host: &Path,
         destination: &Path,
@@ -55,20 +56,21 @@ impl Volume {
             }
         }
         if let Some(place) =
-            REFUSED_ON_HOST.iter().find(|place| is_at_or_under_unless_root(host, place))
+            FORBIDDEN_HOST_PATHS.iter().find(|place| is_at_or_under_unless_root(host, place))
         {
             return Err(refuse(format!("{place} of the host is never shared")));
         }
         if destination == Path::new("/") {
             return Err(refuse("it cannot replace the root".to_owned()));
         }
-        if let Some(place) = TAKEN_INSIDE.iter().find(|place| destination.starts_with(place)) {
+        if let Some(place) = RESERVED_PATHS.iter().find(|place| destination.starts_with(place)) {
             return Err(refuse(format!("{place} inside belongs to the sandbox")));
         }
         Ok(Self { host: host.to_owned(), destination: destination.to_owned(), access })
     }
 
-    /// The same volume by the path that its links lead to. What is refused by name is refused at the end of a link too.
+    /// The same volume at the target of its symbolic links. A path that is refused by name is
+    /// refused as a target too.
     pub fn leading_to(&self, host: &Path) -> Result<Self, InvalidVolume> {
         if host == self.host {
             return Ok(self.clone());
@@ -78,7 +80,7 @@ impl Volume {
         })
     }
 
-    /// That this volume is refused.
+    /// An error about this volume.
     pub fn refused(&self, reason: impl Into<String>) -> InvalidVolume {
         let text = format!("{}:{}", self.host.display(), self.destination.display());
         InvalidVolume { text, reason: reason.into() }
@@ -89,18 +91,18 @@ impl Volume {
         &self.host
     }
 
-    /// Where it appears inside.
+    /// The path inside the sandbox.
     pub fn destination(&self) -> &Path {
         &self.destination
     }
 
-    /// Whether it can be written.
+    /// Whether the program can write to it.
     pub fn access(&self) -> VolumeAccess {
         self.access
     }
 }
 
-/// "/" refuses only itself (everything lies under it); the others refuse what is below them too.
+/// "/" refuses only itself; the others also refuse everything below them.
 fn is_at_or_under_unless_root(path: &Path, place: &str) -> bool {
     if place == "/" { path == Path::new("/") } else { path.starts_with(place) }
 }

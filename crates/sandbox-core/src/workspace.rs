@@ -11,28 +11,29 @@ use crate::{ByteSize, SkippedFile};
 #[serde(try_from = "String", into = "String")]
 pub struct WorkspaceName(String);
 
-/// What an execution does with a workspace.
+/// How an execution uses a workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum WorkspaceAccess {
-    /// What it leaves is kept. One execution at a time can have a workspace so.
+    /// Changes are saved. Only one execution at a time may use a workspace this way.
     #[default]
     #[serde(rename = "rw")]
     ReadWrite,
-    /// It sees what was kept last, and what it changes is its own affair. Any number can at once.
+    /// Changes are discarded. Any number of executions may use a workspace this way at the same
+    /// time.
     #[serde(rename = "ro")]
     ReadOnly,
 }
 
-/// A workspace as a request names it: `NAME`, or `NAME:ro`.
+/// A workspace in a request: `NAME`, or `NAME:ro`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WorkspaceChoice {
-    /// Which one.
+    /// The workspace.
     pub name: WorkspaceName,
-    /// What for.
+    /// How it is used.
     pub access: WorkspaceAccess,
 }
 
-/// A text that names no workspace.
+/// A text that is not a workspace name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{}' is not a workspace: write a name of letters, digits and . _ - only, at most 64, a letter or \
@@ -43,7 +44,7 @@ pub struct InvalidWorkspace {
     text: String,
 }
 
-/// How much a workspace may hold. Every name in it counts as a file.
+/// The maximum size of a workspace. Every directory entry counts as a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkspaceQuota {
     /// Bytes in its files.
@@ -52,29 +53,29 @@ pub struct WorkspaceQuota {
     pub files: u64,
 }
 
-/// A workspace as a stage gets it: its files are in the work directory before the stage's own.
+/// A workspace in a stage: its files are placed in the work directory before the stage's own.
 #[derive(Debug)]
 pub struct WorkspacePlan {
-    /// What was kept last, as a backend wrote it; nothing for a new workspace.
+    /// The saved content, in the backends' snapshot format; `None` for a new workspace.
     pub content: Option<File>,
-    /// How much it may hold.
+    /// Maximum size.
     pub quota: WorkspaceQuota,
-    /// Where the backend writes what the program left. Without it nothing is kept.
+    /// The file to write the new content to. Nothing is saved if it is `None`.
     pub kept: Option<File>,
 }
 
-/// What became of a workspace in a stage.
+/// What happened to a workspace in a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceOutcome {
-    /// How much it holds now, if the whole of it was written; else nothing is to be kept.
+    /// Size of the new content, if it was written completely; otherwise it must not be saved.
     pub written: Option<WorkspaceSize>,
-    /// Why it was not written.
+    /// Why the new content was not written.
     pub refusal: Option<String>,
-    /// What was left out because no workspace can hold it: pipes, sockets, devices.
+    /// Files that a workspace cannot store and that were left out: pipes, sockets, devices.
     pub left_out: Vec<SkippedFile>,
 }
 
-/// How much a workspace holds.
+/// Size of a workspace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceSize {
     /// Bytes in its files.
@@ -83,28 +84,28 @@ pub struct WorkspaceSize {
     pub files: u64,
 }
 
-/// What a report says about the workspace of an execution.
+/// What a report contains about the workspace of an execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkspaceReport {
-    /// Which one.
+    /// The workspace.
     pub name: WorkspaceName,
-    /// What it was used for.
+    /// How it was used.
     pub access: WorkspaceAccess,
-    /// Whether what the program left is what is kept now.
+    /// Whether the changes of the program were saved.
     pub saved: bool,
-    /// How much is kept now.
+    /// Size of the saved content.
     #[serde(flatten)]
     pub size: WorkspaceSize,
-    /// Why it was not saved, in a sentence.
+    /// Why the changes were not saved, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What was left out because no workspace can hold it.
+    /// Files that a workspace cannot store and that were left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<SkippedFile>,
 }
 
 const MAX_NAME_LEN: usize = 64;
-/// Room for small files, and a bound on how long taking them in and out can last.
+/// Allows small files, and bounds the time that saving and restoring take.
 const FILES_PER_MIB: u64 = 40;
 
 impl WorkspaceName {
@@ -115,7 +116,7 @@ impl WorkspaceName {
 }
 
 impl WorkspaceQuota {
-    /// So many bytes, and as many files as go with them: 40 for each MiB.
+    /// A quota of this many bytes and 40 files for each MiB of them.
     pub fn of(bytes: ByteSize) -> Self {
         Self { bytes, files: (bytes.as_u64() >> 20).max(1) * FILES_PER_MIB }
     }

@@ -1,5 +1,5 @@
-//! Volumes put into a container that somebody else built, from outside and before a program runs there: its builder
-//! cannot map their owners.
+//! Mounts volumes into a running container from outside, before a program runs in it: container
+//! runtimes cannot map their owners.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ use crate::syscall::{self, OWN_DIRECTORY};
 use crate::thread::on_a_thread;
 use crate::volume;
 
-/// A mount that is nowhere yet.
+/// A mount that is not attached yet.
 pub struct Detached(OwnedFd);
 
 impl Detached {
@@ -27,8 +27,8 @@ impl Detached {
     }
 }
 
-/// A mount of a path on the host whose links were resolved. Its owner out here is the program's user, `program`, in
-/// there.
+/// Opens a mount of a resolved host path. Its owner on the host is mapped to the program's user,
+/// `program`.
 pub fn detached(host: &Path, writable: bool, program: u32) -> Result<Detached, StepError> {
     let path = host.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?;
     let found = std::fs::symlink_metadata(host).at(&format!("look at the volume {path}"))?;
@@ -36,11 +36,11 @@ pub fn detached(host: &Path, writable: bool, program: u32) -> Result<Detached, S
     volume::open(path, SymlinkPolicy::Refuse, writable, Some(owner)).map(Detached)
 }
 
-/// Puts mounts onto places that are there, in the container of this process.
+/// Attaches mounts at existing paths in the container of this process.
 pub fn attach(process: u32, mounts: Vec<(Detached, PathBuf)>) -> io::Result<()> {
     let namespace = File::open(format!("/proc/{process}/ns/mnt"))?;
     on_a_thread("sandbox-mount", move || {
-        // Threads share their root and directory, and who does can go nowhere alone.
+        // A thread that shares its root and directory with others cannot enter a mount namespace.
         syscall::unshare(OWN_DIRECTORY)?;
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))?;
         for (mount, place) in &mounts {

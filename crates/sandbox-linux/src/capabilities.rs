@@ -1,4 +1,4 @@
-//! Giving every capability away for good.
+//! Drops capabilities for good.
 
 use rustix::io::Errno;
 use rustix::thread::{
@@ -9,15 +9,15 @@ use rustix::thread::{
 
 use crate::thread::on_a_thread;
 
-/// Makes sure no capability can come back: not by exec, not by changing ids.
+/// Ensures that no capability can be regained, neither by exec nor by changing IDs.
 ///
-/// What this process holds it keeps, among it the capability that this takes; its children cannot gain
-/// anything by exec.
+/// This process keeps what it holds, including the capability that this requires; its children
+/// cannot gain anything by exec.
 pub(crate) fn lock_out() -> Result<(), Errno> {
     for number in 0..u64::BITS {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {
             Ok(()) => {}
-            // This kernel's capabilities end here.
+            // This kernel has no further capabilities.
             Err(Errno::INVAL) => break,
             Err(error) => return Err(error),
         }
@@ -26,12 +26,12 @@ pub(crate) fn lock_out() -> Result<(), Errno> {
     set_capabilities_secure_bits(LOCKED)
 }
 
-/// Has this process keep its capabilities when its effective user changes.
+/// Keeps the capabilities of this process when its effective user changes.
 pub(crate) fn keep_through_user_changes() -> Result<(), Errno> {
     set_capabilities_secure_bits(CapabilitiesSecureBits::NO_SETUID_FIXUP)
 }
 
-/// Makes sure that nothing but these can be had from the next exec on.
+/// Ensures that only these capabilities can be had after the next exec.
 pub(crate) fn bound_to(kept: CapabilitySet) -> Result<(), Errno> {
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
@@ -40,7 +40,7 @@ pub(crate) fn bound_to(kept: CapabilitySet) -> Result<(), Errno> {
         }
         match remove_capability_from_bounding_set(capability) {
             Ok(()) => {}
-            // This kernel's capabilities end here.
+            // This kernel has no further capabilities.
             Err(Errno::INVAL) => break,
             Err(error) => return Err(error),
         }
@@ -48,8 +48,8 @@ pub(crate) fn bound_to(kept: CapabilitySet) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Root is no special user, ids change no capability, none is kept or raised; and each of these is
-/// locked.
+/// Root is not special, changing IDs changes no capability, none is kept or raised; and all of this
+/// is locked.
 const LOCKED: CapabilitiesSecureBits = CapabilitiesSecureBits::NO_ROOT
     .union(CapabilitiesSecureBits::NO_ROOT_LOCKED)
     .union(CapabilitiesSecureBits::NO_SETUID_FIXUP)
@@ -63,13 +63,14 @@ pub(crate) fn drop_all() -> Result<(), Errno> {
     keep_only(CapabilitySet::empty())
 }
 
-/// Keeps just these; init needs one to end processes of another id.
+/// Keeps only these; init needs one to kill processes of another user.
 pub(crate) fn keep_only(kept: CapabilitySet) -> Result<(), Errno> {
     let inheritable = CapabilitySet::empty();
     set_capabilities(None, CapabilitySets { effective: kept, permitted: kept, inheritable })
 }
 
-/// The opposite, for runs with this wall off: hands everything through exec to the program.
+/// The opposite, for runs without this protection: passes all capabilities to the program through
+/// exec.
 pub(crate) fn hand_on_all() -> Result<(), Errno> {
     let all = rustix::thread::capabilities(None)?.permitted;
     set_capabilities(None, CapabilitySets { effective: all, permitted: all, inheritable: all })?;
@@ -79,7 +80,7 @@ pub(crate) fn hand_on_all() -> Result<(), Errno> {
     Ok(())
 }
 
-/// Whether this process may do that, found by trying on a thread that ends with it.
+/// Whether this process may do that, found by trying on a temporary thread.
 pub fn can_be_kept_through_user_changes() -> bool {
     let tried = on_a_thread("sandbox-probe", || Ok(keep_through_user_changes()?));
     tried.is_ok()

@@ -1,4 +1,4 @@
-//! The supervisor's side of the launcher and of one slot.
+//! The supervisor's side of the launcher and of a slot.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -14,103 +14,87 @@ use sandbox_protocol::exec::{ExecRequest, InitMessage};
 use sandbox_protocol::launcher::{LauncherRequest, SlotKind, SymlinkPolicy, VolumeOwner};
 use sandbox_protocol::notice::Notice;
 
-use crate::cgroup::{Cgroup, CgroupError, Entry, wait_until_ready};
+use crate::cgroup::{Cgroup, Entry, wait_until_ready};
 use crate::config::Config;
 use crate::exec_message;
 use crate::ids;
-use crate::original::Original;
+use crate::launch::{LaunchError, SLOT_TIMEOUT, connect, timed_out};
 use crate::reexec;
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
 use crate::syscall;
+use crate::zygote::Zygote;
 
-/// How long the launcher may take to build the template of the root: it reads every directory of a tool chain,
-/// which takes seconds from a cold disk.
+/// Maximum time for the launcher to build the root template: it reads every directory of a
+/// toolchain, which takes seconds from a cold disk.
 const LAUNCHER_START_TIMEOUT: Duration = Duration::from_mins(1);
-/// How long the launcher, an init or a stub may take to say the next thing, or to take what is sent to it. A slot takes
-/// milliseconds; a thousand that are asked for at once on a busy host stand in line for seconds.
-const SLOT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long a launcher may take to end what is left and go. It waits two seconds for busy cgroups; a large
-/// process that is killed takes a moment to give its memory back.
+/// Maximum time for a launcher to clean up and exit. It waits two seconds for busy cgroups, and a
+/// large process takes a moment to free its memory.
 const LAUNCHER_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why the launcher or a slot could not be had.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    /// A step failed, here or in one of our other processes.
-    #[error(transparent)]
-    Step(#[from] StepError),
-    /// The cgroup of a slot could not be made.
-    #[error("could not make a cgroup")]
-    Cgroup(#[from] CgroupError),
-    /// The launcher ended without a word.
-    #[error("the launcher is gone")]
-    Gone,
-}
-
-/// A running launcher. Dropping it ends it and everything it started.
+/// A running launcher. Dropping it ends it and everything that it started.
 #[derive(Debug)]
 pub struct Launcher {
-    /// Held while a request is sent.
+    /// Locked while a request is sent.
     socket: Mutex<OwnedFd>,
     process: Mutex<Reaped>,
-    /// The size that file systems are made with.
+    /// Default size of writable file systems: bytes and inodes.
     disk: (u64, u64),
     config: Config,
 }
 
-/// A launcher whose process has been started and waits for its configuration. Executing a large program takes
-/// milliseconds, in which the supervisor looks at the host. Dropping it ends the process.
+/// A launcher process that waits for its configuration. Executing a large program takes
+/// milliseconds, during which the supervisor probes the host. Dropping it ends the process.
 #[derive(Debug)]
 pub struct UnconfiguredLauncher {
     socket: OwnedFd,
     process: Reaped,
 }
 
-/// A launcher process, which is ended and reaped when dropped.
+/// A child process that is killed and reaped when dropped.
 #[derive(Debug)]
 struct Reaped(Child);
 
-/// A prepared slot, its init waiting for the one order.
+/// A prepared slot. Its init waits for one exec request.
 pub struct Slot {
-    /// Notices arrive here.
+    /// Receives notices.
     pub socket: OwnedFd,
-    /// Init's process.
+    /// Pidfd of init.
     pub init: OwnedFd,
-    /// The program's work directory, as a descriptor from inside.
+    /// The program's work directory, opened inside the sandbox.
     pub work: OwnedFd,
-    /// The Landlock rules of the sandbox, for a copy that is to come into it.
+    /// The Landlock rules, for a fork of a zygote.
     pub rules: Option<OwnedFd>,
-    /// Where the process that waits to become the program hears of it.
-    orders: OwnedFd,
-    /// The size that its file system was made with.
+    /// Sends requests to the stub.
+    request_sender: OwnedFd,
+    /// The size of its writable file system: bytes and inodes.
     disk: (u64, u64),
-    /// Denied calls of the process that waits to become the program, if there is one and a filter.
+    /// The listener for denied calls of the stub, if there are a stub and a filter.
     pub denied_calls: Option<OwnedFd>,
     /// Its cgroup.
     pub cgroup: Box<dyn Cgroup>,
     /// The program's user and group outside.
     pub owner: u32,
-    /// What the supervisor counts it by, to be dropped when nothing is left of it.
+    /// Resources that the slot is charged for, dropped when nothing is left of it.
     pub charges: Vec<Arc<dyn Send + Sync>>,
 }
 
-/// The program's ends of its streams, and the end of its standard input on which a runtime that waits is
-/// told its program.
+/// The program's ends of its streams, and the other end of its standard input, through which init
+/// passes a job to a waiting runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct SlotStreams<'a> {
-    /// Where it reads.
+    /// Standard input.
     pub stdin: BorrowedFd<'a>,
-    /// Where it writes.
+    /// Standard output.
     pub stdout: BorrowedFd<'a>,
-    /// Where it complains.
+    /// Standard error.
     pub stderr: BorrowedFd<'a>,
-    /// The other end of its standard input.
+    /// The writing end of standard input.
     pub job: BorrowedFd<'a>,
 }
 
-/// What is told of a slot while it is prepared.
-struct Told {
+/// What the notices during preparation contain.
+struct PreparedSlot {
     socket: OwnedFd,
     init: OwnedFd,
     work: OwnedFd,
@@ -119,9 +103,10 @@ struct Told {
     owner: u32,
 }
 
-impl Told {
-    /// Listens until everything was told. The processes of a slot speak in no certain order.
-    fn hear(socket: OwnedFd, kind: SlotKind) -> Result<Self, LaunchError> {
+impl PreparedSlot {
+    /// Receives notices until the slot is ready. They arrive in no fixed order, from several
+    /// processes.
+    fn recv(socket: OwnedFd, kind: SlotKind) -> Result<Self, LaunchError> {
         let (mut init, mut ready, mut confined) =
             (None, None, (kind != SlotKind::Any).then_some(None));
         loop {
@@ -156,8 +141,9 @@ impl UnconfiguredLauncher {
         Ok(Self { socket, process: Reaped(process) })
     }
 
-    /// Configures it and waits until the template of the root stands. It is given the directories in which
-    /// our cgroups are made, to clean up there if we die.
+    /// Configures the launcher and waits for the root template. `cgroup_parents` are the
+    /// directories of this supervisor's cgroups, which the launcher cleans up if the supervisor
+    /// dies.
     pub fn configure(
         self,
         config: &Config,
@@ -177,8 +163,8 @@ impl UnconfiguredLauncher {
             socket::send(socket.as_fd(), &config.encode(), &parents)
                 .at("configure the launcher")?;
             expect(socket.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
-            // From now on it only receives requests here: each is answered on a socket of its own, so that an answer
-            // that comes too late is never taken for the answer to something else.
+            // From now on this socket carries requests only. Each is answered on a socket of its
+            // own, so that a late answer cannot be mistaken for another one.
             socket::set_timeout(socket.as_fd(), SLOT_TIMEOUT)
                 .at("limit the wait for the launcher")?;
         }
@@ -187,8 +173,8 @@ impl UnconfiguredLauncher {
 }
 
 impl Launcher {
-    /// Prepares a slot in this cgroup, with these streams. Takes milliseconds: it belongs off the path of
-    /// a request. If it cannot be prepared, nothing is left of it, its cgroup included.
+    /// Prepares a slot in this cgroup, with these streams. Takes milliseconds, so it should happen
+    /// ahead of requests. On failure nothing is left, including the cgroup.
     pub fn prepare_slot(
         &self,
         cgroup: Box<dyn Cgroup>,
@@ -196,8 +182,8 @@ impl Launcher {
         streams: SlotStreams<'_>,
     ) -> Result<Slot, LaunchError> {
         match self.try_prepare_slot(cgroup.as_ref(), kind, streams) {
-            Ok((told, orders)) => {
-                let Told { socket, init, work, rules, denied_calls, owner } = told;
+            Ok((prepared, request_sender)) => {
+                let PreparedSlot { socket, init, work, rules, denied_calls, owner } = prepared;
                 let disk = self.disk;
                 let charges = Vec::new();
                 Ok(Slot {
@@ -205,7 +191,7 @@ impl Launcher {
                     init,
                     work,
                     rules,
-                    orders,
+                    request_sender,
                     disk,
                     denied_calls,
                     cgroup,
@@ -214,8 +200,8 @@ impl Launcher {
                 })
             }
             Err(error) => {
-                // Its sockets are closed, so an init that was made ends by itself; one that hangs is killed. The
-                // first error is the one that matters; a cgroup that stays is swept later.
+                // Its sockets are closed, so its init exits by itself; one that hangs is killed.
+                // The first error is reported; a cgroup that stays is swept later.
                 let _ = cgroup.dissolve();
                 Err(error)
             }
@@ -227,9 +213,9 @@ impl Launcher {
         cgroup: &dyn Cgroup,
         kind: SlotKind,
         streams: SlotStreams<'_>,
-    ) -> Result<(Told, OwnedFd), LaunchError> {
-        let (ours, theirs) = connect("connect a slot")?;
-        let (orders, hears_orders) = connect("connect a slot")?;
+    ) -> Result<(PreparedSlot, OwnedFd), LaunchError> {
+        let (local, peer) = connect("connect a slot")?;
+        let (request_sender, request_receiver) = connect("connect a slot")?;
         let (entries, clone_into_cgroup) = match cgroup.entry()? {
             Entry::Write(entries) => (entries, false),
             Entry::CloneInto(directory) => (vec![directory], true),
@@ -238,31 +224,31 @@ impl Launcher {
         let request = LauncherRequest::PrepareSlot { clone_into_cgroup, kind };
         let SlotStreams { stdin, stdout, stderr, job } = streams;
         let mut descriptors =
-            vec![theirs.as_fd(), stdin, stdout, stderr, job, hears_orders.as_fd()];
+            vec![peer.as_fd(), stdin, stdout, stderr, job, request_receiver.as_fd()];
         descriptors.extend(entries.iter().map(AsFd::as_fd));
         self.send(&request, &descriptors)?;
-        drop((theirs, hears_orders));
-        Ok((Told::hear(ours, kind)?, orders))
+        drop((peer, request_receiver));
+        Ok((PreparedSlot::recv(local, kind)?, request_sender))
     }
 
-    /// Starts a runtime that is copied for sandboxes, and waits until it can be.
-    pub fn start_original(
+    /// Starts a zygote and waits until it can be forked.
+    pub fn start_zygote(
         &self,
-        order: &ExecRequest<'_>,
-        patience: Duration,
-    ) -> Result<Original, LaunchError> {
-        let (ours, theirs) = connect("connect a runtime")?;
-        let (complaints, stderr) =
+        request: &ExecRequest<'_>,
+        timeout: Duration,
+    ) -> Result<Zygote, LaunchError> {
+        let (local, peer) = connect("connect a runtime")?;
+        let (stderr_reader, stderr) =
             rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).at("connect a runtime")?;
-        let exec = order.encode();
+        let exec = request.encode();
         let request = LauncherRequest::StartZygote { exec: &exec };
-        self.send(&request, &[theirs.as_fd(), stderr.as_fd()])?;
-        drop((theirs, stderr));
+        self.send(&request, &[peer.as_fd(), stderr.as_fd()])?;
+        drop((peer, stderr));
         let (config, has_own_ids) = (&self.config, ids::are_available());
-        Ok(Original::introduce(ours, &complaints, config, has_own_ids, patience)?)
+        Ok(Zygote::connect(local, &stderr_reader, config, has_own_ids, timeout)?)
     }
 
-    /// A mount of a host path, to be sent with an order.
+    /// Opens a mount of a host path, to be sent with an exec request.
     pub fn open_volume(
         &self,
         path: &Path,
@@ -271,12 +257,12 @@ impl Launcher {
         owner: Option<VolumeOwner>,
     ) -> Result<OwnedFd, LaunchError> {
         let path = path.to_str().ok_or(Errno::ILSEQ).at("read a volume's path as text")?;
-        let (ours, theirs) = connect("connect a volume")?;
+        let (local, peer) = connect("connect a volume")?;
         let request = LauncherRequest::OpenVolume { path, symlinks, writable, owner };
-        self.send(&request, &[theirs.as_fd()])?;
-        drop(theirs);
+        self.send(&request, &[peer.as_fd()])?;
+        drop(peer);
         let (_, descriptors) =
-            expect(ours.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
+            expect(local.as_fd(), |notice| matches!(notice, Notice::Ready { .. }))?;
         required(descriptors.into_iter().next())
     }
 
@@ -299,32 +285,33 @@ impl Launcher {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        // Everything of ours is cleaned up by now. The end of the socket is the sign to go; this takes no new
-        // descriptor, as there may be none left.
+        // All slots are gone by now. Closing the socket tells the launcher to exit; this needs no
+        // new descriptor, because there may be none left.
         let _ = self.send(&LauncherRequest::Shutdown, &[]);
         let _ = rustix::net::shutdown(self.socket().as_fd(), rustix::net::Shutdown::Both);
         let Reaped(process) = self.process.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Dropping it ends what does not end by itself.
+        // Dropping it kills it if it did not exit.
         let _ = ends_within(process, LAUNCHER_EXIT_TIMEOUT);
     }
 }
 
 impl Drop for Reaped {
     fn drop(&mut self) {
-        // Everything it started dies with it. One that has ended is not reaped yet, so this reaches no other process.
+        // Everything that it started dies with it. It is not reaped yet, so its PID cannot be
+        // another process's.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Whether a child of ours ends within this time.
+/// Whether a child exits within this time.
 fn ends_within(process: &mut Child, timeout: Duration) -> bool {
     let handle = Pid::from_raw(process.id().cast_signed())
         .and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     let deadline = Instant::now() + timeout;
     match handle {
         Some(handle) => wait_until_ready(handle, PollFlags::IN, deadline).unwrap_or(false),
-        // There is no descriptor left: look again and again.
+        // No descriptor is left: poll.
         None => loop {
             match process.try_wait() {
                 Ok(None) if Instant::now() < deadline => {
@@ -337,46 +324,46 @@ fn ends_within(process: &mut Child, timeout: Duration) -> bool {
 }
 
 impl Slot {
-    /// Sends an order. Descriptors: the workspace's content if there is some, then a mount per volume.
-    /// Says whether the program-to-be carries it out itself: it then places its own files, and nobody says that
-    /// it starts.
+    /// Sends the exec request. Descriptors: the workspace's content if there is any, then a mount
+    /// for each volume. Returns true if the stub handles the request, which then starts without a
+    /// `Starting` notice.
     pub fn send(
         &self,
-        order: &ExecRequest<'_>,
+        request: &ExecRequest<'_>,
         workspace: Option<BorrowedFd<'_>>,
         volumes: &[OwnedFd],
     ) -> Result<bool, StepError> {
         let mut descriptors: Vec<BorrowedFd<'_>> = workspace.into_iter().collect();
         descriptors.extend(volumes.iter().map(AsFd::as_fd));
-        if order.needs_init(self.disk) {
-            exec_message::send(self.socket.as_fd(), order, &descriptors)?;
+        if request.needs_init(self.disk) {
+            exec_message::send(self.socket.as_fd(), request, &descriptors)?;
             return Ok(false);
         }
-        exec_message::send(self.orders.as_fd(), order, &[])?;
-        // Init does not stand between the order and the program's start.
+        exec_message::send(self.request_sender.as_fd(), request, &[])?;
+        // Init is not involved between the request and the program's start.
         let sent = InitMessage::ExecSentToStub.encode();
-        socket::send(self.socket.as_fd(), &sent, &[]).at("tell init of a request")?;
+        socket::send(self.socket.as_fd(), &sent, &[]).at("notify init of a request")?;
         Ok(true)
     }
 
-    /// Has files placed before there is a program, and waits until they are.
-    pub fn place(&self, order: &ExecRequest<'_>) -> Result<(), LaunchError> {
-        exec_message::send(self.orders.as_fd(), order, &[])?;
+    /// Places files before the program is known, and waits until they are placed.
+    pub fn place(&self, request: &ExecRequest<'_>) -> Result<(), LaunchError> {
+        exec_message::send(self.request_sender.as_fd(), request, &[])?;
         expect(self.socket.as_fd(), |notice| matches!(notice, Notice::FilesWritten)).map(drop)
     }
 
-    /// Sends the program that a runtime in this slot waits for.
-    pub fn send_job(&self, order: &ExecRequest<'_>) -> Result<(), StepError> {
-        exec_message::send(self.socket.as_fd(), order, &[])
+    /// Sends the program for the runtime that waits in this slot.
+    pub fn send_job(&self, request: &ExecRequest<'_>) -> Result<(), StepError> {
+        exec_message::send(self.socket.as_fd(), request, &[])
     }
 
-    /// Tells init, which waits for it before it starts the program, that the allowed addresses are listened at.
+    /// Tells init, which waits for it, that the listeners of the allowed addresses are open.
     pub fn network_is_open(&self) -> Result<(), StepError> {
         let open = InitMessage::NetworkOpen.encode();
-        socket::send(self.socket.as_fd(), &open, &[]).at("tell init of the network")
+        socket::send(self.socket.as_fd(), &open, &[]).at("notify init of the network")
     }
 
-    /// Takes the next notice if there is one. `None` inside means that every process is gone.
+    /// Receives the next notice, if there is one.
     pub fn try_receive(&self) -> Result<Received, StepError> {
         match socket::try_receive(self.socket.as_fd()) {
             Ok(Some(message)) => {
@@ -385,23 +372,23 @@ impl Slot {
             }
             Ok(None) | Err(Errno::CONNRESET) => Ok(Received::Closed),
             Err(Errno::AGAIN) => Ok(Received::Nothing),
-            Err(error) => Err(error).at("hear from the sandbox"),
+            Err(error) => Err(error).at("receive from the sandbox"),
         }
     }
 }
 
-/// What [`Slot::try_receive`] found.
+/// The result of [`Slot::try_receive`].
 #[derive(Debug)]
 pub enum Received {
-    /// A notice, and the descriptors that came with it.
+    /// A notice and its descriptors.
     Notice(Notice, Vec<OwnedFd>),
-    /// Nothing yet.
+    /// No notice yet.
     Nothing,
-    /// Every process of the slot is gone.
+    /// All processes of the slot have exited.
     Closed,
 }
 
-/// Asks init to end everything and report.
+/// Asks init to kill everything and to report.
 pub fn ask_to_end(init: BorrowedFd<'_>) -> Result<(), Errno> {
     syscall::signal_process(init, syscall::end_everything_signal())
 }
@@ -410,19 +397,7 @@ fn decode(message: &Message) -> Result<Notice, StepError> {
     Notice::decode(&message.bytes).map_err(|_| Errno::PROTO).at("read a notice")
 }
 
-/// A socket to one of our processes on which nobody waits for ever, and its other end.
-pub(crate) fn connect(step: &str) -> Result<(OwnedFd, OwnedFd), StepError> {
-    let (ours, theirs) = socket::pair().at(step)?;
-    socket::set_timeout(ours.as_fd(), SLOT_TIMEOUT).at(step)?;
-    Ok((ours, theirs))
-}
-
-/// What a socket with a timeout says when the time is over.
-pub(crate) fn timed_out(error: Errno) -> Errno {
-    if error == Errno::AGAIN { Errno::TIMEDOUT } else { error }
-}
-
-/// A notice without the descriptor that it tells of is an error: waiting for another would never end.
+/// A notice without its descriptor is an error: the descriptor will not follow later.
 fn required(descriptor: Option<OwnedFd>) -> Result<OwnedFd, LaunchError> {
     Ok(descriptor.ok_or(Errno::BADMSG).at("receive the descriptor that belongs to a notice")?)
 }
@@ -434,7 +409,7 @@ fn expect(
     let message = match socket::receive(socket) {
         Ok(Some(message)) => message,
         Ok(None) | Err(Errno::CONNRESET) => return Err(LaunchError::Gone),
-        Err(error) => return Err(timed_out(error)).at("hear from the launcher")?,
+        Err(error) => return Err(timed_out(error)).at("receive from the launcher")?,
     };
     match decode(&message)? {
         Notice::Failed(failure) => Err(StepError::from(failure).into()),

@@ -1,4 +1,4 @@
-//! Clocks that only go forward, and that start at zero in a sandbox.
+//! The monotonic clock, and setting the clocks of a time namespace to zero.
 
 use std::os::fd::BorrowedFd;
 
@@ -6,7 +6,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Nanoseconds on the monotonic clock of this process's time namespace.
+/// Nanoseconds of the monotonic clock in this process's time namespace.
 pub(crate) fn monotonic_nanos() -> u64 {
     nanos(clock_gettime(ClockId::Monotonic))
 }
@@ -16,10 +16,9 @@ fn nanos(time: Timespec) -> u64 {
         + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
-/// Sets the clocks of the time namespace that this process's children will be in back to the start, so
-/// that a program sees clocks of its own. (The offset itself can be read by a program that looks for
-/// it.) To be called once, after the namespace was made and before a child is in it. `processes` is the
-/// host's `/proc`.
+/// Sets the clocks of the time namespace for future children to zero, which hides the host's
+/// uptime. (A program can find the offset if it looks for it.) To be called once, before the first
+/// child is in the namespace. `processes` is the host's `/proc`.
 pub(crate) fn start_at_zero(processes: BorrowedFd<'_>) -> Result<(), Errno> {
     let monotonic = clock_gettime(ClockId::Monotonic).tv_sec;
     let boottime = clock_gettime(ClockId::Boottime).tv_sec;

@@ -1,9 +1,9 @@
-//! Bringing files out of a work directory that a hostile program filled.
+//! Collects files from a work directory that a hostile program filled.
 //!
-//! It starts after every process of the sandbox is dead, from a descriptor of the directory that init
-//! opened before the program began. Each name is opened relative to the directory it is in, beneath
-//! it, without following any link and without leaving the file system; only regular files are read,
-//! and what is counted is what was read, not what the file claims to be.
+//! It starts after every process of the sandbox is dead, from a descriptor of the directory that
+//! init opened before the program started. Each name is opened relative to its directory, beneath
+//! it, without following links and without leaving the file system. Only regular files are read,
+//! and the bytes read count, not the reported size.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,29 +12,28 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 use sandbox_core::{CollectRule, CollectedFile, InputFile, SkippedFile};
 
-/// Directories deeper than this are left alone: each level holds a descriptor while it is walked.
-const DEEPEST: usize = 64;
-/// Paths longer than this are left alone: nobody could make such a file again. It is the kernel's bound
-/// with room for the directory it is joined to.
+/// Deeper directories are skipped: each level holds a descriptor open.
+const MAX_DEPTH: usize = 64;
+/// Longer paths are skipped: such a file could not be created again. The kernel's bound, less the
+/// directory that the path is joined to.
 const MAX_PATH_LEN: usize = 2048;
-/// Names listed as skipped; a program can make more than anyone wants to read about.
+/// Maximum number of skipped files that are listed.
 const MAX_SKIPPED: usize = 100;
-/// Names looked at in all, so that a directory of a million names takes bounded time.
+/// Maximum number of directory entries, so that a huge directory takes bounded time.
 const MAX_NAMES: usize = 200_000;
 
-/// What was found.
+/// The result of collecting.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// Files that fit, in order of their paths.
+    /// Collected files, ordered by path.
     pub files: Vec<CollectedFile>,
-    /// Names that fit and were left.
+    /// Matching files that were not collected.
     pub skipped: Vec<SkippedFile>,
     /// Whether there was more than the rule allows.
     pub over_limit: bool,
 }
 
-/// Reads the files that fit the rule, but for those that are still as they were `placed`: what went in
-/// is not what came out.
+/// Reads the files that match the rule, except input files (`placed`) that did not change.
 pub fn collect(work: BorrowedFd<'_>, rule: &CollectRule, placed: &[&InputFile]) -> Collected {
     let mut walk = Walk {
         rule,
@@ -89,14 +88,14 @@ impl Walk<'_> {
             return self.skip(prefix, "a path below it is too long");
         }
         let plain = name.to_str().ok().filter(|name| !name.chars().any(char::is_control));
-        // The kind is asked of what was opened, not of the name: O_PATH opens nothing yet.
+        // Check the type of what was opened, not of the name: O_PATH has no side effects.
         let place = open_beneath(directory.as_fd(), name, OFlags::PATH | OFlags::NOFOLLOW);
         let kind =
             place.and_then(|place| fstat(&place)).map(|stat| FileType::from_raw_mode(stat.st_mode));
         match kind {
             Ok(FileType::Directory) => match plain {
                 None => self.skip(&printable, "its name is not plain text"),
-                Some(_) if depth >= DEEPEST => self.skip(&printable, "it lies too deep"),
+                Some(_) if depth >= MAX_DEPTH => self.skip(&printable, "it lies too deep"),
                 Some(_) => {
                     match open_beneath(directory.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY)
                     {
@@ -157,9 +156,9 @@ impl Walk<'_> {
     }
 }
 
-/// The contents, or nothing if they are more than allowed.
+/// The content, or `None` if it is larger than allowed.
 fn read(directory: &OwnedFd, name: &CStr, most: u64) -> Result<Option<(Vec<u8>, bool)>, Errno> {
-    // Non-blocking, in case it is no regular file after all; the kind is asked again below.
+    // Non-blocking, in case it is not a regular file any more; the type is checked again below.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = open_beneath(directory.as_fd(), name, flags)?;
     let stat = fstat(&file)?;
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_in_and_was_not_changed_does_not_come_out() {
+    fn unchanged_input_files_are_not_collected() {
         let folder = tempfile::tempdir().unwrap();
         let placed: Vec<InputFile> = ["same", "changed"]
             .map(|name| InputFile {
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_the_rule_allows_is_said_and_not_read() {
+    fn more_than_the_rule_allows_is_reported_and_not_read() {
         let folder = tempfile::tempdir().unwrap();
         for name in ["a", "b", "c"] {
             std::fs::write(folder.path().join(name), b"12345").unwrap();

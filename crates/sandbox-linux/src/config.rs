@@ -1,22 +1,23 @@
-//! What the launcher knows before it does anything.
+//! The launcher's configuration.
 
 use sandbox_protocol::launcher::LauncherConfig;
 use sandbox_protocol::{DecodeError, Message as _};
 
-use crate::walls::Walls;
+use crate::protection_set::ProtectionSet;
 
-/// What is the same for every sandbox of a launcher.
+/// Settings that all sandboxes of a launcher share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The protections to put in force.
-    pub walls: Walls,
+    pub protections: ProtectionSet,
     /// Directory of the unpacked image that is the root; empty for the host's own programs.
     pub image: String,
     /// The compiled system-call filter.
     pub filter: Vec<u8>,
-    /// Whether the filter asks the supervisor about denied calls.
+    /// Whether denied calls are sent to the supervisor.
     pub filter_notifies: bool,
-    /// Prefix of the names of the supervisor's cgroups. Their parent directories travel as descriptors.
+    /// Prefix of the names of the supervisor's cgroups. Their parent directories are sent as
+    /// descriptors.
     pub cgroup_prefix: String,
     /// Default size of the writable file system of a slot.
     pub disk_bytes: u64,
@@ -27,7 +28,7 @@ pub struct Config {
 impl Config {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let message = LauncherConfig {
-            protections: self.walls.to_number(),
+            protections: self.protections.to_bits(),
             image: &self.image,
             seccomp_filter: &self.filter,
             seccomp_notify: self.filter_notifies,
@@ -41,7 +42,7 @@ impl Config {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
         let message = LauncherConfig::decode(bytes)?;
         Ok(Self {
-            walls: Walls::from_number(message.protections),
+            protections: ProtectionSet::from_bits(message.protections),
             image: message.image.to_owned(),
             filter: message.seccomp_filter.to_vec(),
             filter_notifies: message.seccomp_notify,
@@ -59,7 +60,7 @@ mod tests {
     #[test]
     fn a_configuration_survives_the_way_to_the_launcher() {
         let config = Config {
-            walls: Walls::all(),
+            protections: ProtectionSet::all(),
             image: "/srv/image".into(),
             filter: vec![1, 2, 3],
             filter_notifies: true,

@@ -1,8 +1,9 @@
-//! Inodes of a container's own, in place of the host's that its builder shows by bind mounts.
+//! Gives a container inodes of its own, in place of the host's that its runtime bind-mounted.
 //!
-//! What `private_root` does for our own sandboxes is done here from outside, once a container is there and before a
-//! program runs in it: a read-only overlay goes over every directory that is shown, a node of the container's own over every
-//! device. What they cover has no name inside any more. See docs/adr/0032-private-inodes.md.
+//! `private_root` does this for native sandboxes; here it happens from outside, after a container
+//! is created and before a program runs in it. A read-only overlay covers every host directory that
+//! is mounted, and a device node of the container's own covers every device. What they cover is not
+//! reachable by any path inside. See docs/adr/0032-inodes-of-its-own.md.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -25,38 +26,38 @@ use crate::step::{AtStep as _, StepError};
 use crate::syscall::{self, MountAttributes, OWN_DIRECTORY};
 use crate::thread::on_a_thread;
 
-/// A directory that every root has. What a single file is taken from is mounted there for a moment.
-const STAGE: &str = "/mnt";
+/// A directory that every root has, used as a temporary mount point.
+const STAGING: &str = "/mnt";
 
-/// What a container shows of the host.
+/// A host path that a container shows.
 #[derive(Clone, Debug)]
 pub struct Shown {
-    /// Where it lies on the host: a directory or a file.
+    /// The path on the host: a directory or a file.
     pub host: PathBuf,
-    /// Where it is shown.
+    /// The path inside.
     pub inside: PathBuf,
 }
 
-/// What a container has in common with the host, by where it is inside.
+/// Inodes that a container shares with the host, by their paths inside.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedInodes {
-    /// Directories, with what is in them.
+    /// Directories, including their content.
     pub directories: Vec<PathBuf>,
     /// Single files and devices.
     pub files: Vec<PathBuf>,
 }
 
-/// What goes over the things that are shown, attached nowhere yet.
+/// Mounts that cover what is shown, not attached yet.
 #[derive(Default)]
 struct Covers {
-    /// Whole mounts, and where they go.
+    /// Whole mounts and their destinations.
     mounts: Vec<(OwnedFd, PathBuf)>,
-    /// One file each of a mount, and where it goes.
+    /// Single files of a mount and their destinations.
     files: Vec<(OwnedFd, OsString, PathBuf)>,
 }
 
-/// Covers what the container of this process shows. `empty` is a directory on the host with nothing in it. `unused` are files in the
-/// container that nobody needs any more: they are replaced by an empty one.
+/// Covers what the container of this process shows. `empty` is an empty host directory. `unused`
+/// are files in the container that are no longer needed; an empty file covers them.
 pub fn cover(
     process: u32,
     shown: &[Shown],
@@ -70,13 +71,13 @@ pub fn cover(
     }
     let nodes = match device_nodes::make() {
         Ok(nodes) => Some(nodes),
-        // Where we may make none, the container keeps those that it has.
+        // If this process may not make device nodes, the container keeps those it has.
         Err(StepError { cause: Errno::PERM, .. }) => None,
         Err(error) => return Err(io::Error::other(error)),
     };
     let namespace = File::open(format!("/proc/{process}/ns/mnt"))?;
     on_a_thread("sandbox-mount", move || {
-        // Threads share their root and directory, and who does can go nowhere alone.
+        // A thread that shares its root and directory with others cannot enter a mount namespace.
         syscall::unshare(OWN_DIRECTORY)?;
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Mount))?;
         covers.attach().map_err(io::Error::other)?;
@@ -85,7 +86,7 @@ pub fn cover(
 }
 
 impl Covers {
-    /// Makes what covers one thing that is shown, and everything that is mounted below it.
+    /// Creates the covers for a path and for everything mounted below it.
     fn add(
         &mut self,
         host: &Path,
@@ -98,7 +99,7 @@ impl Covers {
         if !real.is_dir() {
             let parent = real.parent().zip(real.file_name());
             let Some((parent, name)) = parent.filter(|_| !points.contains(&real)) else {
-                // A mount itself: no directory has it, and it stays as it is.
+                // A mount point that is a file; it stays as it is.
                 return Ok(());
             };
             let overlay = read_only_overlay(parent, empty, no_devices)?;
@@ -106,7 +107,7 @@ impl Covers {
             return Ok(());
         }
         self.mounts.push((read_only_overlay(&real, empty, no_devices)?, inside.to_owned()));
-        // In the order of their names: a mount comes after the one that it is on.
+        // Parents before children.
         let mut below: Vec<&PathBuf> =
             points.iter().filter(|point| point.starts_with(&real) && **point != real).collect();
         below.sort_unstable();
@@ -127,36 +128,36 @@ impl Covers {
             attach(mount, place)?;
         }
         for (mount, name, place) in &self.files {
-            let attached = attach(mount, Path::new(STAGE))
-                .and_then(|()| attach_one(&Path::new(STAGE).join(name), place));
-            unmount(STAGE, UnmountFlags::DETACH).at("let the stage go")?;
+            let attached = attach(mount, Path::new(STAGING))
+                .and_then(|()| attach_one(&Path::new(STAGING).join(name), place));
+            unmount(STAGING, UnmountFlags::DETACH).at("unmount the staging directory")?;
             attached?;
         }
         Ok(())
     }
 }
 
-/// Puts device nodes over those that the container shows, and an empty file over those that are not used.
+/// Covers devices with the container's own device nodes, and unused files with an empty file.
 fn attach_nodes(nodes: &OwnedFd, unused: &'static [&'static str]) -> Result<(), StepError> {
-    attach(nodes, Path::new(STAGE))?;
-    let stage = Path::new(STAGE);
+    attach(nodes, Path::new(STAGING))?;
+    let stage = Path::new(STAGING);
     let devices = device_nodes::names().filter(|(place, _)| Path::new(place).exists());
     let unused = unused.iter().map(|place| (*place, EMPTY_FILE));
     let attached = devices
         .chain(unused)
         .try_for_each(|(place, name)| attach_one(&stage.join(name), Path::new(place)));
-    unmount(STAGE, UnmountFlags::DETACH).at("let the device nodes go")?;
+    unmount(STAGING, UnmountFlags::DETACH).at("unmount the device nodes")?;
     attached
 }
 
-/// Mounts one file of a mount that is attached at another place too.
+/// Mounts a single file of a mount that is also attached elsewhere.
 fn attach_one(file: &Path, place: &Path) -> Result<(), StepError> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let one = open_tree(CWD, file, flags).at(&format!("take {}", file.display()))?;
     attach(&one, place)
 }
 
-/// Attaches a detached mount. No link on the way is followed.
+/// Attaches a detached mount. Links in the path are not followed.
 fn attach(mount: &OwnedFd, place: &Path) -> Result<(), StepError> {
     let step = || format!("attach the private {}", place.display());
     let flags = OFlags::PATH | OFlags::CLOEXEC | OFlags::NOFOLLOW;
@@ -166,7 +167,7 @@ fn attach(mount: &OwnedFd, place: &Path) -> Result<(), StepError> {
     move_mount(mount, "", &place, "", flags).at(&step())
 }
 
-/// A single file that is mounted on the host, to be shown as it is.
+/// A single file that is mounted on the host stays as it is.
 fn clone_file(host: &Path) -> Result<OwnedFd, StepError> {
     let step = || format!("take {} into a container", host.display());
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
@@ -177,8 +178,8 @@ fn clone_file(host: &Path) -> Result<OwnedFd, StepError> {
     Ok(file)
 }
 
-/// What a program in the container of this process can name that is on a file system of the host. Its root is not looked at, nor
-/// are these places, which are its own though the host made them.
+/// Lists what the container of this process shares with file systems of the host, except its root
+/// and `own`, which were created for it.
 pub fn shared_with_host(process: u32, own: &[PathBuf]) -> io::Result<SharedInodes> {
     let inside = mountinfo::parse(&std::fs::read(format!("/proc/{process}/mountinfo"))?);
     let host: HashSet<Vec<u8>> = mountinfo::own()?.into_iter().map(|mount| mount.device).collect();
@@ -196,7 +197,7 @@ pub fn shared_with_host(process: u32, own: &[PathBuf]) -> io::Result<SharedInode
     Ok(shared)
 }
 
-/// Where these mounts show one of these file systems and no later mount lies over them. The root is left out.
+/// Mount points of these file systems that no later mount hides, except the root.
 fn visible_on<'a>(
     devices: &'a HashSet<Vec<u8>>,
     mounts: &'a [Mount],
@@ -210,7 +211,7 @@ fn visible_on<'a>(
     })
 }
 
-/// Whether this process may make device nodes, found by trying.
+/// Whether this process may create device nodes, found by trying.
 pub fn can_make_devices() -> bool {
     !matches!(device_nodes::make(), Err(StepError { cause: Errno::PERM, .. }))
 }
@@ -220,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nothing_covers_is_told() {
+    fn uncovered_paths_are_listed() {
         let mount = |device: &str, point: &str| Mount {
             device: device.as_bytes().to_vec(),
             point: point.into(),

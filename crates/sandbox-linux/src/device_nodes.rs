@@ -1,4 +1,4 @@
-//! Device nodes on a file system of their own, with inodes that nobody else has.
+//! Device nodes on a file system of their own, so that their inodes are shared with no one.
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
@@ -12,16 +12,16 @@ use crate::step::{AtStep, StepError};
 use crate::syscall::{self, MountAttributes};
 use crate::template::{DEVICES, OWN_TERMINAL};
 
-/// A file with nothing in it, beside the devices.
+/// An empty file beside the devices.
 pub(crate) const EMPTY_FILE: &str = "empty";
 
-/// The paths of devices that a program may open, and what each node is called on the file system.
+/// The devices that a program may open, and the names of their nodes on the file system.
 pub(crate) fn names() -> impl Iterator<Item = (&'static str, &'static str)> {
     let devices = DEVICES.iter().chain([&OWN_TERMINAL]);
     devices.map(|path| (*path, path.trim_start_matches("/dev/")))
 }
 
-/// A read-only file system that is mounted nowhere yet, with these device nodes on it.
+/// Creates a detached read-only file system with these device nodes.
 pub(crate) fn make() -> Result<OwnedFd, StepError> {
     let step = "make device nodes";
     let opened = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).at(step)?;
@@ -33,7 +33,7 @@ pub(crate) fn make() -> Result<OwnedFd, StepError> {
     let mount = fsmount(&opened, FsMountFlags::FSMOUNT_CLOEXEC, attributes).at(step)?;
     for (path, name) in names() {
         let found = rustix::fs::stat(path).at(step)?;
-        // Whatever our file mode mask is.
+        // Independent of the umask.
         let mode = Mode::from_raw_mode(0o666);
         let kind = FileType::CharacterDevice;
         rustix::fs::mknodat(&mount, name, kind, mode, found.st_rdev).at(step)?;

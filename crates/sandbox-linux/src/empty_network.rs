@@ -1,4 +1,4 @@
-//! Network namespaces with nothing in them, for containers that others build.
+//! Network namespaces without any interface up, for container runtimes.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use crate::loopback;
 use crate::syscall::{self, NEW_NET};
 use crate::thread::on_a_thread;
 
-/// Makes one. It is there as long as the descriptor is, or a process in it.
+/// Creates one. It exists as long as the descriptor, or a process in it.
 pub fn make() -> io::Result<OwnedFd> {
     let make = || -> io::Result<OwnedFd> {
         syscall::unshare(NEW_NET)?;
@@ -19,7 +19,8 @@ pub fn make() -> io::Result<OwnedFd> {
     on_a_thread("sandbox-network", make)
 }
 
-/// Takes the loopback interface down in the network namespace of a process, where somebody else brought it up.
+/// Takes the loopback interface down in the network namespace of a process, where a runtime set it
+/// up.
 pub fn silence(process: u32) -> io::Result<()> {
     let namespace = File::open(format!("/proc/{process}/ns/net"))?;
     on_a_thread("sandbox-network", move || {

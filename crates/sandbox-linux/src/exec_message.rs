@@ -1,5 +1,5 @@
-//! A request to run a program, on its way to init or the stub: in the datagram itself if it is short, else in a sealed memory
-//! file.
+//! Sends exec requests to init or the stub: in the datagram if they are short, otherwise in a
+//! sealed memory file.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -12,16 +12,16 @@ use crate::mapped::MappedFile;
 use crate::socket::{self, Message};
 use crate::step::{AtStep, StepError};
 
-/// A request that was received.
+/// A received request.
 pub(crate) struct ExecMessage {
     bytes: Vec<u8>,
     file: Option<MappedFile>,
-    /// The request's other descriptors.
+    /// Its other descriptors.
     pub(crate) descriptors: Vec<OwnedFd>,
 }
 
 impl ExecMessage {
-    /// Finds the request in a message.
+    /// Extracts the request from a message.
     pub(crate) fn open(message: Message) -> Result<Self, StepError> {
         let Message { bytes, mut descriptors } = message;
         let file = match InitMessage::decode(&bytes) {
@@ -63,7 +63,7 @@ pub(crate) fn send(
     socket::send(socket, &InitMessage::ExecInFile.encode(), &with_file).at("send the request")
 }
 
-/// A memory file with these bytes that nothing can change any more.
+/// Creates a sealed memory file with these bytes.
 fn sealed_memory(bytes: &[u8]) -> Result<OwnedFd, StepError> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let file = memfd_create("sandbox", flags).at("create a memory file")?;
@@ -89,10 +89,10 @@ mod tests {
             let contents = vec![7; size];
             let file = ExecFile { path: "a", contents: &contents, executable: false };
             let request = ExecRequest { files: vec![file], ..ExecRequest::default() };
-            let (ours, theirs) = socket::pair().unwrap();
-            let descriptor = ours.try_clone().unwrap();
-            send(ours.as_fd(), &request, &[descriptor.as_fd()]).unwrap();
-            let received = socket::receive(theirs.as_fd()).unwrap().unwrap();
+            let (local, peer) = socket::pair().unwrap();
+            let descriptor = local.try_clone().unwrap();
+            send(local.as_fd(), &request, &[descriptor.as_fd()]).unwrap();
+            let received = socket::receive(peer.as_fd()).unwrap().unwrap();
             let message = ExecMessage::open(received).unwrap();
             assert_eq!(message.descriptors.len(), 1, "{size}");
             assert_eq!(message.read().unwrap(), request);
@@ -101,11 +101,11 @@ mod tests {
 
     #[test]
     fn a_message_that_is_no_request_is_refused() {
-        let (ours, theirs) = socket::pair().unwrap();
-        // The second announces a file and brings none; the third is a request cut short.
+        let (local, peer) = socket::pair().unwrap();
+        // The second refers to a file without a descriptor; the third is truncated.
         for bytes in [&[3][..], &[2], &[9], &[1, 0]] {
-            socket::send(ours.as_fd(), bytes, &[]).unwrap();
-            let received = socket::receive(theirs.as_fd()).unwrap().unwrap();
+            socket::send(local.as_fd(), bytes, &[]).unwrap();
+            let received = socket::receive(peer.as_fd()).unwrap().unwrap();
             let opened = ExecMessage::open(received).and_then(|message| message.read().map(drop));
             assert_eq!(opened.unwrap_err().cause, Errno::PROTO, "{bytes:?}");
         }

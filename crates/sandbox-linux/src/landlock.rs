@@ -1,4 +1,4 @@
-//! File access ruled once more, by path, after the mounts: if a mount were wrong, this still holds.
+//! Landlock: restricts file access by path, in case a mount is wrong.
 
 use std::os::fd::OwnedFd;
 
@@ -11,28 +11,28 @@ use rustix::io::Errno;
 
 use sandbox_core::Protection;
 
+use crate::protection_set::ProtectionSet;
 use crate::step::{AtStep, StepError};
-use crate::walls::Walls;
 
-/// The newest rules we know; an older kernel takes the part it has.
-const NEWEST: ABI = ABI::V6;
+/// The newest supported ABI version; an older kernel applies a part.
+const MAX_ABI: ABI = ABI::V6;
 
-/// A protection that needs a version of Landlock.
+/// A protection that requires a version of Landlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// Which protection.
+    /// The protection.
     pub protection: Protection,
-    /// The first version that has it.
+    /// The first ABI version that provides it.
     pub version: u32,
-    /// The first release of Linux with that version.
+    /// The first Linux release with that version.
     pub kernel: &'static str,
-    /// What enforces the same where it is missing; none if nothing does.
+    /// What enforces the same if it is missing; `None` if nothing does.
     pub instead: Option<&'static str>,
 }
 
-/// What we take Landlock for, by the version that it needs.
+/// Protections by Landlock, and the ABI versions that they require.
 ///
-/// Version 2 only permits more: in version 1 nothing is moved between directories.
+/// Version 2 only permits more: version 1 denies all moves between directories.
 pub const PARTS: &[Part] = &[
     Part { protection: Protection::Landlock, version: 1, kernel: "5.13", instead: None },
     Part {
@@ -55,12 +55,12 @@ pub const PARTS: &[Part] = &[
     },
 ];
 
-/// What a kernel with this version of Landlock lacks.
+/// Protections that a kernel with this version lacks.
 pub fn missing_from(version: u32) -> impl Iterator<Item = &'static Part> {
     PARTS.iter().filter(move |part| part.version > version)
 }
 
-/// Which version of Landlock this kernel has; 0 for none.
+/// The kernel's Landlock ABI version; 0 for none.
 pub fn version() -> u32 {
     const CREATE_RULESET_VERSION: u32 = 1;
     // SAFETY: with this flag, a null pointer and size 0 the call only tells a number.
@@ -75,30 +75,30 @@ pub fn version() -> u32 {
     u32::try_from(version).unwrap_or(0)
 }
 
-/// Rules in the making: everything may be read and executed, because everything in the root was put
-/// there to be read; writing only where it is allowed.
+/// A ruleset under construction: everything in the root may be read and executed; writing is
+/// allowed where rules say so.
 pub(crate) struct Rules {
     ruleset: Option<RulesetCreated>,
-    /// The kinds of access that they rule.
+    /// The access rights that it handles.
     handled: BitFlags<AccessFs>,
 }
 
 impl Rules {
-    /// Rules that allow nothing yet, of the parts of Landlock that are wanted.
-    pub(crate) fn new(walls: Walls) -> Result<Self, StepError> {
-        let mut handled = AccessFs::from_all(NEWEST);
-        if !walls.has(Protection::LandlockTruncate) {
+    /// Creates a ruleset that allows nothing yet, with the requested parts of Landlock.
+    pub(crate) fn new(protections: ProtectionSet) -> Result<Self, StepError> {
+        let mut handled = AccessFs::from_all(MAX_ABI);
+        if !protections.has(Protection::LandlockTruncate) {
             handled.remove(AccessFs::Truncate);
         }
-        if !walls.has(Protection::LandlockIoctl) {
+        if !protections.has(Protection::LandlockIoctl) {
             handled.remove(AccessFs::IoctlDev);
         }
         let rules = Ruleset::default()
             .set_compatibility(CompatLevel::BestEffort)
             .handle_access(handled)
             .and_then(|rules| {
-                if walls.has(Protection::LandlockScope) {
-                    rules.scope(Scope::from_all(NEWEST))
+                if protections.has(Protection::LandlockScope) {
+                    rules.scope(Scope::from_all(MAX_ABI))
                 } else {
                     Ok(rules)
                 }
@@ -109,21 +109,21 @@ impl Rules {
 
     /// Allows reading and executing below a path.
     pub(crate) fn allow_reading(&mut self, path: &str) -> Result<(), StepError> {
-        self.allow(path, AccessFs::from_read(NEWEST))
+        self.allow(path, AccessFs::from_read(MAX_ABI))
     }
 
-    /// Allows everything below a path.
+    /// Allows all access below a path.
     pub(crate) fn allow_writing(&mut self, path: &str) -> Result<(), StepError> {
-        self.allow(path, AccessFs::from_all(NEWEST))
+        self.allow(path, AccessFs::from_all(MAX_ABI))
     }
 
-    /// Allows reading and writing a device, but no control requests: those lead to its driver's code.
+    /// Allows reading and writing a device, but no ioctl requests, which reach driver code.
     pub(crate) fn allow_device(&mut self, path: &str) -> Result<(), StepError> {
         self.allow(path, AccessFs::ReadFile | AccessFs::WriteFile)
     }
 
-    /// Allows reading and writing terminals, and the requests that set their size and modes. Those that
-    /// reach further are refused by the filter.
+    /// Allows reading and writing terminals, and requests that set their size and modes. The filter
+    /// denies further-reaching requests.
     pub(crate) fn allow_terminals(&mut self, path: &str) -> Result<(), StepError> {
         self.allow(path, AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev)
     }
@@ -141,19 +141,19 @@ impl Rules {
         Ok(())
     }
 
-    /// The same rules once more: what is added to the one later is not missing in the other.
+    /// A copy that shares the ruleset: rules added to one apply to the other.
     pub(crate) fn share(&self) -> Result<Self, StepError> {
         let rules = self.ruleset.as_ref().ok_or(Errno::INVAL).at("build the Landlock rules")?;
         let rules = rules.try_clone().at("share the Landlock rules")?;
         Ok(Self { ruleset: Some(rules), handled: self.handled })
     }
 
-    /// The rules as a descriptor, for another process to put over itself.
+    /// The ruleset as a descriptor, for another process to apply.
     pub(crate) fn into_fd(self) -> Option<OwnedFd> {
         self.ruleset.and_then(Into::into)
     }
 
-    /// Puts the rules over this process for good.
+    /// Applies the ruleset to this process for good.
     pub(crate) fn restrict(self) -> Result<(), StepError> {
         let rules = self.ruleset.ok_or(Errno::INVAL).at("build the Landlock rules")?;
         rules.restrict_self().map(|_| ()).map_err(step_error)

@@ -1,8 +1,9 @@
-//! The launcher: a small single-threaded process that clones, so that the threaded one need not.
+//! The launcher: a small single-threaded process that clones on behalf of the multi-threaded
+//! supervisor.
 //!
-//! It is this same executable started in a hidden mode (see `reexec`). It builds the template of the
-//! root once, clones an init for each slot, makes the mounts of volumes, and reaps. When its supervisor
-//! dies its socket closes: it then ends every init, removes what cgroups the supervisor had, and goes.
+//! It is this same executable started in a hidden mode (see `reexec`). It builds the root template
+//! once, clones an init for each slot, opens the mounts of volumes, and reaps. When its supervisor
+//! dies, its socket closes: it then kills every init, removes the supervisor's cgroups, and exits.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -21,7 +22,6 @@ use crate::capabilities;
 use crate::clock;
 use crate::config::Config;
 use crate::ids;
-use crate::original;
 use crate::private_root::SharedMounts;
 use crate::slot::{LivingSlot, Parts, SlotFactory};
 use crate::socket::{self, Message};
@@ -29,22 +29,24 @@ use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned};
 use crate::template;
 use crate::volume;
+use crate::zygote;
 
 struct Launcher {
     slot_factory: SlotFactory,
     supervisor: OwnedFd,
-    /// The host's mounts, which this process leaves for the template's: every init is cloned from
-    /// there, and only volumes are made here.
+    /// The host's mount namespace. This process leaves it for the template's, from which every init
+    /// is cloned, and returns only to open volumes.
     home: OwnedFd,
     template: OwnedFd,
     slots: Vec<LivingSlot>,
-    /// Directories in which the supervisor's cgroups are; none after its shutdown request.
+    /// Parents of the supervisor's cgroups; empty after its shutdown request.
     cgroups: Vec<OwnedFd>,
-    /// Holds one descriptor free, so that the first one of a message always arrives and can be answered on.
+    /// A spare descriptor, so that the first one of a message always arrives and can carry the
+    /// answer.
     reserve: Option<OwnedFd>,
 }
 
-/// Runs until the supervisor is gone.
+/// Serves requests until the supervisor is gone.
 pub(crate) fn main(supervisor: OwnedFd) -> ! {
     match Launcher::start(supervisor) {
         Ok(launcher) => launcher.serve(),
@@ -56,7 +58,7 @@ pub(crate) fn main(supervisor: OwnedFd) -> ! {
 }
 
 impl Launcher {
-    /// Gives the socket back with the error, so that it can be told.
+    /// Returns the socket with an error, so that the error can be reported.
     fn start(supervisor: OwnedFd) -> Result<Self, (OwnedFd, StepError)> {
         match prepare(supervisor.as_fd()) {
             Ok(Prepared { slot_factory, home, template, cgroups }) => {
@@ -70,13 +72,13 @@ impl Launcher {
     fn serve(mut self) {
         let ready = Notice::Ready { owner: 0 }.encode();
         if socket::send(self.supervisor.as_fd(), &ready, &[]).is_ok() {
-            // False: the supervisor is gone. An error: we can no longer hear it, which is the same.
+            // False: the supervisor is gone. An error: the socket is broken, which is the same.
             while let Ok(true) = self.wait() {}
         }
         self.end_all();
     }
 
-    /// Waits for something to do and does it; false when the supervisor is gone.
+    /// Waits for an event and handles it; false when the supervisor is gone.
     fn wait(&mut self) -> Result<bool, Errno> {
         let mut watched = vec![PollFd::new(&self.supervisor, PollFlags::IN)];
         watched.extend(self.slots.iter().map(|slot| PollFd::new(&slot.init, PollFlags::IN)));
@@ -87,7 +89,7 @@ impl Launcher {
         }
         let ready: Vec<bool> = watched.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(watched);
-        // Backwards, because ended slots are taken out of the list.
+        // Backwards, because ended slots are removed from the list.
         for place in (0..self.slots.len()).rev() {
             if ready[1 + place] {
                 self.slots.swap_remove(place).reap();
@@ -117,7 +119,7 @@ impl Launcher {
                 self.slots.extend(self.slot_factory.make_slot(parts, self.free_owner()));
             }
             Ok(LauncherRequest::StartZygote { exec }) => {
-                self.slots.extend(original::start(exec, message.descriptors));
+                self.slots.extend(zygote::start(exec, message.descriptors));
             }
             Ok(LauncherRequest::Shutdown) => self.cgroups.clear(),
             Ok(LauncherRequest::OpenVolume { path, symlinks, writable, owner }) => {
@@ -129,31 +131,33 @@ impl Launcher {
                 };
                 let _ = socket::send(supervisor.as_fd(), &sent.0.encode(), &sent.1);
             }
-            // Both ends are the same executable: this cannot happen, and answering would confuse it.
+            // Both ends are the same executable: this cannot happen, and an answer would not be
+            // expected.
             Err(_) => {}
         }
     }
 
-    /// An owner of user namespaces that no living slot has, or if all are taken one that few have.
+    /// A user-namespace owner that no living slot has, or the least used one if all are taken.
     fn free_owner(&self) -> u32 {
         let is_free = |number: &u32| self.slots.iter().all(|slot| slot.owner != Some(*number));
         let free = (0..ids::OWNERS_PER_LAUNCHER).find(is_free);
         free.unwrap_or_else(|| u32::try_from(self.slots.len()).unwrap_or_default())
     }
 
-    /// Does something among the host's mounts.
+    /// Runs a closure in the host's mount namespace.
     fn at_home<T>(&self, work: impl FnOnce() -> Result<T, StepError>) -> Result<T, StepError> {
         let mounts = Some(LinkNameSpaceType::Mount);
-        move_into_link_name_space(self.home.as_fd(), mounts).at("go to the host's mounts")?;
+        move_into_link_name_space(self.home.as_fd(), mounts)
+            .at("enter the host's mount namespace")?;
         let done = work();
         if move_into_link_name_space(self.template.as_fd(), mounts).is_err() {
-            // From the host's mounts no sandbox must ever be made.
+            // No sandbox may ever be created in the host's mount namespace.
             syscall::exit_now(1);
         }
         done
     }
 
-    /// Ends what is left and removes its cgroups, which nobody else will now.
+    /// Kills all slots and removes the supervisor's cgroups.
     fn end_all(mut self) {
         let slots = std::mem::take(&mut self.slots);
         for slot in &slots {
@@ -170,10 +174,10 @@ impl Launcher {
         }
     }
 
-    /// Removes the supervisor's cgroups in one directory, whether a slot was in them or not yet; false
-    /// if one is still busy. Only empty ones can be removed.
+    /// Removes the supervisor's cgroups in one directory; false if one is still busy. Only empty
+    /// cgroups can be removed.
     fn remove_cgroups(&self, parent: &OwnedFd) -> bool {
-        // The descriptor names a place; to list it, it has to be opened.
+        // An O_PATH descriptor cannot be listed, so open the directory.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(parent, ".", flags, Mode::empty());
         let Ok(entries) = opened.and_then(Dir::new) else { return true };
@@ -189,7 +193,8 @@ impl Launcher {
     }
 }
 
-/// Every request has the socket for its answer first. Silence would be taken for the end of the launcher.
+/// Every request carries the socket for its answer first. Without an answer the supervisor would
+/// assume that the launcher is gone.
 fn refuse_for_lack_of_descriptors(message: &Message) {
     let step = "receive the descriptors of a sandbox in the launcher".to_owned();
     let failed = Notice::Failed(StepError { step, cause: Errno::MFILE }.into());
@@ -198,7 +203,7 @@ fn refuse_for_lack_of_descriptors(message: &Message) {
     }
 }
 
-/// What is made once, before the first slot.
+/// Resources created once, before the first slot.
 struct Prepared {
     slot_factory: SlotFactory,
     home: OwnedFd,
@@ -207,12 +212,12 @@ struct Prepared {
 }
 
 fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
-    // The first look at the clock finds the kernel's fast path to it with a call that the filter
-    // refuses; every copy of this process then has it.
+    // The first clock read loads the vDSO with a call that the filter denies; every later child
+    // inherits it.
     clock::monotonic_nanos();
-    // Programs start with every signal as it is by default, whatever this process inherited.
+    // Programs start with default signal handling, whatever this process inherited.
     syscall::reset_signal_actions();
-    // Signals of the terminal are for the supervisor to act on.
+    // Signals of the terminal are handled by the supervisor.
     rustix::process::setsid().at("start the launcher's session")?;
     let message = socket::receive(supervisor).at("wait for the configuration")?;
     let message = message.ok_or(Errno::PIPE).at("wait for the configuration")?;
@@ -227,22 +232,23 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     let processes = rustix::fs::open("/proc", place, Mode::empty()).at("open /proc")?;
     let network_settings =
         rustix::fs::open("/proc/sys/net", place, Mode::empty()).at("open /proc/sys/net")?;
-    let home = std::fs::File::open("/proc/self/ns/mnt").at("keep hold of the host's mounts")?;
-    let time = std::fs::File::open("/proc/self/ns/time").at("keep hold of the time namespace")?;
+    let home = std::fs::File::open("/proc/self/ns/mnt").at("open the host's mount namespace")?;
+    let time = std::fs::File::open("/proc/self/ns/time").at("open the time namespace")?;
     move_into_link_name_space(template.as_fd(), Some(LinkNameSpaceType::Mount))
         .at("enter the template's mounts")?;
-    // With the fresh root off a program may write where the host lets it, which an overlay would hide.
+    // Without a fresh root a program may write to host directories, which an overlay would hide.
     let has_private_inodes = [Protection::PrivateInodes, Protection::FreshRoot];
-    let has_private_inodes = has_private_inodes.iter().all(|wall| config.walls.has(*wall));
+    let has_private_inodes =
+        has_private_inodes.iter().all(|protection| config.protections.has(*protection));
     let shared_mounts =
         if has_private_inodes { Some(SharedMounts::list(processes.as_fd())?) } else { None };
-    if config.walls.has(Protection::PrivateFileInodes)
+    if config.protections.has(Protection::PrivateFileInodes)
         && shared_mounts.as_ref().is_some_and(SharedMounts::has_files)
     {
-        // It was said that there are none.
+        // The supervisor found none when it probed the host.
         return Err(Errno::BUSY).at("give sandboxes inodes of their own for single files");
     }
-    let gives_owners = gives_ids && config.walls.has(Protection::InotifyLimits);
+    let gives_owners = gives_ids && config.protections.has(Protection::InotifyLimits);
     if gives_owners {
         capabilities::keep_through_user_changes().at("let the launcher change its user")?;
     }
@@ -258,7 +264,8 @@ fn prepare(supervisor: BorrowedFd<'_>) -> Result<Prepared, StepError> {
     Ok(Prepared { slot_factory, home: home.into(), template, cgroups: message.descriptors })
 }
 
-/// Without root: a namespace in which this process may do what root could, to what is its own.
+/// Without root: enters a user namespace in which this process has capabilities over its own
+/// resources.
 fn become_root_of_own_namespace() -> Result<(), StepError> {
     let (uid, gid) = (rustix::process::geteuid(), rustix::process::getegid());
     syscall::unshare(syscall::NEW_USER | syscall::NEW_MOUNT)
@@ -274,35 +281,35 @@ fn become_root_of_own_namespace() -> Result<(), StepError> {
     Ok(())
 }
 
-/// Lets a process of its own build the template, keeps its mount namespace, and ends it.
+/// Builds the template in a temporary process and keeps its mount namespace.
 fn build_template(config: &Config) -> Result<OwnedFd, StepError> {
-    let (ours, theirs) = socket::pair().at("connect the builder of the root")?;
+    let (local, peer) = socket::pair().at("connect the builder of the root")?;
     let flags = syscall::NEW_MOUNT | syscall::NEW_PID;
     // SAFETY: the launcher is one thread from its start to its end.
     match unsafe { syscall::clone_process(flags, None) }.at("clone the builder of the root")? {
         Cloned::Child => {
-            drop(ours);
+            drop(local);
             let notice = match template::build(config) {
                 Ok(()) => Notice::Ready { owner: 0 },
                 Err(error) => Notice::Failed(error.into()),
             };
-            let _ = socket::send(theirs.as_fd(), &notice.encode(), &[]);
-            // The launcher ends this process after it has taken hold of the namespace.
-            let _ = socket::receive(theirs.as_fd());
+            let _ = socket::send(peer.as_fd(), &notice.encode(), &[]);
+            // The launcher ends this process after it has opened the namespace.
+            let _ = socket::receive(peer.as_fd());
             syscall::exit_now(0)
         }
         Cloned::Parent(pid, process) => {
-            drop(theirs);
-            let message = socket::receive(ours.as_fd()).at("wait for the root")?;
+            drop(peer);
+            let message = socket::receive(local.as_fd()).at("wait for the root")?;
             let answer = message.and_then(|message| Notice::decode(&message.bytes).ok());
             let namespace = match answer {
                 Some(Notice::Ready { .. }) => std::fs::File::open(format!("/proc/{pid}/ns/mnt"))
-                    .at("take hold of the root's mounts")
+                    .at("open the root's mount namespace")
                     .map(OwnedFd::from),
                 Some(Notice::Failed(failure)) => Err(failure.into()),
                 _ => Err(Errno::CHILD).at("build the root"),
             };
-            drop(ours);
+            drop(local);
             let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED);
             namespace
         }

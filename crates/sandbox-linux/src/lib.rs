@@ -1,27 +1,29 @@
-//! The native walls of sandbox-run, in the order a newcomer should read them.
+//! The kernel mechanisms of sandbox-run, in the order in which to read them.
 //!
-//! Five kinds of process. All but the first and the last are copies of the launcher:
+//! Five kinds of processes take part. All but the first and the last are forked from the launcher:
 //!
-//! * the **supervisor** is the program that uses the library; it may have threads and never clones;
-//! * the **launcher** is its only child: single-threaded, it clones an init for each sandbox and outlives
-//!   it (`launcher`, `reexec`, `slot`);
-//! * **init** is process 1 of a sandbox: it joins the cgroups, builds the walls ahead of time, waits for an
-//!   order, starts the program, reaps and reports (`init`);
-//! * the **stub** is init's child: it stands inside every wall and waits to become the program (`stub`);
-//! * the **program** is not our code any more (`program` tells how the stub becomes one).
+//! * The **supervisor** is the program that uses the library. It may have threads and never clones.
+//! * The **launcher** is its only child. It is single-threaded, clones an init for each sandbox and
+//!   outlives it (`launcher`, `reexec`, `slot`).
+//! * **Init** is process 1 of a sandbox. It joins the cgroups, sets up the isolation ahead of time,
+//!   waits for an exec request, starts the program, reaps and reports (`init`).
+//! * The **stub** is a child of init. It confines itself and waits to exec the program (`stub`).
+//! * The **program** is not trusted (`program` tells how the stub becomes one).
 //!
-//! In containers that others build, an agent takes the place of the middle three (`guest`), and a **filler** lays out what
-//! a workspace had (`workspace`).
+//! A runtime may also be started once as a **zygote**, which is forked into sandboxes (`zygote`). In
+//! containers, the agent takes the place of launcher, init and stub (`agent`), and a **filler**
+//! restores a workspace (`workspace_filler`).
 //!
-//! Messages between these processes are those of sandbox-protocol. Unsafe code is here, in sandbox-agent and in
-//! sandbox-zygote only, all of it system calls.
+//! The messages between these processes are defined in sandbox-protocol. Unsafe code is only here,
+//! in sandbox-agent and in sandbox-zygote; all of it is system calls.
 
 mod client;
 mod config;
 mod exec_message;
-mod original;
+mod launch;
 mod overlay;
-mod own_root;
+mod volume_root;
+mod zygote;
 
 mod reexec;
 
@@ -36,13 +38,14 @@ pub mod ids;
 mod slot;
 
 mod init;
-mod place;
+mod rootfs;
 
 pub mod attach;
 pub mod capabilities;
 mod clock;
 pub mod container_inodes;
 mod device_nodes;
+pub mod egress_network;
 pub mod empty_network;
 mod loopback;
 mod netlink;
@@ -51,19 +54,19 @@ mod program;
 pub mod restrict;
 pub mod rlimits;
 mod stub;
-pub mod way_out;
 pub mod workspace;
+mod workspace_filler;
 
 pub mod landlock;
 pub mod seccomp;
 
 pub mod cgroup;
 
+pub mod agent;
 pub mod collect;
-pub mod guest;
 pub mod snapshot;
 
-mod walls;
+mod protection_set;
 
 pub mod write_order;
 
@@ -75,12 +78,11 @@ mod streams;
 mod syscall;
 mod thread;
 
-pub use client::{
-    LaunchError, Launcher, Received, Slot, SlotStreams, UnconfiguredLauncher, ask_to_end,
-};
+pub use client::{Launcher, Received, Slot, SlotStreams, UnconfiguredLauncher, ask_to_end};
 pub use config::Config;
+pub use launch::LaunchError;
 pub use memory::release_free_memory;
-pub use original::{Copy, CopyInto, Original, can_copy};
+pub use protection_set::ProtectionSet;
 pub use step::StepError;
 pub use syscall::close_others_on_exec;
-pub use walls::Walls;
+pub use zygote::{Fork, ForkTarget, Zygote, can_fork};

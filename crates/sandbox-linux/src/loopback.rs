@@ -1,4 +1,4 @@
-//! The loopback interface of this network namespace: switching it on and off, and listening on it.
+//! The loopback interface of this network namespace: up, down, and listening on it.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -7,20 +7,21 @@ use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with};
 
-/// Connections that may wait to be accepted.
+/// Backlog of the listener.
 const WAITING: i32 = 64;
 
-/// Settings of a network namespace, below `/proc/sys/net`. A connection that nobody has accepted is charged to
-/// nobody, so it must not hold much; nor must addresses of closed connections.
+/// Settings of a network namespace, below `/proc/sys/net`. Connections that are not yet accepted
+/// are charged to no cgroup, so they must not hold much memory; nor must the addresses of closed
+/// connections.
 const SETTINGS: [(&str, &[u8]); 2] = [
-    // Least, default and most bytes of a receive buffer.
+    // Minimum, default and maximum of the receive buffer.
     ("ipv4/tcp_rmem", b"4096 16384 131072"),
     ("ipv4/tcp_max_tw_buckets", b"4096"),
 ];
 
-/// Bounds what connections in this namespace hold, and brings `lo` up. A new network namespace starts with it
-/// down, and without an address. `settings` is the directory `/proc/sys/net`, which shows whoever looks his own
-/// namespace.
+/// Limits the memory of connections in this namespace, and sets `lo` up. In a new network namespace
+/// it is down, without an address. `settings` is the directory `/proc/sys/net`, which shows the
+/// reader's own namespace.
 pub(crate) fn bring_up(settings: BorrowedFd<'_>) -> Result<(), Errno> {
     for (name, value) in SETTINGS {
         let file = openat(settings, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
@@ -29,10 +30,10 @@ pub(crate) fn bring_up(settings: BorrowedFd<'_>) -> Result<(), Errno> {
     set_flags(libc::IFF_UP | libc::IFF_RUNNING)
 }
 
-/// Takes `lo` down, and its addresses away: whoever uses them hears that there are none, as in a new namespace.
+/// Sets `lo` down and removes its addresses, as in a new namespace.
 pub(crate) fn take_down() -> Result<(), Errno> {
-    // The address of no host takes the place of the one that is there, and is then none. Those of version six go
-    // with the interface.
+    // Setting the unspecified address removes the current one. IPv6 addresses are removed with the
+    // interface.
     change(libc::SIOCSIFADDR, |request| {
         request.ifr_ifru.ifru_addr.sa_family =
             libc::sa_family_t::try_from(libc::AF_INET).unwrap_or_default();
@@ -46,7 +47,7 @@ fn set_flags(flags: libc::c_int) -> Result<(), Errno> {
     })
 }
 
-/// Asks the kernel to change something about `lo`.
+/// Makes an ioctl request for `lo`.
 fn change(what: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> Result<(), Errno> {
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     // SAFETY: all-zero is a valid ifreq: a name of no characters and a union of plain numbers.
@@ -64,8 +65,8 @@ fn change(what: libc::c_ulong, fill: impl FnOnce(&mut libc::ifreq)) -> Result<()
     Ok(())
 }
 
-/// A socket that listens on 127.0.0.1. It belongs to this namespace wherever it is sent, and is
-/// non-blocking, as whoever accepts from it has more to look at.
+/// A non-blocking socket that listens on 127.0.0.1. It belongs to this namespace even if it is sent
+/// elsewhere.
 pub(crate) fn listen_on(port: u16) -> Result<OwnedFd, Errno> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::INET, SocketType::STREAM, flags, None)?;

@@ -1,7 +1,7 @@
-//! A file read through a mapping.
+//! A file that is read through a mapping.
 //!
-//! Orders arrive as memory files. Reading one would copy it into memory that counts against the
-//! sandbox; mapping it leaves the pages with the supervisor that filled them.
+//! Exec requests arrive as memory files. Reading one would copy it into memory that counts against
+//! the sandbox; a mapping leaves the pages charged to the supervisor.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -15,8 +15,7 @@ pub(crate) struct MappedFile {
 }
 
 impl MappedFile {
-    /// Maps the whole file. It must be sealed against change, or the bytes could change while they are
-    /// looked at.
+    /// Maps the whole file. It must be sealed, so that its content cannot change.
     pub(crate) fn new(file: BorrowedFd<'_>) -> Result<Self, Errno> {
         if !fcntl_get_seals(file)?.contains(SealFlags::SHRINK | SealFlags::WRITE) {
             return Err(Errno::PERM);

@@ -1,4 +1,4 @@
-//! The mounts that a process sees, as the kernel lists them.
+//! The mounts that a process sees.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 /// One line of a `mountinfo` file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
-    /// The number of its file system: two mounts with the same one show the same inodes.
+    /// Device number of its file system: mounts with the same number show the same inodes.
     pub(crate) device: Vec<u8>,
-    /// Where it is mounted.
+    /// The mount point.
     pub(crate) point: PathBuf,
 }
 
-/// The mounts of a `mountinfo` file, in its order, in which a mount comes after the one it is on.
+/// The mounts of a `mountinfo` file, in its order: a mount comes after the one it is on.
 pub(crate) fn parse(text: &[u8]) -> Vec<Mount> {
     let mount = |line: &[u8]| {
         let mut fields = line.split(|byte| *byte == b' ').skip(2);
@@ -30,8 +30,8 @@ pub(crate) fn own() -> io::Result<Vec<Mount>> {
     Ok(parse(&std::fs::read("/proc/self/mountinfo")?))
 }
 
-/// What is mounted below one of these directories of the host and is no directory: an overlay over a directory does not cover
-/// it.
+/// Mount points below these host directories that are not directories: an overlay over a directory
+/// does not cover them.
 pub fn files_below<'a>(directories: impl Iterator<Item = &'a Path>) -> io::Result<Vec<PathBuf>> {
     let directories: Vec<PathBuf> =
         directories.filter_map(|directory| directory.canonicalize().ok()).collect();
@@ -40,12 +40,12 @@ pub fn files_below<'a>(directories: impl Iterator<Item = &'a Path>) -> io::Resul
     Ok(below.filter(|point| is_file(point)).collect())
 }
 
-/// Whether there is something that is no directory. What another mount hides is not there.
+/// Whether a path exists that is not a directory. A path that another mount hides does not.
 pub(crate) fn is_file(point: &Path) -> bool {
     point.symlink_metadata().is_ok_and(|found| !found.is_dir())
 }
 
-/// Spaces and the like are written as a backslash and three octal digits.
+/// Unescapes a path: spaces and the like are written as a backslash and three octal digits.
 fn unescape(field: &[u8]) -> PathBuf {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;

@@ -1,7 +1,7 @@
-//! Addresses and routes of this network namespace, asked for in the kernel's own words.
+//! Adds addresses and routes to this network namespace, through netlink.
 //!
-//! Three messages are all that is ever said, so they are put together here. A library for them all would be larger than
-//! everything else that runs in this place.
+//! Only three messages are needed, so they are encoded here: a library for netlink would be larger
+//! than everything else in this process.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,7 +17,7 @@ const LOOPBACK: u32 = 1;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
 const ERROR: u16 = 2;
-/// A request, to be acknowledged, that makes something new.
+/// Flags of a request that creates something, to be acknowledged.
 const FLAGS: u16 = 0x1 | 0x4 | 0x400;
 const HEADER: usize = 16;
 
@@ -25,15 +25,16 @@ const HEADER: usize = 16;
 const LOCAL_ADDRESS: u16 = 2;
 const OTHER_ADDRESS: u16 = 1;
 
-/// What a route says of itself: its table, who made it, how far it leads, that it leads to this host.
+/// Fields of a route: table, origin, scope, and that it is local.
 const LOCAL_TABLE: u8 = 255;
 const BY_HAND: u8 = 3;
 const HOST_SCOPE: u8 = 254;
 const TO_THIS_HOST: u8 = 2;
-/// An attribute of a route.
+/// Attributes of a route.
 const INTERFACE: u16 = 4;
 
-/// Gives `lo` one more address, for programs that ask whether there is any but the loopback's own.
+/// Adds an address to `lo`, for programs that check whether there is one besides the loopback
+/// address.
 pub(crate) fn add_address(address: IpAddr) -> Result<(), Errno> {
     let (family, bytes) = parts(address);
     let mut message = Message::new(NEW_ADDRESS);
@@ -43,7 +44,7 @@ pub(crate) fn add_address(address: IpAddr) -> Result<(), Errno> {
     message.send()
 }
 
-/// Makes every address of a family one of this namespace's own: whatever is connected to is `lo`.
+/// Makes every address of a family local to this namespace.
 pub(crate) fn make_all_local(like: IpAddr) -> Result<(), Errno> {
     let (family, _) = parts(like);
     let mut message = Message::new(NEW_ROUTE);
@@ -62,7 +63,7 @@ fn parts(address: IpAddr) -> (u8, Vec<u8>) {
     (u8::try_from(family.as_raw()).unwrap_or_default(), bytes)
 }
 
-/// A message in the making.
+/// A message under construction.
 struct Message(Vec<u8>);
 
 impl Message {
@@ -70,7 +71,7 @@ impl Message {
         let mut bytes = vec![0; 4];
         bytes.extend(kind.to_ne_bytes());
         bytes.extend(FLAGS.to_ne_bytes());
-        // The number of the message and of its sender: there is one of each.
+        // Sequence and port numbers: there is only one message.
         bytes.extend([0; 8]);
         Self(bytes)
     }
@@ -85,7 +86,7 @@ impl Message {
         self.bytes(&length.to_ne_bytes()).bytes(&kind.to_ne_bytes()).bytes(value)
     }
 
-    /// Sends it, and waits for the kernel's answer.
+    /// Sends it, and waits for the acknowledgement.
     fn send(mut self) -> Result<(), Errno> {
         let length = u32::try_from(self.0.len()).unwrap_or(u32::MAX);
         self.0[..4].copy_from_slice(&length.to_ne_bytes());
@@ -93,7 +94,7 @@ impl Message {
             AddressFamily::NETLINK,
             SocketType::RAW,
             SocketFlags::CLOEXEC,
-            // Addresses and routes are what the first of its protocols is about.
+            // NETLINK_ROUTE.
             None,
         )?;
         send(socket.as_fd(), &self.0, SendFlags::empty())?;
@@ -103,7 +104,7 @@ impl Message {
     }
 }
 
-/// What an answer says: an error of number zero is none.
+/// The error of an acknowledgement; error 0 is success.
 fn judge(answer: &[u8]) -> Result<(), Errno> {
     let number = |at: usize| -> Option<[u8; 4]> { answer.get(at..at + 4)?.try_into().ok() };
     let kind = answer.get(4..6).and_then(|bytes| bytes.try_into().ok()).map(u16::from_ne_bytes);
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_understood() {
+    fn acknowledgements_are_parsed() {
         let answer = |kind: u16, error: i32| {
             let mut bytes = vec![0; 4];
             bytes.extend(kind.to_ne_bytes());

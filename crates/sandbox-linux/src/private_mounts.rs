@@ -1,4 +1,5 @@
-//! Mounts that one command sees and nobody else, for container runtimes that look at paths as somebody with few rights.
+//! Mounts that only one command sees, for container runtimes that resolve paths with few
+//! privileges.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -14,8 +15,8 @@ use rustix::mount::{
 
 use crate::syscall::{self, NEW_MOUNT};
 
-/// Has a command start with each of these directories or files shown at its second path too. The mounts are gone with the
-/// last process that the command has started.
+/// Makes a command start with each directory or file also mounted at its second path. The mounts
+/// disappear with the last process that the command started.
 pub fn give(command: &mut Command, shown: &[(PathBuf, PathBuf)]) -> io::Result<()> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
     let shown: io::Result<Vec<(CString, CString)>> =
@@ -34,19 +35,19 @@ pub fn give(command: &mut Command, shown: &[(PathBuf, PathBuf)]) -> io::Result<(
     Ok(())
 }
 
-/// Has a command start without what is mounted at these places, if something is.
+/// Makes a command start without the mounts at these paths.
 pub fn hide(command: &mut Command, places: &'static [&'static CStr]) {
     if places.is_empty() {
         return;
     }
     let unmount_all = move || -> io::Result<()> {
         enter()?;
-        // Some hosts mount something over what is mounted there already.
+        // Some hosts have several mounts on top of each other.
         places.iter().try_for_each(|place| {
             loop {
                 match unmount(*place, UnmountFlags::DETACH) {
                     Ok(()) => {}
-                    // There is no such place, or nothing is mounted at it any more.
+                    // The path does not exist, or nothing is mounted there any more.
                     Err(Errno::NOENT | Errno::INVAL) => return Ok(()),
                     Err(error) => return Err(error.into()),
                 }
@@ -58,7 +59,8 @@ pub fn hide(command: &mut Command, places: &'static [&'static CStr]) {
     unsafe { command.pre_exec(unmount_all) };
 }
 
-/// Mounts of the caller's own. Nothing of them comes out; what the host mounts later may come in.
+/// Enters a private mount namespace: its mounts do not propagate to the host, but the host's
+/// propagate to it.
 fn enter() -> io::Result<()> {
     syscall::unshare(NEW_MOUNT)?;
     mount_change(c"/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?;

@@ -1,14 +1,14 @@
-//! A root of each sandbox's own: the same contents, other inodes.
+//! A root for each sandbox with the same content and inodes of its own.
 //!
-//! The template's mounts are one set of inodes for every sandbox, and below `/usr` they are the host's own. Whoever
-//! can open an inode can watch it (inotify, dnotify) and lock it (`flock`, record locks, leases), and so learns what
-//! others do with it, and tells them something. So each sandbox gets a read-only overlay over every directory that is
-//! mounted in the template. Page cache and disk blocks stay shared; inodes, watches and locks do not. See
-//! docs/adr/0032-private-inodes.md.
+//! The template's mounts have the same inodes for every sandbox, and below `/usr` they are the
+//! host's. Whoever can open an inode can watch it (inotify, dnotify) and lock it (`flock`, record
+//! locks, leases), and can so observe and signal other sandboxes. Therefore each sandbox gets a
+//! read-only overlay over every directory that is mounted in the template. Page cache and disk
+//! blocks stay shared; inodes, watches and locks do not. See docs/adr/0032-inodes-of-its-own.md.
 //!
-//! The launcher makes the overlays, detached, before it clones an init; init attaches them. Init could make them too, but
-//! a superblock of the launcher's user namespace may have device nodes, is out of reach for capabilities that are held
-//! inside, and its memory is not charged to the program.
+//! The launcher creates the overlays, detached, before it clones an init, and init attaches them.
+//! Init could create them too, but a superblock of the launcher's user namespace may have device
+//! nodes, is out of reach for capabilities inside, and its memory is not charged to the program.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -25,14 +25,15 @@ use crate::mountinfo;
 use crate::step::{AtStep, StepError};
 use crate::template::EMPTY;
 
-/// What is mounted in the template, and so shared by all sandboxes until it is covered.
+/// The mounts of the template, which all sandboxes share until they are covered.
 pub(crate) struct SharedMounts {
     directories: Vec<PathBuf>,
-    /// Single files, such as devices where this process may make no nodes. An overlay cannot cover a file.
+    /// Single files, such as devices if this process may not create device nodes. An overlay cannot
+    /// cover a file.
     files: Vec<PathBuf>,
 }
 
-/// Overlays for one sandbox that are attached nowhere yet.
+/// Overlays for one sandbox, not attached yet.
 pub(crate) struct PrivateRoot<'a> {
     root: OwnedFd,
     directories: Vec<(&'a Path, OwnedFd)>,
@@ -40,7 +41,8 @@ pub(crate) struct PrivateRoot<'a> {
 }
 
 impl SharedMounts {
-    /// Lists the mounts of the template, which this process is in. `processes` is a `/proc` in which it is listed.
+    /// Lists the mounts of the template, in which this process is. `processes` is a `/proc` that
+    /// contains it.
     pub(crate) fn list(processes: BorrowedFd<'_>) -> Result<Self, StepError> {
         let step = "list the mounts of the template";
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -49,22 +51,23 @@ impl SharedMounts {
         std::io::Read::read_to_end(&mut std::fs::File::from(file.at(step)?), &mut text).at(step)?;
         let points = mountinfo::parse(&text).into_iter().map(|mount| mount.point);
         let covered = points.filter(|path| {
-            // The root is covered by itself. The others are empty, or a sandbox mounts its own over them.
+            // The root is covered separately. The others are empty, or a sandbox mounts its own
+            // over them.
             let is_own =
                 [Path::new("/"), Path::new("/proc"), Path::new(EMPTY)].contains(&path.as_path());
-            // What another mount hides cannot be named.
+            // A path that another mount hides cannot be opened.
             !is_own && path.exists()
         });
         let (directories, files) = covered.partition(|path| path.is_dir());
         Ok(Self { directories, files })
     }
 
-    /// Whether there is one that no overlay covers.
+    /// Whether there is a mount that no overlay can cover.
     pub(crate) fn has_files(&self) -> bool {
         !self.files.is_empty()
     }
 
-    /// Makes the overlays for one sandbox.
+    /// Creates the overlays for one sandbox.
     pub(crate) fn cover(&self) -> Result<PrivateRoot<'_>, StepError> {
         let overlays = self.directories.iter().map(|path| {
             let nodes = MountAttrFlags::MOUNT_ATTR_NODEV;
@@ -79,19 +82,19 @@ impl SharedMounts {
 }
 
 impl PrivateRoot<'_> {
-    /// The descriptors that must stay open until it is entered.
+    /// Descriptors that must stay open until it is entered.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let directories = self.directories.iter().map(|(_, overlay)| overlay.as_fd());
         std::iter::once(self.root.as_fd()).chain(directories)
     }
 
-    /// Makes it the root of this process, whose mount namespace is a copy of the template's. Returns the root that it
-    /// covers, which nothing inside can name any more.
+    /// Makes it the root of this process, whose mount namespace is a copy of the template's.
+    /// Returns the covered root, to which no path inside leads any more.
     pub(crate) fn enter(self) -> Result<OwnedFd, StepError> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let covered = rustix::fs::open("/", flags, Mode::empty()).at("open the template's root")?;
         attach(&self.root, Path::new("/"))?;
-        // The root of a process stays where it was when something is mounted over it.
+        // Mounting over the root does not change the root of a process.
         rustix::process::fchdir(&self.root).at("enter the private root")?;
         rustix::process::chroot(".").at("make the private root the root")?;
         for (path, overlay) in &self.directories {
@@ -114,8 +117,8 @@ fn attach(mount: &OwnedFd, path: &Path) -> Result<(), StepError> {
         .at(&format!("attach the private {}", path.display()))
 }
 
-/// A detached overlay over a directory, through which nothing can be written. `empty` is a directory with nothing in it: an overlay
-/// without a writable layer needs two others.
+/// A detached, read-only overlay over a directory. `empty` is an empty directory: an overlay
+/// without an upper layer needs two lower ones.
 pub(crate) fn read_only_overlay(
     lower: &Path,
     empty: &Path,
@@ -123,7 +126,7 @@ pub(crate) fn read_only_overlay(
 ) -> Result<OwnedFd, StepError> {
     let step = || format!("mount an overlay over {}", lower.display());
     let overlay = fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC).at(&step())?;
-    // The first one gives the top directory its owner, mode and times.
+    // The first layer determines owner, mode and times of the top directory.
     let layers = [escape(lower), escape(empty)].join(&b':');
     fsconfig_set_string(&overlay, "lowerdir", layers).at(&step())?;
     fsconfig_create(&overlay).at(&step())?;
@@ -140,9 +143,9 @@ fn escape(path: &Path) -> Vec<u8> {
         .collect()
 }
 
-/// Whether this kernel has overlays. A host that has them and does not let us mount one fails when it is tried.
+/// Whether this kernel has overlayfs. Whether this process may mount one shows only when it tries.
 pub fn is_available() -> bool {
-    // Asking to make one loads the module, for whoever may do so.
+    // Trying to create one loads the module, if the user may do so.
     match fsopen("overlay", FsOpenFlags::FSOPEN_CLOEXEC) {
         Ok(_) => true,
         Err(Errno::NODEV) => false,

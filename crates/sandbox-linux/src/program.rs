@@ -1,8 +1,9 @@
-//! The last steps before exec: from a copy of init to the program, inside every wall.
+//! The last steps before exec: from a child of init to the confined program.
 //!
-//! This is the confinement sequence. Each step says why it stands where it does. It runs in one of two
-//! processes: one that was copied ahead and waits, confined, to hear what to become (`stub`); or one that
-//! is made on an order which changes the walls themselves, and shares init's memory until its exec.
+//! This is the confinement sequence. Each step says why it stands where it does. It runs in one of
+//! two processes: the stub, which is cloned ahead and waits, confined, for its exec request
+//! (`stub`); or, if the request changes the isolation itself, a process that is cloned for it and
+//! shares init's memory until its exec.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::Ordering;
@@ -17,27 +18,27 @@ use sandbox_protocol::exec::ExecRequest;
 use crate::capabilities;
 use crate::clock;
 use crate::landlock::Rules;
-use crate::place::{self, INSIDE_ID};
+use crate::protection_set::ProtectionSet;
 use crate::rlimits;
+use crate::rootfs::{self, INSIDE_ID};
 use crate::seccomp;
 use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, CArray, SharedNumber};
-use crate::walls::Walls;
 
 /// What does not depend on the program.
 pub(crate) struct Confinement<'a> {
-    pub(crate) walls: Walls,
+    pub(crate) protections: ProtectionSet,
     /// Standard input, output and error.
     pub(crate) streams: [BorrowedFd<'a>; 3],
     pub(crate) rules: Option<Rules>,
     pub(crate) filter: &'a [libc::sock_filter],
     pub(crate) filter_notifies: bool,
-    /// Whether this user namespace maps ids besides the program's, so that it can be changed to.
+    /// Whether this user namespace maps further IDs, so that the program can get one of its own.
     pub(crate) has_own_ids: bool,
 }
 
-/// The program itself, in the form that exec wants.
+/// The program in the form that exec takes.
 pub(crate) struct Program {
     argv: CArray,
     envp: CArray,
@@ -48,25 +49,25 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    pub(crate) fn new(order: &ExecRequest<'_>) -> Result<Self, StepError> {
+    pub(crate) fn new(request: &ExecRequest<'_>) -> Result<Self, StepError> {
         let text = |text: &str| {
-            // Requests with zero bytes were refused when they were made.
-            std::ffi::CString::new(text).map_err(|_| Errno::INVAL).at("read the order")
+            // Requests with zero bytes were refused earlier.
+            std::ffi::CString::new(text).map_err(|_| Errno::INVAL).at("read the request")
         };
-        let argv = order.argv.iter().map(|arg| text(arg)).collect::<Result<Vec<_>, _>>()?;
-        let envp = order.env.iter().map(|pair| text(pair)).collect::<Result<Vec<_>, _>>()?;
-        let path = argv.first().cloned().ok_or(Errno::INVAL).at("read the order")?;
+        let argv = request.argv.iter().map(|arg| text(arg)).collect::<Result<Vec<_>, _>>()?;
+        let envp = request.env.iter().map(|pair| text(pair)).collect::<Result<Vec<_>, _>>()?;
+        let path = argv.first().cloned().ok_or(Errno::INVAL).at("read the request")?;
         Ok(Self {
             argv: CArray::new(argv),
             envp: CArray::new(envp),
             path,
-            directory: text(&directory(order))?,
-            rlimits: rlimits::decode(&order.rlimits)?,
-            cores: order.cpu_mask,
+            directory: text(&directory(request))?,
+            rlimits: rlimits::decode(&request.rlimits)?,
+            cores: request.cpu_mask,
         })
     }
 
-    /// Enters its directory and takes its limits.
+    /// Enters the directory and applies the rlimits.
     pub(crate) fn settle(&self) -> Result<(), StepError> {
         rustix::process::chdir(self.directory.as_c_str()).at("enter the directory to start in")?;
         for (resource, limit) in &self.rlimits {
@@ -75,7 +76,7 @@ impl Program {
         Ok(())
     }
 
-    /// Becomes it. Returns only with the reason why it could not.
+    /// Executes it. Returns only on failure.
     pub(crate) fn execute(&self, started: &SharedNumber) -> StepError {
         started.get().store(clock::monotonic_nanos(), Ordering::Relaxed);
         let cause = syscall::execute(&self.path, &self.argv, &self.envp);
@@ -83,16 +84,16 @@ impl Program {
     }
 }
 
-/// Where a program starts.
-pub(crate) fn directory(order: &ExecRequest<'_>) -> String {
-    match order.directory {
-        "" => place::WORK.to_owned(),
-        directory => format!("{}/{directory}", place::WORK),
+/// The directory in which a program starts.
+pub(crate) fn directory(request: &ExecRequest<'_>) -> String {
+    match request.directory {
+        "" => rootfs::WORK.to_owned(),
+        directory => format!("{}/{directory}", rootfs::WORK),
     }
 }
 
-/// Becomes the program. Returns only with the step that failed. What it borrows stays init's, which
-/// shares this memory but not these descriptors.
+/// Confines this process and executes the program. Returns only the step that failed. It shares
+/// init's memory, but not its descriptors.
 pub(crate) fn become_program(
     program: &Program,
     confinement: &mut Confinement<'_>,
@@ -109,66 +110,67 @@ pub(crate) fn become_program(
     }
 }
 
-/// Puts every wall around this process. `settle` is what is left to do before its ids change. Gives the
-/// filter's notifications.
+/// Applies every protection to this process. `settle` runs just before its IDs change. Returns the
+/// filter's listener.
 pub(crate) fn confine(
     confinement: &mut Confinement<'_>,
     supervisor: BorrowedFd<'_>,
     settle: impl FnOnce() -> Result<(), StepError>,
 ) -> Result<Option<OwnedFd>, StepError> {
-    let walls = confinement.walls;
+    let protections = confinement.protections;
     // A session of its own first: it must not share a terminal or a process group with init.
-    if walls.has(Protection::Session) {
+    if protections.has(Protection::Session) {
         rustix::process::setsid().at("start a session")?;
     }
     syscall::unblock_all_signals().at("unblock signals")?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
     take_streams(confinement.streams)?;
     settle()?;
-    // Ids change while the capability to change them is still there.
+    // IDs change while the capability to change them is still there.
     become_user(confinement)?;
-    if walls.has(Protection::Capabilities) {
+    if protections.has(Protection::Capabilities) {
         capabilities::drop_all().at("drop all capabilities")?;
     } else {
-        capabilities::hand_on_all().at("hand on the capabilities")?;
+        capabilities::hand_on_all().at("pass the capabilities on")?;
     }
-    if walls.has(Protection::NoNewPrivs) {
-        rustix::thread::set_no_new_privs(true).at("renounce new privileges")?;
+    if protections.has(Protection::NoNewPrivs) {
+        rustix::thread::set_no_new_privs(true).at("set no_new_privs")?;
     }
     if let Some(rules) = confinement.rules.take() {
         rules.restrict()?;
     }
-    // Everything else this process had open belongs to us. It goes at exec, so that a failure until
-    // then can still be told.
-    if walls.has(Protection::ClosedDescriptors) {
+    // All other descriptors are internal. They close on exec, so that a failure until then can
+    // still be reported.
+    if protections.has(Protection::ClosedDescriptors) {
         syscall::close_on_exec_from(3).at("close descriptors")?;
     } else {
-        // The opposite on purpose, for runs with this wall off: a descriptor that survives exec.
+        // The opposite on purpose, for runs without this protection: a descriptor that survives
+        // exec.
         let leaked = rustix::io::dup(supervisor).at("leave a descriptor open")?;
         std::mem::forget(leaked);
     }
-    // The filter comes last: the steps above use calls that it refuses.
+    // The filter comes last: the steps above use calls that it denies.
     install_filter(confinement)
 }
 
-/// Says something, with the filter's notifications if there are any.
+/// Sends a notice, with the filter's listener if there is one.
 pub(crate) fn tell(
     supervisor: BorrowedFd<'_>,
     notice: &[u8],
     listener: Option<&OwnedFd>,
 ) -> Result<(), StepError> {
     let listener: Option<BorrowedFd<'_>> = listener.map(AsFd::as_fd);
-    socket::send(supervisor, notice, listener.as_slice()).at("say that it starts")
+    socket::send(supervisor, notice, listener.as_slice()).at("report that it starts")
 }
 
 fn take_streams([stdin, stdout, stderr]: [BorrowedFd<'_>; 3]) -> Result<(), StepError> {
-    rustix::stdio::dup2_stdin(stdin).at("take standard input")?;
-    rustix::stdio::dup2_stdout(stdout).at("take standard output")?;
-    rustix::stdio::dup2_stderr(stderr).at("take standard error")
+    rustix::stdio::dup2_stdin(stdin).at("set standard input")?;
+    rustix::stdio::dup2_stdout(stdout).at("set standard output")?;
+    rustix::stdio::dup2_stderr(stderr).at("set standard error")
 }
 
 fn become_user(confinement: &Confinement<'_>) -> Result<(), StepError> {
-    if !confinement.walls.has(Protection::Capabilities) {
+    if !confinement.protections.has(Protection::Capabilities) {
         rustix::thread::set_keep_capabilities(true).at("keep capabilities")?;
     }
     if !confinement.has_own_ids {
@@ -181,7 +183,7 @@ fn become_user(confinement: &Confinement<'_>) -> Result<(), StepError> {
 }
 
 fn install_filter(confinement: &Confinement<'_>) -> Result<Option<OwnedFd>, StepError> {
-    if !confinement.walls.has(Protection::Seccomp) {
+    if !confinement.protections.has(Protection::Seccomp) {
         return Ok(None);
     }
     let wanted = if confinement.filter_notifies {

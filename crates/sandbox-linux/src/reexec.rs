@@ -1,9 +1,11 @@
-//! How the launcher is found: it is this executable, started again in a hidden mode. So is whoever fills a workspace.
+//! Starts the launcher, and the process that restores a workspace: both are this executable,
+//! started again in a hidden mode.
 //!
-//! A function in `.init_array` runs before `main` in every program that links this crate. It looks for
-//! a name that only [`spawn`] and [`spawn_filler`] set; where it finds one, the process becomes what it names and
-//! `main` never runs. So a program that uses the library needs no second binary, no search path and no call
-//! at the top of `main`, and the launcher always fits the library. See docs/adr/0002.
+//! A function in `.init_array` runs before `main` in every program that links this crate. It looks
+//! for a process name that only [`spawn`] and [`spawn_filler`] set; if it finds one, the process
+//! takes that role and `main` never runs. So a program that uses the library needs no second
+//! binary, no search path and no call at the top of `main`, and the launcher always has the
+//! library's version. See docs/adr/0002.
 
 use std::fs::File;
 use std::io;
@@ -14,25 +16,25 @@ use std::process::{Child, Command, Stdio};
 use crate::launcher;
 use crate::socket;
 use crate::step::{AtStep, StepError};
-use crate::workspace;
+use crate::workspace_filler;
 
-/// The launcher's name, in the process list and as the sign by which it knows itself.
+/// The launcher's process name, which also marks its role.
 const LAUNCHER: &str = "sandbox-launcher";
-/// The same of who fills a workspace.
+/// The process name of the filler.
 const FILLER: &str = "sandbox-filler";
 const MARK: &std::ffi::CStr = c"SANDBOX_LAUNCHER";
 
-/// Starts the launcher and gives its process and the socket to it.
+/// Starts the launcher; returns its process and the socket to it.
 pub(crate) fn spawn() -> Result<(Child, OwnedFd), StepError> {
-    let (ours, theirs) = socket::pair().at("connect the launcher")?;
+    let (local, peer) = socket::pair().at("connect the launcher")?;
     let mut command = this_executable_as(LAUNCHER);
-    command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null());
+    command.stdin(Stdio::from(peer)).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().at("start the launcher from this executable")?;
-    Ok((child, ours))
+    Ok((child, local))
 }
 
-/// Starts a process that lays a workspace out in a directory, for an owner, once it is told on a socket to begin. It says
-/// there why it could not.
+/// Starts the filler: it restores a workspace into a directory, for an owner, once it is told to on
+/// its socket. It reports errors there.
 pub(crate) fn spawn_filler(
     content: File,
     directory: OwnedFd,
@@ -58,7 +60,7 @@ fn this_executable_as(name: &str) -> Command {
     command
 }
 
-/// Coverage is measured in the launcher too, where the build asks for it.
+/// Coverage is also measured in the launcher, if the build enables it.
 fn inherited_settings() -> impl Iterator<Item = (std::ffi::OsString, std::ffi::OsString)> {
     std::env::vars_os().filter(|(name, _)| name == "LLVM_PROFILE_FILE")
 }
@@ -69,20 +71,20 @@ fn inherited_settings() -> impl Iterator<Item = (std::ffi::OsString, std::ffi::O
 // that are marked it only looks at the environment.
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = {
-    extern "C" fn become_another_if_marked() {
+    extern "C" fn take_role_if_marked() {
         // SAFETY: getenv demands a terminated name; no other thread exists that could change the
         // environment.
         let marked = unsafe { !libc::getenv(MARK.as_ptr()).is_null() };
         if marked {
-            become_whom_it_is_named();
+            take_named_role();
         }
     }
-    become_another_if_marked
+    take_role_if_marked
 };
 
-/// The mark alone could be inherited by accident; the names are given only here.
-fn become_whom_it_is_named() {
-    // Room for the longest name, and a number behind it.
+/// The environment alone could be inherited by accident; the process names are set only here.
+fn take_named_role() {
+    // Room for the longest name, followed by a number.
     let mut command_line = [0; 32];
     let Ok(file) = std::fs::File::open("/proc/self/cmdline") else {
         return;
@@ -98,16 +100,16 @@ fn become_whom_it_is_named() {
 
 fn become_filler(owner: Option<&[u8]>) -> ! {
     let owner = owner.and_then(|owner| std::str::from_utf8(owner).ok()?.parse().ok());
-    let filled = owner.ok_or(io::ErrorKind::InvalidInput.into()).and_then(workspace::fill_as_told);
+    let filled = owner.ok_or(io::ErrorKind::InvalidInput.into()).and_then(workspace_filler::run);
     if let Err(error) = &filled {
-        // Whoever does not hear this is gone.
+        // If the send fails, the supervisor is gone.
         let _ = rustix::io::write(rustix::stdio::stderr(), error.to_string().as_bytes());
     }
     crate::syscall::exit_now(i32::from(filled.is_err()))
 }
 
 fn become_launcher() -> ! {
-    // Standard input is the socket; it moves away, so that no later child can take it for input.
+    // Standard input is the socket; move it, so that no child uses it as input.
     let socket = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
     let nothing = std::fs::File::open("/dev/null");
     let (Ok(socket), Ok(nothing)) = (socket, nothing) else { crate::syscall::exit_now(1) };

@@ -1,19 +1,19 @@
-//! Options of file systems in a container that its builder has no setting for, changed from outside before a program
-//! runs there.
+//! Changes options of file systems in a container for which its runtime has no setting, from
+//! outside before a program runs in it.
 
 use std::io;
 
 use rustix::fs::CWD;
 use rustix::mount::{FsPickFlags, fsconfig_reconfigure, fsconfig_set_string, fspick};
 
-/// As in the native walls: `place.rs`. All of them: what is not said becomes what it is by default.
+/// As in the native backend (`rootfs.rs`). Complete: options that are not given are reset.
 const OPTIONS: &[(&str, &[(&str, &str)])] = &[
     ("proc", &[("subset", "pid"), ("hidepid", "invisible")]),
     ("dev/pts", &[("ptmxmode", "0666"), ("mode", "0620"), ("max", "16")]),
 ];
 
-/// Has `/proc` show processes only, and those of the same user, and bounds the number of terminals, in the container
-/// of this process.
+/// Makes `/proc` show only processes of the same user, and limits the number of terminals, in the
+/// container of this process.
 pub fn restrict(process: u32) -> io::Result<()> {
     for (place, options) in OPTIONS {
         let place = format!("/proc/{process}/root/{place}");

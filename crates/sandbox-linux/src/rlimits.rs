@@ -1,5 +1,5 @@
-//! Resource limits of single processes: the second fence behind the cgroup, and the only one for what
-//! no cgroup counts. Limits are only ever lowered, so no privilege is needed.
+//! Rlimits: defense in depth beside the cgroup, and the only limit on what no cgroup counts. Limits
+//! are only lowered, so no privilege is needed.
 
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit};
@@ -7,16 +7,16 @@ use sandbox_core::{ByteSize, Limits};
 
 use crate::step::{AtStep, StepError};
 
-/// Deep recursion gets this much stack, and threads by default.
+/// Stack size of the main thread for deep recursion, and the default for threads.
 const STACK: u64 = 64 << 20;
-/// Where memory is bounded for each process by what it maps, stacks of threads count in full.
-const STACK_THAT_COUNTS: u64 = 8 << 20;
-/// Locked memory is not reclaimable: just enough for key material and small real-time buffers.
-const LOCKED: u64 = 1 << 20;
-/// Signals waiting to be delivered are kernel memory.
+/// Where memory is limited through address space, thread stacks count in full.
+const COUNTED_STACK_BYTES: u64 = 8 << 20;
+/// Locked memory cannot be reclaimed: enough for key material and small real-time buffers.
+const LOCKED_BYTES: u64 = 1 << 20;
+/// Queued signals use kernel memory.
 const PENDING_SIGNALS: u64 = 256;
 
-/// Every resource that is limited, in the order it travels.
+/// Every resource that is limited, in encoding order.
 const KINDS: &[Resource] = &[
     Resource::Core,
     Resource::Fsize,
@@ -32,30 +32,30 @@ const KINDS: &[Resource] = &[
     Resource::Cpu,
 ];
 
-/// Limits that a cgroup enforces too, where there is one.
+/// Limits that a cgroup also enforces, if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shared {
-    /// Limit the memory of each process, because no cgroup limits that of all.
+    /// Limit the memory of each process, because no cgroup limits their total.
     pub memory: bool,
     /// Limit the processes of the sandbox's user. `fork` checks this limit before it copies memory, and the cgroup's
     /// only afterwards, under a lock that every start of a sandbox on this host needs. See docs/adr/0034.
     pub pids: Option<u64>,
 }
 
-/// The limits of one execution, as pairs of a kind and a value. `largest_file` is what its largest file
-/// system holds.
+/// The limits of one execution, as pairs of kind and value. `largest_file` is the maximum file
+/// size.
 pub fn encode(
     limits: &Limits,
     largest_file: ByteSize,
     shared: Shared,
     open_files: bool,
 ) -> Vec<(u64, u64)> {
-    let stack = if shared.memory { STACK_THAT_COUNTS } else { STACK };
+    let stack = if shared.memory { COUNTED_STACK_BYTES } else { STACK };
     let mut wanted = vec![
         (Resource::Core, 0),
         (Resource::Fsize, largest_file.as_u64()),
         (Resource::Stack, stack.min(limits.memory().as_u64())),
-        (Resource::Memlock, LOCKED),
+        (Resource::Memlock, LOCKED_BYTES),
         (Resource::Sigpending, PENDING_SIGNALS),
         (Resource::Msgqueue, 0),
         (Resource::Nice, 0),
@@ -71,13 +71,14 @@ pub fn encode(
         wanted.push((Resource::Data, limits.memory().as_u64()));
     }
     if let Some(time) = limits.cpu_time() {
-        // The whole tree is judged elsewhere; this ends a single process even if we could not.
+        // The limit on the whole sandbox is enforced elsewhere; this ends a single process even if
+        // the supervisor cannot.
         wanted.push((Resource::Cpu, time.as_secs() + 2));
     }
     wanted.into_iter().map(|(kind, value)| (number(kind), value)).collect()
 }
 
-/// The same pairs with the kernel's own numbers of the kinds, never above what this process may have.
+/// The same pairs with the kernel's numbers, never above the current limits of this process.
 pub fn numbered(pairs: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let decoded = decode(pairs).unwrap_or_default().into_iter();
     decoded.filter_map(|(kind, limit)| Some((kind as u64, limit.current?))).collect()
@@ -88,7 +89,7 @@ fn number(kind: Resource) -> u64 {
     place.expect("every limited kind is in the list") as u64
 }
 
-/// Reads the pairs back, never above what this process may have.
+/// Decodes the pairs, never above the current limits of this process.
 pub(crate) fn decode(pairs: &[(u64, u64)]) -> Result<Vec<(Resource, Rlimit)>, StepError> {
     pairs
         .iter()
@@ -107,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_travel_whole_and_never_rise() {
+    fn limits_are_encoded_completely_and_never_raised() {
         let limits = Limits::run().with_open_files(1_000_000).unwrap();
         let shared = Shared { memory: true, pids: Some(64) };
         let pairs = encode(&limits, limits.disk(), shared, true);

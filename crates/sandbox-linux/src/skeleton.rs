@@ -1,8 +1,8 @@
-//! What every root is made of before anything of a single program is in it: directories to mount on, a few small files,
-//! links, and trees that are shown read-only. It comes from the host, or from an unpacked image.
+//! The content of a root before anything of a program is in it: mount points, a few small files,
+//! links, and trees to mount read-only. It comes from the host or from an unpacked image.
 //!
-//! Our own walls put it together in a mount namespace (`template.rs`); for container runtimes it is written into a
-//! directory, and they mount the rest.
+//! The native backend assembles it in a mount namespace (`template.rs`); for container runtimes it
+//! is written to a directory, and they mount the rest.
 
 mod image;
 
@@ -10,14 +10,14 @@ use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 
-/// Directories and files the program's own, per-run mounts go onto.
+/// Mount points of the sandbox's own file systems.
 const MOUNT_POINTS: &[&str] = &["work", "tmp", "mnt", "dev", "dev/shm", "dev/pts", "proc", "etc"];
 
 /// Top-level names that are part of `/usr` on a merged system and directories on others.
 pub(crate) const SYSTEM: &[&str] = &["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
 
-/// Small host files whose contents programs expect, copied if they are there.
-const COPIED: &[&str] = &[
+/// Small host files that programs expect, copied if they exist.
+const COPIED_FILES: &[&str] = &[
     "/etc/ld.so.cache",
     "/etc/services",
     "/etc/protocols",
@@ -27,7 +27,7 @@ const COPIED: &[&str] = &[
     "/etc/debian_version",
 ];
 
-/// Host directories under `/etc` that toolchains need, shown read-only if they are there.
+/// Host directories under `/etc` that toolchains need, mounted read-only if they exist.
 const SHOWN_IN_ETC: &[&str] = &["/etc/alternatives", "/etc/ssl/certs", "/etc/pki/tls/certs"];
 
 const WRITTEN: &[(&str, &str)] = &[
@@ -42,7 +42,7 @@ const WRITTEN: &[(&str, &str)] = &[
     ("etc/resolv.conf", ""),
 ];
 
-/// A root, as plain data. Paths are relative to it; no two are the same, and none lies below a link.
+/// A root, as plain data. Paths are relative to it and unique, and none is below a link.
 #[derive(Clone, Debug)]
 pub struct Skeleton {
     directories: Vec<String>,
@@ -51,22 +51,22 @@ pub struct Skeleton {
     shown: Vec<Shown>,
 }
 
-/// A directory or file that is shown read-only.
+/// A directory or file that is mounted read-only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// Where it lies on the host.
+    /// The path on the host.
     pub host: PathBuf,
-    /// Where it is shown: an absolute path.
+    /// The absolute path inside.
     pub inside: PathBuf,
-    /// Which of the two it is. When the root is put together its path may be hidden.
+    /// Whether it is a directory. Its path may be hidden while the root is assembled.
     pub is_directory: bool,
 }
 
 impl Skeleton {
-    /// The root that shows the host's own programs.
+    /// The root for the host's own programs.
     pub fn of_host() -> Self {
         let mut skeleton = Self::empty();
-        for path in COPIED {
+        for path in COPIED_FILES {
             if let Ok(contents) = std::fs::read(path) {
                 skeleton.files.push((below_root(path), contents));
             }
@@ -83,7 +83,7 @@ impl Skeleton {
         skeleton
     }
 
-    /// What a root that shows the host's own programs shows of the host.
+    /// What the root for the host's own programs shows of the host.
     pub fn shown_of_host() -> Vec<Shown> {
         let system = SYSTEM.iter().map(|name| Path::new("/").join(name));
         let directories = system.filter(|path| path.is_dir() && !path.is_symlink());
@@ -97,12 +97,12 @@ impl Skeleton {
         shown.collect()
     }
 
-    /// The root that shows what an image has, which was unpacked into this directory.
+    /// The root for an image that was unpacked into this directory.
     pub fn of_image(directory: &Path) -> io::Result<Self> {
         image::read(directory)
     }
 
-    /// What every root has.
+    /// The content of every root.
     fn empty() -> Self {
         let written =
             WRITTEN.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
@@ -114,12 +114,12 @@ impl Skeleton {
         }
     }
 
-    /// What is to be mounted, each at its place.
+    /// What to mount.
     pub fn shown(&self) -> &[Shown] {
         &self.shown
     }
 
-    /// Fills an empty directory with what is not mounted, and with places for what is.
+    /// Writes everything that is not mounted to an empty directory, with mount points for the rest.
     pub fn write(&self, root: &Path) -> io::Result<()> {
         for directory in &self.directories {
             std::fs::create_dir_all(root.join(directory))?;
@@ -130,7 +130,7 @@ impl Skeleton {
         for Shown { inside, is_directory, .. } in &self.shown {
             make_place(root, inside, *is_directory)?;
         }
-        // Last, so that nothing is written by way of one.
+        // Last, so that nothing is written through a link.
         for (path, target) in &self.links {
             symlink(target, root.join(path))?;
         }
@@ -138,8 +138,8 @@ impl Skeleton {
     }
 }
 
-/// Makes a place in a root onto which a directory or a file can be mounted. A link on the way there would lead out of the
-/// root, and is refused.
+/// Creates a mount point for a directory or a file. A link in the path would lead out of the root,
+/// and is refused.
 pub fn make_place(root: &Path, inside: &Path, is_directory: bool) -> io::Result<()> {
     let mut place = root.to_owned();
     let names = inside.components().filter(|part| *part != Component::RootDir);

@@ -1,7 +1,7 @@
-//! A slot: the init of one sandbox, cloned ahead of time into namespaces of every kind.
+//! A slot: the init of one sandbox, cloned ahead of time into new namespaces.
 //!
-//! All this happens before there is anything to run, because joining a cgroup after idleness takes
-//! milliseconds and making a network namespace most of one. A slot is never used twice.
+//! This happens ahead of requests, because joining a cgroup after idleness takes milliseconds, and
+//! creating a network namespace almost one. A slot is used once.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -24,36 +24,36 @@ use crate::step::{AtStep, StepError};
 use crate::streams::Streams;
 use crate::syscall::{self, CloneFlags, Cloned};
 
-/// What the launcher makes slots from.
+/// What the launcher creates slots from.
 pub(crate) struct SlotFactory {
     pub(crate) config: Config,
-    /// The host's `/proc`, which is out of sight among the template's mounts.
+    /// The host's `/proc`, which is not visible in the template.
     pub(crate) processes: OwnedFd,
     /// The host's `/proc/sys/net`.
     pub(crate) network_settings: OwnedFd,
     /// The launcher's own time namespace.
     pub(crate) time: OwnedFd,
-    /// Whether each sandbox gets ids of its own.
+    /// Whether sandboxes get IDs of their own.
     pub(crate) gives_ids: bool,
-    /// Whether user namespaces can be owned by others than this process' user.
+    /// Whether user namespaces can be owned by users other than this process's.
     pub(crate) gives_owners: bool,
-    /// What each sandbox gets inodes of its own for; nothing where that protection is off.
+    /// The mounts that each sandbox covers; `None` without that protection.
     pub(crate) shared_mounts: Option<SharedMounts>,
 }
 
 /// The descriptors of a request to prepare a slot.
 pub(crate) struct Parts {
     kind: SlotKind,
-    /// To the supervisor.
+    /// The socket to the supervisor.
     supervisor: OwnedFd,
     streams: Streams,
     /// Files to write "0" to, to join a cgroup.
     entries: Vec<OwnedFd>,
-    /// A cgroup to be cloned into instead.
+    /// A cgroup to clone into instead.
     cgroup: Option<OwnedFd>,
 }
 
-/// A child of the launcher's: the init of a slot, or a runtime that is copied.
+/// A child of the launcher: the init of a slot, or a zygote.
 pub(crate) struct LivingSlot {
     pub(crate) init: OwnedFd,
     pub(crate) supervisor: OwnedFd,
@@ -62,7 +62,7 @@ pub(crate) struct LivingSlot {
 }
 
 impl Parts {
-    /// Sorts the descriptors of a request.
+    /// Takes the descriptors of a request.
     pub(crate) fn take(
         descriptors: Vec<OwnedFd>,
         clone_into: bool,
@@ -78,29 +78,29 @@ impl Parts {
 }
 
 impl SlotFactory {
-    /// Clones an init. What goes wrong is told to the supervisor.
+    /// Clones an init. Errors are reported to the supervisor.
     pub(crate) fn make_slot(&self, parts: Parts, owner: u32) -> Option<LivingSlot> {
         let owner = self.gives_owners.then_some(owner);
-        let tell = |supervisor: &OwnedFd, error: StepError| {
-            // A supervisor that is gone does not mind.
+        let report = |supervisor: &OwnedFd, error: StepError| {
+            // The supervisor may be gone.
             let _ = socket::send(supervisor.as_fd(), &Notice::Failed(error.into()).encode(), &[]);
         };
         match rustix::io::fcntl_dupfd_cloexec(&parts.supervisor, 0).at("connect an init") {
-            Ok(teller) => {
-                self.try_make_slot(parts, owner).map_err(|error| tell(&teller, error)).ok()
+            Ok(reporter) => {
+                self.try_make_slot(parts, owner).map_err(|error| report(&reporter, error)).ok()
             }
             Err(error) => {
-                tell(&parts.supervisor, error);
+                report(&parts.supervisor, error);
                 None
             }
         }
     }
 
     fn try_make_slot(&self, parts: Parts, owner: Option<u32>) -> Result<LivingSlot, StepError> {
-        let (ours, theirs) = socket::pair().at("connect an init")?;
+        let (local, peer) = socket::pair().at("connect an init")?;
         let root = self.shared_mounts.as_ref().map(SharedMounts::cover).transpose()?;
-        if self.config.walls.has(Protection::TimeNamespace) {
-            // For the next child; this process stays where it is.
+        if self.config.protections.has(Protection::TimeNamespace) {
+            // For the next child; this process stays in its own.
             syscall::unshare(syscall::NEW_TIME).at("make a time namespace")?;
             clock::start_at_zero(self.processes.as_fd())
                 .at("start the clocks of the time namespace")?;
@@ -111,26 +111,26 @@ impl SlotFactory {
         // SAFETY: the launcher is one thread from its start to its end.
         let cloned = unsafe { syscall::clone_process(clone_flags(&self.config), cgroup) };
         let (pid, init) = match cloned.at("clone init")? {
-            Cloned::Child => self.become_init(parts, theirs, root),
+            Cloned::Child => self.become_init(parts, peer, root),
             Cloned::Parent(pid, init) => (pid, init),
         };
         become_owner(owner.map(|_| Uid::ROOT))?;
-        drop((theirs, root));
-        if self.config.walls.has(Protection::TimeNamespace) {
-            // The child's is not to be kept by a process that outlives it.
+        drop((peer, root));
+        if self.config.protections.has(Protection::TimeNamespace) {
+            // Do not keep the child's namespace alive.
             let _ = move_into_link_name_space(self.time.as_fd(), Some(LinkNameSpaceType::Time));
         }
         let ids = if self.gives_ids { Ids::for_init(pid) } else { Ids::Single };
-        let told = self
+        let result = self
             .write_id_maps(pid, ids)
-            .and_then(|()| socket::send(ours.as_fd(), &ids.encode(), &[]).at("give init its ids"))
+            .and_then(|()| socket::send(local.as_fd(), &ids.encode(), &[]).at("give init its ids"))
             .and_then(|()| {
                 let cloned = Notice::Cloned.encode();
                 socket::send(parts.supervisor.as_fd(), &cloned, &[init.as_fd()])
-                    .at("say that init runs")
+                    .at("report that init runs")
             });
         let slot = LivingSlot { init, supervisor: parts.supervisor, owner };
-        if let Err(error) = told {
+        if let Err(error) = result {
             let _ = pidfd_send_signal(&slot.init, Signal::KILL);
             slot.reap();
             return Err(error);
@@ -138,7 +138,7 @@ impl SlotFactory {
         Ok(slot)
     }
 
-    /// In the copy: keeps what init needs and closes everything else of the launcher's.
+    /// In the child: keeps what init needs and closes all other descriptors.
     fn become_init(&self, parts: Parts, launcher: OwnedFd, root: Option<PrivateRoot<'_>>) -> ! {
         let Parts { kind, supervisor, streams, entries, .. } = parts;
         let network_settings = self.network_settings.as_fd();
@@ -154,7 +154,7 @@ impl SlotFactory {
         init::run(&init, streams, root)
     }
 
-    /// Writes the id maps of an init: its ids belong to the launcher's namespace.
+    /// Writes the ID maps of an init. Its IDs belong to the launcher's namespace.
     fn write_id_maps(&self, init: Pid, ids: Ids) -> Result<(), StepError> {
         for name in ["uid_map", "gid_map"] {
             let path = format!("{init}/{name}");
@@ -168,18 +168,18 @@ impl SlotFactory {
 }
 
 impl LivingSlot {
-    /// Reaps init, which has ended or was killed, and says so. Every process of its namespace is dead
-    /// by then: the kernel sees to that before it lets go of process 1.
+    /// Reaps init, which has exited or was killed, and reports that. By then the kernel has killed
+    /// every process of its PID namespace.
     pub(crate) fn reap(self) {
         while let Err(Errno::INTR) = waitid(WaitId::PidFd(self.init.as_fd()), WaitIdOptions::EXITED)
         {
         }
-        // A supervisor that is gone does not mind.
+        // The supervisor may be gone.
         let _ = socket::send(self.supervisor.as_fd(), &Notice::Gone.encode(), &[]);
     }
 }
 
-/// Makes a user the one that owns the next user namespace: the kernel takes the effective one.
+/// Makes a user the owner of the next user namespace: the kernel takes the effective user.
 fn become_owner(user: Option<Uid>) -> Result<(), StepError> {
     let Some(user) = user else { return Ok(()) };
     let real = rustix::process::getuid();
@@ -187,7 +187,7 @@ fn become_owner(user: Option<Uid>) -> Result<(), StepError> {
         .at("set the owner of a user namespace")
 }
 
-/// The namespaces of an init that are its own.
+/// The namespaces that an init gets.
 pub(crate) fn clone_flags(config: &Config) -> CloneFlags {
     let kinds = [
         (Protection::PidNamespace, syscall::NEW_PID),
@@ -195,11 +195,11 @@ pub(crate) fn clone_flags(config: &Config) -> CloneFlags {
         (Protection::IpcNamespace, syscall::NEW_IPC),
         (Protection::UtsNamespace, syscall::NEW_UTS),
     ];
-    // The first of these owns the others. Mounts are made anew in every case: without that, one
+    // The user namespace owns the others. A new mount namespace is always needed: otherwise a
     // sandbox would change the template of all.
     let mut flags = syscall::NEW_USER | syscall::NEW_MOUNT;
-    for (wall, flag) in kinds {
-        if config.walls.has(wall) {
+    for (protection, flag) in kinds {
+        if config.protections.has(protection) {
             flags |= flag;
         }
     }

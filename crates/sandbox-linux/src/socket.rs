@@ -1,4 +1,4 @@
-//! Messages with descriptors attached, over a socket that keeps message boundaries.
+//! Messages with descriptors, over a socket that preserves message boundaries.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -14,28 +14,28 @@ use rustix::net::{
 };
 use sandbox_protocol::MAX_DATAGRAM_BYTES;
 
-/// More than any message needs: the largest carries an order with its volumes.
+/// More than any message needs: the largest carries an exec request with its volumes.
 const MAX_DESCRIPTORS: usize = 24;
 
-/// A received message. `None` instead of it means that the other side is gone.
+/// A received message. `None` in its place means that the other end is closed.
 #[derive(Debug)]
 pub(crate) struct Message {
     pub(crate) bytes: Vec<u8>,
     pub(crate) descriptors: Vec<OwnedFd>,
 }
 
-/// Two connected ends.
+/// Creates two connected sockets.
 pub(crate) fn pair() -> Result<(OwnedFd, OwnedFd), Errno> {
     socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
 }
 
-/// Bounds how long one send and one receive on a socket may wait: `Errno::AGAIN` after that.
+/// Sets the timeout of sends and receives; they then fail with `Errno::AGAIN`.
 pub(crate) fn set_timeout(socket: BorrowedFd<'_>, timeout: Duration) -> Result<(), Errno> {
     set_socket_timeout(socket, Timeout::Recv, Some(timeout))?;
     set_socket_timeout(socket, Timeout::Send, Some(timeout))
 }
 
-/// Sends one message whole. Does not allocate.
+/// Sends one message. Does not allocate.
 pub(crate) fn send(
     socket: BorrowedFd<'_>,
     bytes: &[u8],
@@ -47,7 +47,7 @@ pub(crate) fn send(
         return Err(Errno::TOOBIG);
     }
     loop {
-        // The supervisor may be gone: that must come back as an error, not as a signal.
+        // If the supervisor is gone, this must be an error, not a signal.
         match sendmsg(socket, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL) {
             Ok(_) => return Ok(()),
             Err(Errno::INTR) => {}
@@ -61,7 +61,7 @@ pub(crate) fn receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> 
     receive_with(socket, RecvFlags::empty())
 }
 
-/// Takes one message if there is one; `Errno::AGAIN` if not.
+/// Receives a message if there is one; `Errno::AGAIN` if not.
 pub(crate) fn try_receive(socket: BorrowedFd<'_>) -> Result<Option<Message>, Errno> {
     receive_with(socket, RecvFlags::DONTWAIT)
 }
@@ -74,8 +74,8 @@ fn receive_with(socket: BorrowedFd<'_>, flags: RecvFlags) -> Result<Option<Messa
     }
 }
 
-/// Takes one message, and says whether descriptors are missing from it: the kernel silently drops those for
-/// which this process has no room.
+/// Receives a message, and whether descriptors are missing from it: the kernel silently drops those
+/// for which the descriptor table of this process has no room.
 pub(crate) fn receive_partial(
     socket: BorrowedFd<'_>,
     flags: RecvFlags,
@@ -138,7 +138,7 @@ mod tests {
     fn a_message_with_missing_descriptors_is_an_error_and_leaves_none_behind() {
         let (left, right) = pair().unwrap();
         let (reader, writer) = rustix::pipe::pipe().unwrap();
-        // More than fit: the kernel cuts these off as it does where the table of descriptors is full.
+        // More than fit: the kernel truncates them like with a full descriptor table.
         let many = vec![writer.as_fd(); MAX_DESCRIPTORS + 8];
         let mut space = vec![MaybeUninit::uninit(); 1024];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -147,18 +147,18 @@ mod tests {
         send(left.as_fd(), b"next", &[]).unwrap();
         assert_eq!(receive(right.as_fd()).unwrap_err(), Errno::MFILE);
         assert_eq!(receive(right.as_fd()).unwrap().unwrap().bytes, b"next");
-        // The end of the pipe comes when nobody can write to it any more.
+        // The pipe ends when nobody can write to it any more.
         drop(writer);
         assert_eq!(std::fs::File::from(reader).read(&mut [0]).unwrap(), 0);
     }
 
     #[test]
-    fn nobody_waits_longer_than_a_timeout() {
+    fn a_receive_waits_no_longer_than_its_timeout() {
         let (left, _right) = pair().unwrap();
         set_timeout(left.as_fd(), Duration::from_millis(50)).unwrap();
         let begun = Instant::now();
         assert_eq!(receive(left.as_fd()).unwrap_err(), Errno::AGAIN);
-        // Nobody takes these, so there is no room for them all.
+        // Nobody receives these, so there is no room for all of them.
         let full = (0..100_000).find_map(|_| send(left.as_fd(), &[0; 1024], &[]).err());
         assert_eq!(full, Some(Errno::AGAIN));
         assert!(begun.elapsed() >= Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! Errors of the building site: which step failed, and what the kernel said.
+//! Errors of building a sandbox: which step failed, and the kernel's error.
 
 use rustix::io::Errno;
 use sandbox_protocol::notice::StepFailure;
@@ -7,9 +7,9 @@ use sandbox_protocol::notice::StepFailure;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("could not {step}")]
 pub struct StepError {
-    /// What was being done, as the rest of "could not …".
+    /// The step, as the rest of "could not …".
     pub step: String,
-    /// What the kernel said, its number kept.
+    /// The kernel's error.
     #[source]
     pub cause: Errno,
 }
@@ -28,7 +28,7 @@ impl From<StepFailure> for StepError {
     }
 }
 
-/// Names the step a system call belongs to.
+/// Adds the step to the error of a system call.
 pub(crate) trait AtStep<T> {
     /// Adds the step to the error.
     fn at(self, step: &str) -> Result<T, StepError>;

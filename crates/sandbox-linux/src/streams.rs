@@ -2,15 +2,15 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// The program's ends of its streams, and where a process that waits to become the program receives its request: a runtime on
-/// its standard input, the stub on a socket.
+/// The program's ends of its streams, and where a waiting process receives its request: a runtime
+/// on standard input, the stub on a socket.
 #[derive(Debug)]
 pub(crate) struct Streams {
     pub(crate) stdin: OwnedFd,
     pub(crate) stdout: OwnedFd,
     pub(crate) stderr: OwnedFd,
     pub(crate) job: OwnedFd,
-    pub(crate) orders: OwnedFd,
+    pub(crate) requests: OwnedFd,
 }
 
 impl Streams {
@@ -21,11 +21,11 @@ impl Streams {
             stdout: descriptors.next()?,
             stderr: descriptors.next()?,
             job: descriptors.next()?,
-            orders: descriptors.next()?,
+            requests: descriptors.next()?,
         })
     }
 
     pub(crate) fn all(&self) -> [BorrowedFd<'_>; 5] {
-        [&self.stdin, &self.stdout, &self.stderr, &self.job, &self.orders].map(AsFd::as_fd)
+        [&self.stdin, &self.stdout, &self.stderr, &self.job, &self.requests].map(AsFd::as_fd)
     }
 }

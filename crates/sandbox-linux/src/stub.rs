@@ -1,7 +1,7 @@
-//! A process that stands inside every wall before there is a program, and then only has to become it.
+//! The stub: a process that is confined before the program is known, and then only has to exec it.
 //!
-//! A copy of init, made ahead: what is left on an order is to place its files, enter a directory, take
-//! limits and exec. Files that are known before the program is can be placed before.
+//! A child of init, cloned ahead. On a request it only has to place files, enter a directory, apply
+//! rlimits and exec. Files that are known earlier can be placed earlier.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -11,8 +11,8 @@ use sandbox_protocol::exec::ExecRequest;
 use sandbox_protocol::notice::Notice;
 
 use crate::exec_message::{self, ExecMessage};
-use crate::place;
 use crate::program::{self, Confinement, Program};
+use crate::rootfs;
 use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned, SharedNumber};
@@ -24,17 +24,18 @@ pub(crate) struct Stub {
 }
 
 impl Stub {
-    /// Makes one. It tells the supervisor when it is confined, and hears its order from there.
+    /// Clones the stub. It reports to the supervisor when it is confined, and receives its request
+    /// from there.
     pub(crate) fn make(
         confinement: &mut Confinement<'_>,
         started: &SharedNumber,
-        orders: BorrowedFd<'_>,
+        requests: BorrowedFd<'_>,
         supervisor: BorrowedFd<'_>,
     ) -> Result<Self, StepError> {
         // SAFETY: init has one thread.
-        match unsafe { syscall::clone_process(0, None) }.at("clone the program-to-be")? {
+        match unsafe { syscall::clone_process(0, None) }.at("clone the stub")? {
             Cloned::Child => {
-                if let Err(error) = wait(confinement, started, orders, supervisor) {
+                if let Err(error) = wait(confinement, started, requests, supervisor) {
                     let _ = socket::send(supervisor, &Notice::Failed(error.into()).encode(), &[]);
                 }
                 syscall::exit_now(127)
@@ -43,53 +44,53 @@ impl Stub {
         }
     }
 
-    /// Ends it: the order asks for walls that it was not made with.
+    /// Kills it: the request needs other isolation than it was confined with.
     pub(crate) fn discard(self) {
         let _ = kill_process(self.process, Signal::KILL);
         let _ = waitpid(Some(self.process), WaitOptions::empty());
     }
 }
 
-/// In the copy: confines itself, waits for the order and becomes the program.
+/// In the child: confines itself, waits for the request and execs the program.
 fn wait(
     confinement: &mut Confinement<'_>,
     started: &SharedNumber,
-    orders: BorrowedFd<'_>,
+    requests: BorrowedFd<'_>,
     supervisor: BorrowedFd<'_>,
 ) -> Result<(), StepError> {
     let listener = program::confine(confinement, supervisor, || Ok(()))?;
     program::tell(supervisor, &Notice::Confined.encode(), listener.as_ref())?;
     drop(listener);
-    rehearse();
-    while let Some(message) = socket::receive(orders).at("wait for the program")? {
+    prefault();
+    while let Some(message) = socket::receive(requests).at("wait for the program")? {
         let message = ExecMessage::open(message)?;
-        let order = message.read()?;
-        // In the program's name: what it brings is its own, and counts against its limits.
-        place::write_files(&order)?;
-        if order.argv.is_empty() {
+        let request = message.read()?;
+        // As the program's user and in its cgroup: the files count against its limits.
+        rootfs::write_files(&request)?;
+        if request.argv.is_empty() {
             program::tell(supervisor, &Notice::FilesWritten.encode(), None)?;
             continue;
         }
-        let program = Program::new(&order)?;
+        let program = Program::new(&request)?;
         program.settle()?;
         return Err(program.execute(started));
     }
     Ok(())
 }
 
-/// Goes the way that an order takes, up to the program: a copy of a process has its memory only when it touches it,
-/// and that would be while somebody waits. It is no matter if it fails.
-fn rehearse() {
+/// Runs the code that handles a request once, up to exec: a forked process gets its memory pages on
+/// first access, which would otherwise happen while a caller waits. Failure has no effect.
+fn prefault() {
     let sample =
         ExecRequest { argv: vec!["/bin/true"], env: vec!["PATH=/bin"], ..ExecRequest::default() };
-    let received = socket::pair().and_then(|(ours, theirs)| {
-        let _ = exec_message::send(ours.as_fd(), &sample, &[]);
-        socket::receive(theirs.as_fd())
+    let received = socket::pair().and_then(|(local, peer)| {
+        let _ = exec_message::send(local.as_fd(), &sample, &[]);
+        socket::receive(peer.as_fd())
     });
     if let Ok(Some(message)) = received
         && let Ok(message) = ExecMessage::open(message)
-        && let Ok(order) = message.read()
-        && let Ok(program) = Program::new(&order)
+        && let Ok(request) = message.read()
+        && let Ok(program) = Program::new(&request)
     {
         let _ = program.settle();
     }

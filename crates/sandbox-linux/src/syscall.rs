@@ -18,12 +18,12 @@ pub(crate) const NEW_NET: CloneFlags = libc::CLONE_NEWNET as CloneFlags;
 pub(crate) const NEW_USER: CloneFlags = libc::CLONE_NEWUSER as CloneFlags;
 pub(crate) const NEW_CGROUP: CloneFlags = libc::CLONE_NEWCGROUP as CloneFlags;
 pub(crate) const NEW_TIME: CloneFlags = 0x80;
-/// A root and a working directory that are not shared with other threads.
+/// A root and a working directory that other threads do not share.
 pub(crate) const OWN_DIRECTORY: CloneFlags = libc::CLONE_FS as CloneFlags;
-/// Wider than the type libc gives its constant.
+/// Wider than the type of libc's constants.
 const CLONE_INTO_CGROUP: CloneFlags = 0x2_0000_0000;
 
-/// The kernel's `struct clone_args`, as far as we use it (`CLONE_ARGS_SIZE_VER2`).
+/// The kernel's `struct clone_args`, as far as it is used here (`CLONE_ARGS_SIZE_VER2`).
 #[repr(C)]
 #[derive(Default)]
 struct CloneArgs {
@@ -42,9 +42,9 @@ struct CloneArgs {
 
 /// Which of the two processes is running after [`clone_process`].
 pub(crate) enum Cloned {
-    /// The new one.
+    /// The child.
     Child,
-    /// The old one, holding the new one's id and a descriptor of it.
+    /// The parent, with the child's PID and a pidfd.
     Parent(Pid, OwnedFd),
 }
 
@@ -87,8 +87,7 @@ pub(crate) unsafe fn clone_process(
     }
 }
 
-/// Ends this process at once: no destructors, no exit handlers, which belong to the process it was
-/// copied from.
+/// Exits immediately: no destructors, no exit handlers, which belong to the parent process.
 pub(crate) fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes any value and does not return; skipping destructors is what is wanted.
     unsafe { libc::_exit(code) }
@@ -102,7 +101,7 @@ pub(crate) fn unshare(flags: CloneFlags) -> Result<(), Errno> {
     check(unsafe { libc::unshare(flags) }.into())
 }
 
-/// Marks every descriptor from `first` on to be closed by exec.
+/// Sets close-on-exec for every descriptor from `first` on.
 pub(crate) fn close_on_exec_from(first: RawFd) -> Result<(), Errno> {
     const CLOSE_RANGE_CLOEXEC: u32 = 1 << 2;
     let first = u32::try_from(first).map_err(|_| Errno::INVAL)?;
@@ -110,14 +109,14 @@ pub(crate) fn close_on_exec_from(first: RawFd) -> Result<(), Errno> {
     check(unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOSE_RANGE_CLOEXEC) })
 }
 
-/// Has no descriptor but the three standard ones survive an exec: for a process that starts another one
-/// which outlives it, and must not keep open what it was itself given by its caller.
+/// Sets close-on-exec for every descriptor but the standard ones: for a process that starts a
+/// long-lived one, which must not keep open what the caller passed on.
 pub fn close_others_on_exec() -> std::io::Result<()> {
     Ok(close_on_exec_from(3)?)
 }
 
-/// Closes every descriptor but these. For a process that was just copied and will never run the
-/// destructors of what the original owned.
+/// Closes every descriptor but these. For a forked process that never runs the destructors of its
+/// parent's values.
 pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     let mut numbers: Vec<u32> =
         kept.iter().filter_map(|fd| u32::try_from(fd.as_raw_fd()).ok()).collect();
@@ -136,7 +135,7 @@ pub(crate) fn close_all_but(kept: &[BorrowedFd<'_>]) -> Result<(), Errno> {
     Ok(())
 }
 
-/// Gives this process a session keyring of its own, empty.
+/// Gives this process an empty session keyring of its own.
 pub(crate) fn join_new_session_keyring() -> Result<(), Errno> {
     const KEYCTL_JOIN_SESSION_KEYRING: i32 = 1;
     // SAFETY: with a null name keyctl makes an anonymous keyring and reads no memory.
@@ -146,7 +145,7 @@ pub(crate) fn join_new_session_keyring() -> Result<(), Errno> {
     check(result)
 }
 
-/// What [`change_mount`] sets and clears.
+/// Attributes that [`change_mount`] sets and clears.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct MountAttributes {
@@ -161,7 +160,7 @@ pub(crate) const MOUNT_NO_SUID: u64 = 0x2;
 pub(crate) const MOUNT_NO_DEV: u64 = 0x4;
 pub(crate) const MOUNT_ID_MAPPED: u64 = 0x0010_0000;
 
-/// Changes a mount, and with `recursive` all below it, in one step.
+/// Changes a mount, and with `recursive` all below it, atomically.
 pub(crate) fn change_mount(
     mount: BorrowedFd<'_>,
     attributes: &MountAttributes,
@@ -191,7 +190,7 @@ pub(crate) fn pivot_root(new_root: &CStr, put_old: &CStr) -> Result<(), Errno> {
     check(unsafe { libc::syscall(libc::SYS_pivot_root, new_root.as_ptr(), put_old.as_ptr()) })
 }
 
-/// Becomes another program. Returns only if that failed.
+/// Executes a program. Returns only on failure.
 pub(crate) fn execute(program: &CStr, argv: &CArray, envp: &CArray) -> Errno {
     // SAFETY: execve demands a terminated path and two null-terminated arrays of terminated strings;
     // CArray is built as one and keeps its strings alive.
@@ -199,7 +198,7 @@ pub(crate) fn execute(program: &CStr, argv: &CArray, envp: &CArray) -> Errno {
     last_errno()
 }
 
-/// Strings in the form exec wants, built before the clone so that nothing allocates after it.
+/// Strings in the form that exec takes, built before the clone so that nothing allocates after it.
 pub(crate) struct CArray {
     pointers: Vec<*const libc::c_char>,
     _strings: Vec<std::ffi::CString>,
@@ -218,12 +217,12 @@ impl CArray {
     }
 }
 
-/// A signal that init understands and programs never get: end everything and report.
+/// A signal that init handles and programs never get: kill everything and report.
 pub(crate) fn end_everything_signal() -> i32 {
     libc::SIGRTMIN() + 1
 }
 
-/// Sends any signal number through a descriptor of a process.
+/// Sends a signal through a pidfd.
 pub(crate) fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> Result<(), Errno> {
     // SAFETY: pidfd_send_signal demands a process descriptor; a null siginfo means the default one.
     check(unsafe {
@@ -237,7 +236,7 @@ pub(crate) fn signal_process(pidfd: BorrowedFd<'_>, signal: i32) -> Result<(), E
     })
 }
 
-/// Blocks every signal of this thread, so that they wait until [`next_signal`] takes them.
+/// Blocks every signal of this thread, so that [`next_signal`] can receive them.
 pub(crate) fn block_all_signals() -> Result<libc::sigset_t, Errno> {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigfillset writes the whole set it is given.
@@ -248,7 +247,7 @@ pub(crate) fn block_all_signals() -> Result<libc::sigset_t, Errno> {
     Ok(all)
 }
 
-/// Lets every signal through again; a program must not start with signals blocked.
+/// Unblocks every signal; a program must not start with signals blocked.
 pub(crate) fn unblock_all_signals() -> Result<(), Errno> {
     let mut none = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset writes the whole set it is given.
@@ -263,8 +262,8 @@ fn set_signal_mask(set: &libc::sigset_t) -> Result<(), Errno> {
     check(unsafe { libc::sigprocmask(libc::SIG_SETMASK, set, std::ptr::null_mut()) }.into())
 }
 
-/// Sets every signal back to what it does by default: dispositions other than "ignore" are reset by
-/// exec, but "ignore" is inherited. The C library keeps two signals to itself and would refuse them.
+/// Resets every signal to its default: exec resets all dispositions except "ignore", which is
+/// inherited. The C library reserves two signals and would refuse them.
 pub(crate) fn reset_signal_actions() {
     /// The kernel's `struct sigaction`: handler, flags, restorer, mask. All zero is the default.
     const DEFAULT: [u64; 4] = [0; 4];
@@ -295,7 +294,7 @@ pub(crate) fn next_signal(set: &libc::sigset_t) -> i32 {
     }
 }
 
-/// A descriptor on which those of these signals arrive that are blocked.
+/// A signalfd for these signals, which must be blocked.
 pub(crate) fn signal_descriptor(set: &libc::sigset_t) -> Result<OwnedFd, Errno> {
     // SAFETY: signalfd demands a valid set; -1 makes a new descriptor.
     let descriptor = unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
@@ -306,7 +305,7 @@ pub(crate) fn signal_descriptor(set: &libc::sigset_t) -> Result<OwnedFd, Errno> 
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// Microseconds of CPU time that a process has used so far.
+/// CPU time that a process has used so far, in microseconds.
 pub(crate) fn cpu_micros_of(process: Pid) -> u64 {
     let mut clock: libc::clockid_t = 0;
     // SAFETY: clock_getcpuclockid demands a place for a clock's id.
@@ -329,24 +328,24 @@ pub(crate) struct CpuTimes {
     pub user_micros: u64,
     /// Microseconds in the kernel.
     pub system_micros: u64,
-    /// Largest resident size of one process, in KiB.
+    /// Maximum resident size of one process, in KiB.
     pub max_rss_kib: u64,
 }
 
-/// Whose CPU time [`cpu_times`] tells.
+/// Whose CPU time [`cpu_times`] returns.
 #[derive(Clone, Copy)]
-pub(crate) enum Whose {
+pub(crate) enum UsageOf {
     /// This process.
-    Mine,
-    /// All children that ended and were waited for, and theirs.
+    Process,
+    /// All reaped children, and theirs.
     Children,
 }
 
-/// What this process, or its ended children, used.
-pub(crate) fn cpu_times(whose: Whose) -> CpuTimes {
-    let who = match whose {
-        Whose::Mine => libc::RUSAGE_SELF,
-        Whose::Children => libc::RUSAGE_CHILDREN,
+/// CPU time and memory of this process, or of its reaped children.
+pub(crate) fn cpu_times(of: UsageOf) -> CpuTimes {
+    let who = match of {
+        UsageOf::Process => libc::RUSAGE_SELF,
+        UsageOf::Children => libc::RUSAGE_CHILDREN,
     };
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: getrusage demands writable memory for one rusage; it cannot fail for these two.
@@ -364,11 +363,11 @@ pub(crate) fn cpu_times(whose: Whose) -> CpuTimes {
     }
 }
 
-/// A number that a child leaves for us, whether it shares our memory or got a copy.
+/// A number that a child stores for its parent, whether it shares memory or not.
 pub(crate) struct SharedNumber(std::ptr::NonNull<std::sync::atomic::AtomicU64>);
 
 impl SharedNumber {
-    /// Zero.
+    /// Creates it, with value zero.
     pub(crate) fn new() -> Result<Self, Errno> {
         // SAFETY: a fresh mapping at an address of the kernel's choice touches no other one.
         let page = unsafe {
@@ -387,7 +386,7 @@ impl SharedNumber {
         std::ptr::NonNull::new(page.cast()).map(Self).ok_or(Errno::NOMEM)
     }
 
-    /// The number, in this process and in the child alike.
+    /// The number; the same in this process and in the child.
     pub(crate) fn get(&self) -> &std::sync::atomic::AtomicU64 {
         // SAFETY: the mapping is aligned to a page, zeroed, as long as a number, and never unmapped: both
         // processes end with it. Atomics may be shared between processes.
@@ -395,12 +394,12 @@ impl SharedNumber {
     }
 }
 
-/// A stack for a child that shares our memory.
+/// A stack for a child that shares this process's memory.
 pub(crate) struct ChildStack {
     bottom: *mut libc::c_void,
 }
 
-/// Enough for the confinement sequence with room to spare.
+/// Enough for the confinement sequence.
 const STACK_SIZE: usize = 256 * 1024;
 
 impl ChildStack {
@@ -419,9 +418,9 @@ impl ChildStack {
         if bottom == libc::MAP_FAILED { Err(last_errno()) } else { Ok(Self { bottom }) }
     }
 
-    /// Clones a child that runs `work` in this very memory, on this stack, while we wait until it has
-    /// become another program or ended. Copying memory, and the faults after it, are what a plain fork
-    /// spends most of its time on.
+    /// Clones a child that runs `work` in this process's memory, on this stack, and waits until it
+    /// has executed a program or exited. Copying memory, and the page faults after it, are most of
+    /// the cost of a plain fork.
     ///
     /// # Safety
     /// The process must have one thread. `work` must not return: it ends in exec or exit.
@@ -460,6 +459,6 @@ fn check(result: libc::c_long) -> Result<(), Errno> {
 }
 
 fn last_errno() -> Errno {
-    // A failed libc call always sets errno; EIO would mean the C library broke its word.
+    // A failed libc call always sets errno.
     std::io::Error::last_os_error().raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }

@@ -1,12 +1,13 @@
-//! The root that every sandbox of a launcher starts from, built once.
+//! The root template from which every sandbox of a launcher starts, built once.
 //!
-//! A process in a mount namespace of its own builds it on a small tmpfs, makes it the root and lets
-//! the old one go. Each sandbox then copies this namespace, which holds a dozen mounts and nothing of
-//! the host but what was put there; it needs no pivot and no unmount, which are the slow parts.
+//! A process in a mount namespace of its own assembles it on a small tmpfs, makes it the root and
+//! detaches the old one. Each sandbox copies this mount namespace, which has a dozen mounts and
+//! nothing else of the host; it needs neither pivot_root nor umount, which are slow.
 //!
-//! The builder is also the first process of a PID namespace, so that the `/proc` it mounts belongs to
-//! a namespace that is empty as soon as the builder is gone. The kernel lets an unprivileged namespace
-//! mount a `/proc` of its own only where one is already visible; this empty one is there for that.
+//! The builder is also the first process of a PID namespace, so that the `/proc` it mounts belongs
+//! to a namespace that is empty once the builder has exited. The kernel lets an unprivileged
+//! namespace mount a `/proc` of its own only if one is already visible; the empty one serves that
+//! purpose.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -20,35 +21,35 @@ use rustix::mount::{
 use sandbox_core::Protection;
 
 use crate::config::Config;
-use crate::place;
+use crate::rootfs;
 use crate::skeleton::{SYSTEM, Shown, Skeleton};
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, MountAttributes};
 
-/// Where the new root is put together. It exists everywhere, and what it covers is hidden only in the
-/// builder's own namespace, after everything needed from below it was opened.
-const STAGE: &str = "/tmp";
+/// Where the new root is assembled. It exists on every host, and hides what is below it only in the
+/// builder's namespace, after everything that is needed from there was opened.
+const STAGING: &str = "/tmp";
 
 /// The devices a program may open.
 pub(crate) const DEVICES: &[&str] =
     &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
-/// Leads to the terminal that a program made for itself, if it made one.
+/// Refers to the controlling terminal of the program, if it has one.
 pub(crate) const OWN_TERMINAL: &str = "/dev/tty";
 
-/// A directory with nothing in it, on a file system of its own: the second layer of every read-only overlay.
-pub(crate) const EMPTY: &str = place::STAGE;
+/// An empty directory on a file system of its own: the second layer of every read-only overlay.
+pub(crate) const EMPTY: &str = rootfs::STAGING;
 
-/// A detached copy of a host path, and where it goes.
+/// A detached copy of a host path, and its destination.
 struct Piece {
     tree: OwnedFd,
     inside: PathBuf,
     is_directory: bool,
 }
 
-/// Builds the root and makes it this process's. The caller is alone in new mount and PID namespaces.
+/// Builds the root and switches to it. The caller is alone in new mount and PID namespaces.
 pub(crate) fn build(config: &Config) -> Result<(), StepError> {
-    // Nothing that happens here may reach the host's mounts.
+    // Mounts made here must not propagate to the host.
     mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)
         .at("make the mounts private")?;
     let skeleton = match &*config.image {
@@ -57,10 +58,11 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     };
     let pieces = gather(config, &skeleton)?;
 
-    // With device nodes, where this process may make them: they are then inodes of ours, and an overlay covers them.
-    mount("tmpfs", STAGE, "tmpfs", MountFlags::NOSUID, Some(c"size=16m,nr_inodes=16k,mode=755"))
+    // With device nodes, if this process may create them: their inodes are then not the host's, and
+    // an overlay covers them.
+    mount("tmpfs", STAGING, "tmpfs", MountFlags::NOSUID, Some(c"size=16m,nr_inodes=16k,mode=755"))
         .at("mount the root's tmpfs")?;
-    rustix::process::chdir(STAGE).at("enter the new root")?;
+    rustix::process::chdir(STAGING).at("enter the new root")?;
     skeleton.write(Path::new(".")).at("write the root")?;
     for (name, target) in [
         ("fd", "/proc/self/fd"),
@@ -83,12 +85,12 @@ pub(crate) fn build(config: &Config) -> Result<(), StepError> {
     become_root()
 }
 
-/// Opens everything that is shown, before the stage could hide any of it.
+/// Opens everything that is mounted, before the staging directory hides any of it.
 fn gather(config: &Config, skeleton: &Skeleton) -> Result<Vec<Piece>, StepError> {
     let mut pieces = Vec::new();
-    let has_fresh_root = config.walls.has(Protection::FreshRoot) || !config.image.is_empty();
+    let has_fresh_root = config.protections.has(Protection::FreshRoot) || !config.image.is_empty();
     if !has_fresh_root {
-        // As the host has them: what may be written there may be written here.
+        // Writable where the host's are.
         for path in other_host_directories() {
             pieces.push(clone_tree(Path::new(&path), Path::new(&path), syscall::MOUNT_NO_DEV)?);
         }
@@ -102,11 +104,11 @@ fn gather(config: &Config, skeleton: &Skeleton) -> Result<Vec<Piece>, StepError>
     Ok(pieces)
 }
 
-/// Makes the device nodes in the new root, or shows the host's where this process may make none.
+/// Creates the device nodes in the new root, or mounts the host's if this process may create none.
 fn make_devices() -> Result<(), StepError> {
     for device in DEVICES.iter().chain([&OWN_TERMINAL]) {
         let step = || format!("make the device {device}");
-        // The stage hides nothing of /dev.
+        // The staging directory hides nothing of /dev.
         let found = rustix::fs::stat(*device).at(&step())?;
         let node = device.trim_start_matches('/');
         let mode = Mode::from_raw_mode(0o666);
@@ -119,7 +121,7 @@ fn make_devices() -> Result<(), StepError> {
     Ok(())
 }
 
-/// With the fresh root off, everything else at the top of the host's tree is shown too.
+/// Without a fresh root, all other top-level directories of the host are mounted too.
 fn other_host_directories() -> Vec<String> {
     let handled = ["usr", "proc", "sys", "dev", "tmp", "work", "mnt"];
     let Ok(entries) = std::fs::read_dir("/") else {
@@ -153,7 +155,7 @@ fn attach(piece: &Piece) -> Result<(), StepError> {
     if piece.is_directory {
         make_directory(&piece.inside)?;
     } else if !piece.inside.exists() {
-        // Never over what is there: with the fresh root off it may be the host's own.
+        // Never overwrite: without a fresh root it may be the host's own file.
         write_file(&piece.inside, b"")?;
     }
     move_mount(&piece.tree, "", CWD, &piece.inside, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)
@@ -168,10 +170,10 @@ fn write_file(path: &Path, contents: &[u8]) -> Result<(), StepError> {
     std::fs::write(path, contents).at(&format!("write /{}", path.display()))
 }
 
-/// Makes the stage the root of this namespace, and lets the old one go.
+/// Makes the staging directory the root of this namespace, and detaches the old one.
 fn become_root() -> Result<(), StepError> {
     syscall::pivot_root(c".", c".").at("make the new root the root")?;
-    unmount(".", UnmountFlags::DETACH).at("let the host's root go")?;
+    unmount(".", UnmountFlags::DETACH).at("unmount the host's root")?;
     rustix::process::chdir("/").at("enter the new root")?;
     let root =
         rustix::fs::open("/", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())

@@ -1,8 +1,8 @@
-//! Work in another namespace, by a thread of its own: it ends with the work, and nobody else has moved.
+//! Runs code in another namespace, on a thread of its own.
 
 use std::io;
 
-/// Does something on a thread that may change its own namespaces.
+/// Runs a closure on a thread that may change its own namespaces.
 pub(crate) fn on_a_thread<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> io::Result<T> + Send + 'static,

@@ -1,5 +1,5 @@
-//! Mounts of host directories, made by whoever sees the host and may mount: the launcher, or for containers the
-//! supervisor.
+//! Mounts of host directories, opened by a process that sees the host and may mount: the launcher,
+//! or the supervisor for containers.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
@@ -15,10 +15,10 @@ use sandbox_protocol::launcher::{SymlinkPolicy, VolumeOwner};
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned, MountAttributes};
 
-/// A detached mount of a host path, to be moved into a sandbox.
+/// Opens a detached mount of a host path, to be moved into a sandbox.
 ///
-/// The path is opened once, without following any link on its last step nor, where they are refused, on any other, and the
-/// mount is made from what was opened: nothing can be swapped in between.
+/// The path is opened once. A link at its end is never followed, others only if the policy allows
+/// it, and the mount is created from the opened descriptor: nothing can be swapped in between.
 pub(crate) fn open(
     path: &str,
     symlinks: SymlinkPolicy,
@@ -41,10 +41,10 @@ pub(crate) fn open(
     let found = rustix::fs::fstat(&place).at(&step("look at"))?;
     match FileType::from_raw_mode(found.st_mode) {
         FileType::Directory | FileType::RegularFile => {}
-        // A socket, device or link would be a door, not some files.
+        // A socket, device or link would give access to more than files.
         _ => return Err(Errno::NOTDIR).at(&step("share")),
     }
-    // Somebody put another directory there, whose files are not those of the owner who was asked for.
+    // The directory was replaced by one with another owner.
     if owner.is_some_and(|owner| (owner.user, owner.group) != (found.st_uid, found.st_gid)) {
         return Err(Errno::STALE).at(&step("find the owner of"));
     }
@@ -64,8 +64,8 @@ pub(crate) fn open(
     if let Some(owner) = owner {
         match map_owner(&tree, owner) {
             Ok(()) => {}
-            // Some file systems cannot be mapped. Reading then follows the permissions as they are;
-            // writing would leave files that belong to nobody.
+            // Some file systems do not support ID mapping. Reading then follows the permissions as
+            // they are; writing would create files with an unmapped owner.
             Err(error) if error.cause == Errno::INVAL && !writable => {}
             Err(error) => return Err(error),
         }
@@ -83,22 +83,23 @@ fn map_owner(tree: &OwnedFd, owner: VolumeOwner) -> Result<(), StepError> {
     syscall::change_mount(tree.as_fd(), &mapped, false).at("map the owner of a volume")
 }
 
-/// A user namespace in which the id on disk is the sandbox's id; a mount takes its mapping from it.
+/// A user namespace that maps the ID on disk to the sandbox's ID; a mount takes its mapping from
+/// it.
 fn user_namespace_mapping(owner: VolumeOwner) -> Result<OwnedFd, StepError> {
-    let (theirs, ours) = pipe_with(PipeFlags::CLOEXEC).at("connect the holder of a mapping")?;
+    let (peer, local) = pipe_with(PipeFlags::CLOEXEC).at("connect the holder of a mapping")?;
     // SAFETY: the child makes system calls and nothing else: it takes no lock that another thread could have.
     match unsafe { syscall::clone_process(syscall::NEW_USER, None) }
         .at("clone a mapping's holder")?
     {
         Cloned::Child => {
-            drop(ours);
-            // Until it is ended, or the other end is closed.
+            drop(local);
+            // Until it is killed, or the other end is closed.
             let _ = set_parent_process_death_signal(Some(Signal::KILL));
-            let _ = rustix::io::read(&theirs, &mut [0]);
+            let _ = rustix::io::read(&peer, &mut [0]);
             syscall::exit_now(0)
         }
         Cloned::Parent(pid, process) => {
-            drop(theirs);
+            drop(peer);
             let written = [("uid_map", owner.user), ("gid_map", owner.group)]
                 .into_iter()
                 .try_for_each(|(name, outside)| {
@@ -108,8 +109,9 @@ fn user_namespace_mapping(owner: VolumeOwner) -> Result<OwnedFd, StepError> {
             let namespace = written
                 .and_then(|()| std::fs::File::open(format!("/proc/{pid}/ns/user")))
                 .at("map the owner of a volume");
-            drop(ours);
-            // Where several threads do this at once, each of their children may have the others' ends.
+            drop(local);
+            // If several threads do this at once, each of their children may inherit the others'
+            // ends.
             let _ = pidfd_send_signal(&process, Signal::KILL);
             let _ = waitid(WaitId::PidFd(process.as_fd()), WaitIdOptions::EXITED);
             namespace.map(OwnedFd::from)
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
-    /// What is said of a path that is refused before anything is mounted.
+    /// The error for a path that is refused before anything is mounted.
     fn refusal(path: &std::path::Path, links: SymlinkPolicy, owner: Option<VolumeOwner>) -> Errno {
         open(path.to_str().unwrap(), links, false, owner).expect_err("it is refused").cause
     }
@@ -135,9 +137,9 @@ mod tests {
         symlink("real", place.join("link")).unwrap();
         symlink("sub", place.join("real/last")).unwrap();
         assert_eq!(refusal(&place.join("link/sub"), SymlinkPolicy::Refuse, None), Errno::LOOP);
-        // The last name is opened as what it is, and a link cannot be shared.
+        // The last name is opened without following links, and a link cannot be mounted.
         assert_eq!(refusal(&place.join("real/last"), SymlinkPolicy::Refuse, None), Errno::NOTDIR);
-        // Followed, it is there, and belongs to somebody else than is said.
+        // Followed, it exists, with another owner than the given one.
         let nobody = Some(VolumeOwner { user: u32::MAX - 1, group: 0, program: 1 });
         assert_eq!(refusal(&place.join("link/sub"), SymlinkPolicy::Follow, nobody), Errno::STALE);
         assert_eq!(refusal(&place.join("real/last"), SymlinkPolicy::Follow, None), Errno::NOTDIR);

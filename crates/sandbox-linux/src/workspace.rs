@@ -1,5 +1,5 @@
-//! A workspace in a container that somebody else built: a file system of our own, put over its work directory before a
-//! program runs there, and read from out here afterwards.
+//! A workspace in a container: a file system that is mounted over its work directory before a
+//! program runs, and read from outside afterwards.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -14,27 +14,23 @@ use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
     fsopen,
 };
-use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::attach::Detached;
 use crate::cgroup::Entry;
-use crate::place::OWN_INODES;
 use crate::reexec;
-use crate::snapshot::lay_out;
+use crate::rootfs::OWN_INODES;
 use crate::step::{AtStep as _, StepError};
+use crate::workspace_filler::BEGIN;
 
-/// The word that lets a filler begin.
-const BEGIN: &[u8] = b"b";
-
-/// A work directory that is nowhere yet.
+/// A work directory that is not mounted yet.
 pub struct Workspace {
     work: OwnedFd,
-    /// Who it belongs to, as the host has it.
+    /// Its owner on the host.
     owner: u32,
 }
 
 impl Workspace {
-    /// One of this size, and the mount of it.
+    /// Creates one of this size, and a mount of it.
     pub fn make(bytes: u64, inodes: u64, owner: u32) -> Result<(Self, Detached), StepError> {
         let tmpfs = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).at("open a file system")?;
         let options = [
@@ -55,40 +51,40 @@ impl Workspace {
         Ok((Self { work, owner }, Detached::new(mount)))
     }
 
-    /// The directory, also when the container is gone.
+    /// The directory; also valid after the container is gone.
     pub fn directory(&self) -> BorrowedFd<'_> {
         self.work.as_fd()
     }
 
-    /// Fills it with what was kept; false if whoever did was killed, as the kernel does for want of memory. Memory counts as
-    /// that of whoever touches it first, so this is done by a process that is in the cgroup by then. It may have little of a
-    /// processor there, and is not waited for for ever.
-    pub fn fill(&self, content: &File, cgroup: &Entry, patience: Duration) -> io::Result<bool> {
-        let (mut ours, theirs) = UnixStream::pair()?;
-        ours.set_read_timeout(Some(patience))?;
+    /// Restores the saved content; false if the process was killed, as the kernel does for lack of
+    /// memory. Memory is charged to the process that touches it first, so a process in the
+    /// container's cgroup does this. It may get little CPU time there, so the wait is bounded.
+    pub fn fill(&self, content: &File, cgroup: &Entry, timeout: Duration) -> io::Result<bool> {
+        let (mut local, peer) = UnixStream::pair()?;
+        local.set_read_timeout(Some(timeout))?;
         let work = self.work.try_clone()?;
-        let mut filler =
-            reexec::spawn_filler(content.try_clone()?, work, theirs.into(), self.owner)?;
+        let mut filler = reexec::spawn_filler(content.try_clone()?, work, peer.into(), self.owner)?;
         let begun = cgroup.admit(filler.id()).map_err(io::Error::from);
-        let begun = begun.and_then(|()| ours.write_all(BEGIN));
-        let mut complaint = String::new();
-        let heard = begun.and_then(|()| ours.read_to_string(&mut complaint));
-        if heard.is_err() {
+        let begun = begun.and_then(|()| local.write_all(BEGIN));
+        let mut message = String::new();
+        let received = begun.and_then(|()| local.read_to_string(&mut message));
+        if received.is_err() {
             let _ = filler.kill();
         }
         let status = filler.wait()?;
-        heard.map_err(|error| match error.kind() {
+        received.map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => io::Error::other("it took too long"),
             _ => error,
         })?;
         match status.code() {
             Some(0) => Ok(true),
             None => Ok(false),
-            Some(_) => Err(io::Error::other(complaint)),
+            Some(_) => Err(io::Error::other(message)),
         }
     }
 
-    /// Makes a place below it for a volume. Links that an earlier program left are not followed.
+    /// Creates a mount point for a volume in it. Links that an earlier program left are not
+    /// followed.
     pub fn make_place(&self, below: &Path, is_directory: bool) -> Result<(), StepError> {
         let step = format!("attach the volume {}", below.display());
         let mut directory = self.work.try_clone().at(&step)?;
@@ -125,16 +121,3 @@ impl Workspace {
 }
 
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-
-/// The filler: waits to be told, and fills. It has the content as standard input, the directory as standard output, and
-/// talks on the third descriptor.
-pub(crate) fn fill_as_told(owner: u32) -> io::Result<()> {
-    // Nobody else sees to its end.
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    let mut word = [0; BEGIN.len()];
-    if rustix::io::read(rustix::stdio::stderr(), &mut word)? == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    let content = File::from(rustix::io::dup(rustix::stdio::stdin())?);
-    lay_out(content, rustix::stdio::stdout(), owner)
-}

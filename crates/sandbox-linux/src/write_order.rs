@@ -1,17 +1,17 @@
-//! In which order a program wrote to its two streams.
+//! The order of a program's writes to its two streams.
 //!
-//! Standard output and standard error are two pipes, and a pipe does not tell when its bytes were
-//! written: a reader that wakes up late finds both full and no order between them. The kernel does
-//! know, though. A pipe can be told to send a signal at every write, and signals of the real-time kind
-//! queue up in order, each with the descriptor it is about. Pipes in packet mode keep writes apart. So
-//! one signal stands for one packet, and reading a packet per signal gives the order of the writes.
+//! Standard output and standard error are two pipes, and a pipe does not record when its bytes were
+//! written: a late reader finds both full and cannot tell their order. But a pipe can send a signal
+//! at each write, and real-time signals queue in order, each with its descriptor. Pipes in packet
+//! mode keep writes apart. So one signal corresponds to one packet, and reading one packet for each
+//! signal restores the order of the writes.
 //!
-//! One thing blurs this: a write that finds its pipe full is announced when it begins to wait and again
-//! when it is done, so the reader must keep the pipes from filling up.
+//! One limitation: a write to a full pipe is announced when it blocks and again when it completes,
+//! so the reader must keep the pipes from filling up.
 //!
-//! Packets cost a page and a read each, which a program that prints a million short lines would feel.
-//! After many packets of one stream in a row there is no order left to lose: the stream then goes back
-//! to an ordinary pipe, read in bulk, and order is kept as well as the reader is quick.
+//! Packets cost a page and a read each, which slows a program that prints a million short lines.
+//! After many packets of one stream in a row there is no order left to lose: the stream is switched
+//! back to an ordinary pipe and read in bulk.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
@@ -20,47 +20,47 @@ use rustix::io::Errno;
 
 use crate::syscall;
 
-/// What was written to.
+/// Which pipe was written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// The first pipe.
     First,
     /// The second pipe.
     Second,
-    /// One of them or both: so many signals were queued for this user that the kernel told no more.
+    /// Either or both: the signal queue of this user overflowed, and the signal names no pipe.
     Unknown,
 }
 
-/// Listens to the writes on two pipes, on the thread that made it.
+/// Watches the writes to two pipes, on the thread that created it.
 ///
-/// While it lives, the signals it uses are blocked for this thread. Dropping it takes what is still
-/// queued and sets the mask back.
+/// While it exists, its signals are blocked for this thread. Dropping it discards queued signals
+/// and restores the mask.
 #[derive(Debug)]
 pub struct WriteOrder {
     readers: [RawFd; 2],
     queue: OwnedFd,
     mask_before: libc::sigset_t,
-    ours: libc::sigset_t,
-    /// It reads signals of the thread it was made on, so it must stay there.
+    signals: libc::sigset_t,
+    /// It reads signals of the thread that created it, so it must stay there.
     _stays_on_its_thread: std::marker::PhantomData<*const ()>,
 }
 
-/// The signal for both pipes: one queue keeps one order.
+/// The signal for both pipes: one queue preserves the order.
 fn write_signal() -> i32 {
     libc::SIGRTMIN() + 2
 }
 
 impl WriteOrder {
-    /// Starts listening. The readers must outlive this; their writers must be in packet mode from the
-    /// first byte on.
+    /// Starts watching. The readers must outlive this; their writers must be in packet mode from
+    /// the first byte on.
     pub fn new(readers: [BorrowedFd<'_>; 2]) -> Result<Self, Errno> {
-        let ours = signal_set()?;
-        let mask_before = block(&ours)?;
-        let order = syscall::signal_descriptor(&ours).map(|queue| Self {
+        let signals = signal_set()?;
+        let mask_before = block(&signals)?;
+        let order = syscall::signal_descriptor(&signals).map(|queue| Self {
             readers: readers.map(|reader| reader.as_raw_fd()),
             queue,
             mask_before,
-            ours,
+            signals,
             _stays_on_its_thread: std::marker::PhantomData,
         });
         match order {
@@ -78,16 +78,16 @@ impl WriteOrder {
         }
     }
 
-    /// To be polled: readable when something was written.
+    /// Readable when there were writes.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.queue.as_fd()
     }
 
-    /// What was written to, in order, as far as known now.
+    /// The writes so far, in order.
     pub fn take(&self) -> Vec<Written> {
-        const AT_ONCE: usize = 64;
+        const MAX_RECORDS: usize = 64;
         // SAFETY: all-zero is a valid signalfd_siginfo, a struct of plain numbers.
-        let mut signals: [libc::signalfd_siginfo; AT_ONCE] = unsafe { std::mem::zeroed() };
+        let mut signals: [libc::signalfd_siginfo; MAX_RECORDS] = unsafe { std::mem::zeroed() };
         // SAFETY: read demands writable memory of the length given; whole records are written.
         let length = unsafe {
             libc::read(self.queue.as_raw_fd(), signals.as_mut_ptr().cast(), size_of_val(&signals))
@@ -104,8 +104,8 @@ impl WriteOrder {
             .collect()
     }
 
-    /// Stops listening to one pipe, which is then polled like any other.
-    pub fn let_go(reader: BorrowedFd<'_>, writer: BorrowedFd<'_>) -> Result<(), Errno> {
+    /// Stops watching one pipe, which must then be polled.
+    pub fn unwatch(reader: BorrowedFd<'_>, writer: BorrowedFd<'_>) -> Result<(), Errno> {
         fcntl_setfl(reader, fcntl_getfl(reader)? & !async_flag())?;
         fcntl_setfl(writer, fcntl_getfl(writer)? & !OFlags::DIRECT)
     }
@@ -120,23 +120,23 @@ impl Drop for WriteOrder {
                 let _ = fcntl_setfl(reader, flags & !async_flag());
             }
         }
-        // What is still queued would end the process as soon as it is let through.
+        // A queued signal would kill the process once it is unblocked.
         let nothing = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: sigtimedwait demands a valid set and timeout, and allows no place for information.
         while unsafe {
-            libc::sigtimedwait(&raw const self.ours, std::ptr::null_mut(), &raw const nothing)
+            libc::sigtimedwait(&raw const self.signals, std::ptr::null_mut(), &raw const nothing)
         } > 0
         {}
         set_mask(&self.mask_before);
     }
 }
 
-/// `O_ASYNC`, which rustix has no name for.
+/// `O_ASYNC`, which rustix does not define.
 fn async_flag() -> OFlags {
     OFlags::from_bits_retain(libc::O_ASYNC.cast_unsigned())
 }
 
-/// Our signal, and the plain one that the kernel falls back to when its queue is full.
+/// The real-time signal, and the plain one that the kernel sends when the queue is full.
 fn signal_set() -> Result<libc::sigset_t, Errno> {
     let mut set = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset writes the whole set.
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_are_told_in_the_order_they_were_made() {
+    fn writes_are_reported_in_order() {
         let (first, to_first) = packet_pipe();
         let (second, to_second) = packet_pipe();
         let order = WriteOrder::new([first.as_fd(), second.as_fd()]).unwrap();
@@ -233,7 +233,7 @@ mod tests {
         let (first, _to_first) = packet_pipe();
         let (second, _to_second) = packet_pipe();
         let order = WriteOrder::new([first.as_fd(), second.as_fd()]).unwrap();
-        // What the kernel falls back to when the queue of signals is full.
+        // What the kernel sends when the signal queue is full.
         // SAFETY: pthread_self has no demands.
         let this = unsafe { libc::pthread_self() };
         // SAFETY: pthread_kill demands a living thread and a signal number; this thread blocks it.
@@ -249,7 +249,7 @@ mod tests {
         set_mask(&before);
         let order = WriteOrder::new([first.as_fd(), second.as_fd()]).unwrap();
         rustix::io::write(&to_first, b"x").unwrap();
-        // Were the signal let through, its default action would end this test's process.
+        // If the signal were unblocked, its default action would kill this test's process.
         drop(order);
         rustix::io::write(&to_first, b"x").unwrap();
         let after = block(&signal_set().unwrap()).unwrap();

@@ -22,7 +22,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-use sandbox::{PoolFigures, Report};
+use sandbox::{PoolStats, Report};
 use sandbox_store::Swept;
 
 use http::Http;
@@ -234,7 +234,7 @@ impl Metrics {
     }
 
     /// Sets the metrics of the sandbox pool.
-    pub(crate) fn pool(&self, figures: &PoolFigures) {
+    pub(crate) fn pool(&self, figures: &PoolStats) {
         self.pool.set(figures);
     }
 

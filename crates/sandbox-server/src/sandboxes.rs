@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
-use sandbox::{Isolation, PoolFigures, Sandbox, SandboxBuilder};
+use sandbox::{Isolation, PoolStats, Sandbox, SandboxBuilder};
 
 /// The sandboxes of a server. What is queued, counted and kept, they have in common.
 pub(crate) struct Sandboxes {
@@ -78,7 +78,7 @@ impl Sandboxes {
     }
 
     /// What is prepared ahead, by whichever does so.
-    pub(crate) fn pool(&self) -> Option<PoolFigures> {
+    pub(crate) fn pool(&self) -> Option<PoolStats> {
         self.all().find_map(|sandbox| sandbox.pool())
     }
 }

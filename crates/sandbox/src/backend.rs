@@ -5,7 +5,7 @@ use sandbox_backends::native::{NativeBackend, NativeOptions};
 use sandbox_backends::oci::{OciBackend, OciOptions};
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
-    PoolFigures, StageOutcome, StagePlan,
+    PoolStats, StageOutcome, StagePlan,
 };
 
 /// Settings of the backends that run containers.
@@ -54,7 +54,7 @@ impl<B: Backend> Backend for Blocking<B> {
         self.backend.lacks_here()
     }
 
-    fn pool(&self) -> Option<PoolFigures> {
+    fn pool(&self) -> Option<PoolStats> {
         self.backend.pool()
     }
 

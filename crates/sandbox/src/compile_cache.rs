@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sandbox_core::{
-    Artefacts, Ending, Isolation, Observer, StageFigures, StageOutcome, StagePlan, StreamKind,
+    Artefacts, Ending, Isolation, Observer, StageOutcome, StagePlan, StageUsage, StreamKind,
 };
 
 use crate::runtime::Runtime;
@@ -80,7 +80,7 @@ pub(crate) fn replay(compiled: &Compiled, observer: &mut dyn Observer) -> StageO
     }
     StageOutcome {
         ending: Ending::Exited(0),
-        figures: StageFigures::default(),
+        usage: StageUsage::default(),
         stdout: stdout.clone(),
         stderr: stderr.clone(),
         output: output.clone(),
@@ -92,7 +92,7 @@ pub(crate) fn replay(compiled: &Compiled, observer: &mut dyn Observer) -> StageO
         enforced: Vec::new(),
         violations: Vec::new(),
         network: None,
-        turned_away: Vec::new(),
+        proxy_refusals: Vec::new(),
         start: sandbox_core::Start::Cold,
         prepare_time: Duration::ZERO,
         collect_time: Duration::ZERO,

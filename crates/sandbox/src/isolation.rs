@@ -181,7 +181,7 @@ fn probe(isolation: Isolation, containers: &ContainerOptions) -> Result<Coverage
         // Only a start shows whether the kernel permits the native sandbox.
         other => {
             let minimal =
-                NativeOptions { spare: Spare::Once(0), most_warm: 0, ..NativeOptions::default() };
+                NativeOptions { spare: Spare::Once(0), max_warm: 0, ..NativeOptions::default() };
             backend::start(other, &minimal, containers).map(|backend| backend.coverage())
         }
     }

@@ -66,7 +66,7 @@ pub use sandbox::{Requirements, Sandbox, SandboxBuilder};
 pub use workspace::{TarError, Workspace, WorkspaceError, Workspaces};
 
 /// Types of requests, limits, reports and backends.
-pub use sandbox_backends::native::{Copies, sandboxes_have_own_ids};
+pub use sandbox_backends::native::{ForkPolicy, sandboxes_have_own_ids};
 pub use sandbox_backends::oci::OciRuntime;
 pub use sandbox_backends::{
     close_others_on_exec, release_free_memory, seccomp_for_docker, seccomp_for_oci,

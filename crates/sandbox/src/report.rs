@@ -75,9 +75,9 @@ pub(crate) fn assemble(
     let (output, _) = text_and_base64(outcome.map_or(&[][..], |outcome| &outcome.output));
     let ending = outcome.map(|outcome| outcome.ending);
     let run = results.iter().find(|result| result.stage == Stage::Run);
-    let run_figures = run.map(|run| run.outcome.figures).unwrap_or_default();
+    let run_figures = run.map(|run| run.outcome.usage).unwrap_or_default();
     let memory_used_kb =
-        results.iter().map(|result| result.outcome.figures.memory_peak_kb).max().unwrap_or(0);
+        results.iter().map(|result| result.outcome.usage.memory_peak_kb).max().unwrap_or(0);
     let (enforced, missing) = protections(results);
     Report {
         id: header.id,
@@ -134,7 +134,7 @@ impl StageResult {
             status: self.status(),
             exit_code: exit_code(self.outcome.ending),
             signal: signal(self.outcome.ending),
-            figures: self.outcome.figures,
+            usage: self.outcome.usage,
             cached: self.cached,
             start: self.outcome.start,
             prepare_time: self.outcome.prepare_time,
@@ -255,7 +255,7 @@ fn timings(results: &[StageResult], waited: Duration) -> Timings {
     let wall = |stage| {
         let result = results.iter().find(|result| result.stage == stage);
         Timings::millis(
-            result.map_or_else(Default::default, |result| result.outcome.figures.wall_time),
+            result.map_or_else(Default::default, |result| result.outcome.usage.wall_time),
         )
     };
     let outcomes = || results.iter().map(|result| &result.outcome);
@@ -272,7 +272,7 @@ fn timings(results: &[StageResult], waited: Duration) -> Timings {
 mod tests {
     use super::*;
     use crate::scripted::{exited, outcome};
-    use sandbox_core::{ByteSize, CollectedFile, FileEncoding, SkippedFile, StageFigures};
+    use sandbox_core::{ByteSize, CollectedFile, FileEncoding, SkippedFile, StageUsage};
     use std::time::Duration;
 
     fn header() -> Header {
@@ -373,15 +373,15 @@ mod tests {
 
     #[test]
     fn figures_come_from_the_stages_they_belong_to() {
-        let figures = |millis, memory_peak_kb| StageFigures {
+        let figures = |millis, memory_peak_kb| StageUsage {
             wall_time: Duration::from_millis(millis),
             cpu_user: Duration::from_millis(millis / 2),
             cpu_system: Duration::from_millis(1),
             memory_peak_kb,
-            ..StageFigures::default()
+            ..StageUsage::default()
         };
-        let with = |figures| StageOutcome {
-            figures,
+        let with = |usage| StageOutcome {
+            usage,
             prepare_time: Duration::from_millis(3),
             collect_time: Duration::from_micros(1500),
             violations: vec![Violation { syscall: "ptrace".into(), count: 2 }],

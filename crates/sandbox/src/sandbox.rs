@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox_backends::native::{Copies, NativeOptions, OuterLimits, Spare};
+use sandbox_backends::native::{ForkPolicy, NativeOptions, OuterLimits, Spare};
 use sandbox_backends::oci::OciRuntime;
 use sandbox_core::{
-    Backend, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolFigures, Protection,
-    Report, Request, with_causes,
+    Backend, ByteSize, CancelToken, Capabilities, Event, Isolation, PoolStats, Protection, Report,
+    Request, with_causes,
 };
 
 use crate::backend::{self, ContainerOptions};
@@ -149,7 +149,7 @@ impl Sandbox {
     }
 
     /// State of the pool of prepared sandboxes; `None` if the backend has no pool.
-    pub fn pool(&self) -> Option<PoolFigures> {
+    pub fn pool(&self) -> Option<PoolStats> {
         self.engine.backend.pool()
     }
 
@@ -245,26 +245,26 @@ impl SandboxBuilder {
         self.native.spare = Spare::Once(1);
         self.containers.docker.spare = 0;
         self.containers.oci.spare = 0;
-        self.native.most_warm = 0;
+        self.native.max_warm = 0;
         self
     }
 
     /// Whether to start runtimes before their program is known, where the language supports it (default: on). A
     /// program then starts sooner than outside a sandbox.
     pub fn warm(mut self, warm: bool) -> Self {
-        self.native.most_warm = if warm { NativeOptions::default().most_warm } else { 0 };
+        self.native.max_warm = if warm { NativeOptions::default().max_warm } else { 0 };
         self
     }
 
     /// Maximum number of warm runtimes of one kind. Each is a process with the memory of a started runtime.
     pub fn max_warm(mut self, max: usize) -> Self {
-        self.native.most_warm = max;
+        self.native.max_warm = max;
         self
     }
 
     /// When to fork warm runtimes from a zygote instead of starting each.
-    pub fn copies(mut self, copies: Copies) -> Self {
-        self.native.copies = copies;
+    pub fn copies(mut self, copies: ForkPolicy) -> Self {
+        self.native.fork_policy = copies;
         self
     }
 
@@ -277,7 +277,7 @@ impl SandboxBuilder {
     /// Limits for all native sandboxes of this value together: bytes of memory, and processes. Default: nine tenths of
     /// what the host has, leaving at least 256 MiB and 1,024 processes.
     pub fn total_limits(mut self, memory_bytes: u64, pids: u64) -> Self {
-        self.native.together = Some(OuterLimits { memory_bytes, pids });
+        self.native.aggregate_limits = Some(OuterLimits { memory_bytes, pids });
         self
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Ending, Isolation, Observer, Stage,
-    StageFigures, StageOutcome, StagePlan,
+    StageOutcome, StagePlan, StageUsage,
 };
 
 use crate::engine::Engine;
@@ -121,7 +121,7 @@ impl Backend for Scripted {
 pub(crate) fn outcome(ending: Ending) -> StageOutcome {
     StageOutcome {
         ending,
-        figures: StageFigures::default(),
+        usage: StageUsage::default(),
         stdout: Vec::new(),
         stderr: Vec::new(),
         output: Vec::new(),
@@ -133,7 +133,7 @@ pub(crate) fn outcome(ending: Ending) -> StageOutcome {
         enforced: Vec::new(),
         violations: Vec::new(),
         network: None,
-        turned_away: Vec::new(),
+        proxy_refusals: Vec::new(),
         start: sandbox_core::Start::Cold,
         prepare_time: Duration::ZERO,
         collect_time: Duration::ZERO,

@@ -129,7 +129,7 @@ fn a_cold_runtime_cannot_announce_its_exit() {
 fn io_counters_include_a_program_that_announced_its_exit() {
     let code = "open('file', 'w').write('x' * 10000)\nprint(len(open('file').read()))";
     let cold = Sandbox::builder().warm(false).build().expect("a sandbox can be started");
-    let figures = |report: Report| report.stages.last().expect("it has run").figures;
+    let figures = |report: Report| report.stages.last().expect("it has run").usage;
     let cold = figures(execute(&cold, python(code)));
     let sandbox = waiting(Way::Own);
     let warm = figures(execute_warm(&sandbox, python(code)));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sandbox::{
-    NetworkPolicy, Request, RequestBuilder, Sandbox, Stage, Start, WarmFigures, Workspaces,
+    NetworkPolicy, Request, RequestBuilder, Sandbox, Stage, Start, WarmPoolStats, Workspaces,
 };
 use sandbox_tests::process::{adopt_orphans, wait_for_no_descendants};
 use sandbox_tests::residue::{Residue, cgroups_of};
@@ -24,7 +24,7 @@ pub(super) fn hello() -> RequestBuilder {
 }
 
 /// The figures of the only kind there is.
-pub(super) fn only_kind(sandbox: &Sandbox) -> WarmFigures {
+pub(super) fn only_kind(sandbox: &Sandbox) -> WarmPoolStats {
     let warm = sandbox.pool().expect("this backend has a pool").warm;
     assert_eq!(warm.len(), 1, "{warm:?}");
     warm.into_iter().next().expect("there is one")

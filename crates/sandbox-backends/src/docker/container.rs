@@ -1,4 +1,4 @@
-//! One container of the Engine's, from its creation to its removal.
+//! One container of a Docker Engine, from creation to removal.
 
 use std::io;
 use std::sync::Arc;
@@ -19,29 +19,31 @@ use sandbox_linux::restrict::restrict;
 use sandbox_protocol::Message as _;
 use sandbox_protocol::agent::AgentEvent;
 
-use super::description::{AGENT_INSIDE, Description, OWN_FILES};
+use super::create_request::{AGENT_INSIDE, Description, OWN_FILES};
 use super::engine::Engine;
 use super::{Docker, failed};
-use crate::guest::{Channel, Container, Heard, InodeCover, Kernel, Purpose, is_populated};
+use crate::container::{
+    Channel, Container, ContainerSpec, InodeCover, Kernel, Received, is_populated,
+};
 use crate::oci::ids::Range;
 
-/// A container that has not begun by then never will.
-const START_TIME: Duration = Duration::from_mins(1);
-/// How long the Engine may take to remove one that has ended.
-const END_TIME: Duration = Duration::from_secs(30);
-/// What our cgroup is called. A program can see the name.
+/// Maximum time for a container to start.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
+/// Maximum time for the Engine to remove a container that has ended.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The name of the inner cgroup, which programs can see.
 const OURS: &str = "program";
 
-/// A container in which an agent waits for its order.
+/// A container in which an agent waits for a request.
 pub(super) struct DockerContainer {
     docker: Arc<Docker>,
     id: String,
     /// Its first process on the host.
     agent: u32,
-    /// Holds the one below it, whose name tells nothing.
+    /// The parent of `cgroup`; its name identifies the owner.
     around: Option<Box<dyn Cgroup>>,
     cgroup: Option<Box<dyn Cgroup>>,
-    /// Memory that its kernel has taken in our cgroup.
+    /// Memory that the container's kernel uses in the cgroup.
     own_memory: u64,
     channel: Option<Channel>,
     ids: Range,
@@ -49,17 +51,18 @@ pub(super) struct DockerContainer {
 }
 
 impl DockerContainer {
-    /// Has the Engine make and start one, and waits until its agent is ready.
-    pub(super) fn start(docker: &Arc<Docker>, purpose: &Purpose) -> Result<Self, BackendError> {
+    /// Creates and starts a container, and waits until its agent is ready.
+    pub(super) fn start(docker: &Arc<Docker>, spec: &ContainerSpec) -> Result<Self, BackendError> {
         let ids = docker.state.ids.take();
         let ids = ids.ok_or_else(|| failed("start a container", "there are too many of them"))?;
         let kernel = docker.runtime.kernel;
-        // Where the agent is another user than the program, both are the container's own business.
+        // If the agent runs as another user than the program, the container has user names of its
+        // own.
         let user = kernel.inside().user.unwrap_or(ids.first);
         let lists = docker.state.lists_with(ids.first, user);
         let description = Description {
             image: &docker.image.name,
-            purpose,
+            spec,
             agent: &docker.state.agent(),
             lists: &lists.map_err(|error| failed("list the users of a container", error))?,
             shown: &docker.image.shown,
@@ -87,14 +90,14 @@ impl DockerContainer {
             ids,
             shared_inodes: SharedInodes::default(),
         };
-        // From here on dropping it cleans up.
-        container.begin(purpose)?;
-        // And from here on the container ends when we do.
+        // From here on, dropping it removes the container.
+        container.begin(spec)?;
+        // And from here on the container ends with this process.
         drop(pending);
         Ok(container)
     }
 
-    fn begin(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
+    fn begin(&mut self, spec: &ContainerSpec) -> Result<(), BackendError> {
         let engine = &self.docker.engine;
         let (client, id) = (engine.docker.clone(), self.id.clone());
         let streams = engine.wait("attach to the container", async move {
@@ -109,10 +112,12 @@ impl DockerContainer {
             client.start_container(&id, None::<StartContainerOptions>).await?;
             client.inspect_container(&id, None).await
         })?;
-        match channel.wait(START_TIME) {
-            Ok(Heard::Message(message))
+        match channel.wait(START_TIMEOUT) {
+            Ok(Received::Message(message))
                 if AgentEvent::decode(&message) == Ok(AgentEvent::Ready) => {}
-            Ok(_) => return Err(failed("start the container", "its agent is not ours")),
+            Ok(_) => {
+                return Err(failed("start the container", "unexpected message from its agent"));
+            }
             Err(error) => return Err(failed("wait for the container", error)),
         }
         let agent = details.state.and_then(|state| state.pid).and_then(|pid| pid.try_into().ok());
@@ -122,23 +127,24 @@ impl DockerContainer {
                 "the Engine does not tell, or is not on this host",
             )
         })?;
-        if purpose.network == NetworkPolicy::None {
-            // The runtime brought the loopback interface up.
+        if spec.network == NetworkPolicy::None {
+            // The runtime set the loopback interface up.
             let silenced = empty_network::silence(self.agent);
-            silenced.map_err(|error| failed("take the network down", error))?;
+            silenced.map_err(|error| failed("set the loopback interface down", error))?;
         }
         if self.docker.runtime.kernel == Kernel::Host {
             let restricted = restrict(self.agent);
             restricted.map_err(|error| failed("restrict what the container shows", error))?;
         }
-        self.cover_inodes(purpose)?;
-        self.admit(purpose)?;
+        self.cover_inodes(spec)?;
+        self.admit(spec)?;
         self.channel = Some(channel);
         Ok(())
     }
 
-    /// Gives it inodes of its own for what it shows. Its root has its own: it is a mount that the Engine made for it.
-    fn cover_inodes(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
+    /// Gives the container inodes of its own for what it shows. Its root has its own: it is a mount
+    /// that the Engine made for it.
+    fn cover_inodes(&mut self, spec: &ContainerSpec) -> Result<(), BackendError> {
         if !self.docker.has_own_inodes {
             return Ok(());
         }
@@ -148,13 +154,13 @@ impl DockerContainer {
             agent: &[AGENT_INSIDE],
             own: OWN_FILES,
         };
-        self.shared_inodes = cover.apply(self.agent, purpose)?;
+        self.shared_inodes = cover.apply(self.agent, spec)?;
         Ok(())
     }
 
-    /// Puts the container where we limit and count. The Engine removes its own cgroup as soon as a container ends, before we
-    /// could read why it did.
-    fn admit(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
+    /// Moves the container into a cgroup of this process. The Engine removes its own as soon as a
+    /// container ends, before its counters could be read.
+    fn admit(&mut self, spec: &ContainerSpec) -> Result<(), BackendError> {
         let around = self.docker.hierarchy.create();
         let around = around.map_err(|error| failed("make a cgroup", error))?;
         let made = around.make_child(OURS);
@@ -163,12 +169,12 @@ impl DockerContainer {
         let entry = cgroup.entry().map_err(|error| failed("open the cgroup", error))?;
         let kernel = self.docker.runtime.kernel;
         let admitted = match kernel {
-            // The agent is the only process there.
+            // The agent is the only process in it.
             Kernel::Host => entry.admit(self.agent).map_err(io::Error::from),
             Kernel::Gvisor => admit_all(&entry, &self.id, self.agent),
         };
         admitted.map_err(|error| failed("put the container into its cgroup", error))?;
-        let mut limits = kernel.limits(purpose);
+        let mut limits = kernel.limits(spec);
         if kernel == Kernel::Gvisor {
             let usage = cgroup.usage();
             let usage = usage.map_err(|error| failed("read what the container used", error))?;
@@ -185,13 +191,14 @@ impl DockerContainer {
     }
 }
 
-/// Moves every process of a container of gVisor's, which the Engine has put into a cgroup that is named after it. What they start
-/// is where they are: when the first is moved and nobody is left, nobody comes any more.
+/// Moves every process of a gVisor container, which the Engine put into a cgroup named after it.
+/// Children start in their parent's cgroup: once the first is moved and the old cgroup is empty, it
+/// stays empty.
 fn admit_all(entry: &Entry, id: &str, first: u32) -> io::Result<()> {
-    let deadline = Instant::now() + START_TIME;
+    let deadline = Instant::now() + START_TIMEOUT;
     let mut left = processes_in(id)?;
     if !left.contains(&first) {
-        return Err(io::Error::other("its runtime keeps it in no cgroup of its own"));
+        return Err(io::Error::other("its runtime created no cgroup for it"));
     }
     while !left.is_empty() {
         if Instant::now() >= deadline {
@@ -199,7 +206,7 @@ fn admit_all(entry: &Entry, id: &str, first: u32) -> io::Result<()> {
         }
         for process in left {
             match entry.admit(process) {
-                // It has ended meanwhile, or is about to.
+                // It has exited meanwhile, or is about to.
                 Ok(()) | Err(Errno::SRCH) => {}
                 Err(error) => return Err(error.into()),
             }
@@ -209,18 +216,18 @@ fn admit_all(entry: &Entry, id: &str, first: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends what gVisor's runtime leaves of a container that it could not start, and that nobody else ends.
+/// Kills what gVisor's runtime leaves of a container that it could not start.
 fn kill_all(id: &str) {
     let processes = processes_in(id).unwrap_or_default().into_iter();
     for process in processes.filter_map(|process| Pid::from_raw(process.try_into().ok()?)) {
-        // One that has ended meanwhile is what was wanted.
+        // It may have exited already.
         let _ = kill_process(process, Signal::KILL);
     }
 }
 
-/// Has the Engine remove a container, and waits until it is gone.
+/// Asks the Engine to remove a container, and waits until it is gone.
 pub(super) fn remove(engine: &Engine, id: &str) -> Result<(), Error> {
-    let deadline = Instant::now() + END_TIME;
+    let deadline = Instant::now() + REMOVAL_TIMEOUT;
     loop {
         let (client, name) = (engine.docker.clone(), id.to_owned());
         let removed = engine.ask(async move {
@@ -229,7 +236,7 @@ pub(super) fn remove(engine: &Engine, id: &str) -> Result<(), Error> {
         });
         match removed {
             Err(Error::DockerResponseServerError { status_code: 404, .. }) => return Ok(()),
-            // It is being removed because it ended, or it is gone now, which the next question tells.
+            // It is being removed because it ended, or is gone; the next query tells.
             Ok(()) | Err(Error::DockerResponseServerError { status_code: 409, .. })
                 if Instant::now() < deadline =>
             {
@@ -250,7 +257,7 @@ impl Container for DockerContainer {
     }
 
     fn kill(&self) {
-        // The kernel cannot refuse it to whoever made the cgroup.
+        // The owner of the cgroup may always read it.
         let _ = self.cgroup().kill();
     }
 
@@ -276,7 +283,7 @@ impl Container for DockerContainer {
 }
 
 impl Drop for DockerContainer {
-    /// Nothing of it is left, whatever it was at.
+    /// Removes everything, whatever state it is in.
     fn drop(&mut self) {
         drop(self.channel.take());
         if self.cgroup.is_none() && self.docker.runtime.kernel == Kernel::Gvisor {
@@ -286,7 +293,7 @@ impl Drop for DockerContainer {
             let _ = cgroup.kill();
             let _ = cgroup.dissolve();
         }
-        // What cannot be removed is removed by the next start.
+        // What cannot be removed now is removed by the next start.
         let _ = remove(&self.docker.engine, &self.id);
     }
 }

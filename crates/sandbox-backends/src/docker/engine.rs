@@ -1,7 +1,7 @@
-//! The Engine's API, for callers who wait.
+//! A synchronous client of the Docker Engine API.
 //!
-//! Its client is asynchronous. It gets a thread of its own, so that whoever calls need not know, and may itself be part
-//! of a runtime of that kind.
+//! The underlying client is asynchronous. It runs on a thread of its own, so that callers may be
+//! part of an async runtime themselves.
 
 use std::future::Future;
 use std::io;
@@ -19,23 +19,23 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::failed;
+use crate::error::failed;
 
-/// Where the Engine listens unless somebody says otherwise.
+/// The Engine's default address.
 pub(super) const USUAL_HOST: &str = "unix:///var/run/docker.sock";
-/// In seconds. A machine may be busy; an Engine that says nothing for so long hangs.
+/// Seconds. A machine may be busy; an Engine that does not answer for this long hangs.
 const ENGINE_TIMEOUT_SECONDS: u64 = 60;
-const PIECE: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The way to an Engine.
+/// A connection to an Engine.
 pub(super) struct Engine {
     pub(super) docker: Docker,
-    /// There until the end.
+    /// `Some` until dropped.
     runtime: Option<Runtime>,
 }
 
 impl Engine {
-    /// Connects, and asks which version both understand. The reason why that failed is for people.
+    /// Connects and negotiates the API version. The error is a message for people.
     pub(super) fn connect(host: &str) -> Result<Self, BackendError> {
         let Some(socket) = host.strip_prefix("unix://") else {
             let reason = format!(
@@ -66,7 +66,7 @@ impl Engine {
         Ok(Self { docker, runtime: Some(runtime) })
     }
 
-    /// Waits for what the Engine says.
+    /// Sends a request and waits for the response.
     pub(super) fn wait<T, F>(&self, step: &str, call: F) -> Result<T, BackendError>
     where
         T: Send + 'static,
@@ -75,7 +75,7 @@ impl Engine {
         self.ask(call).map_err(|error| failed(step, error))
     }
 
-    /// The same, for callers who know what to make of a refusal.
+    /// The same, for callers that handle an error response.
     pub(super) fn ask<T, F>(&self, call: F) -> Result<T, Error>
     where
         T: Send + 'static,
@@ -85,19 +85,18 @@ impl Engine {
         wait_on(runtime, call).map_err(|error| Error::IOError { err: error })?
     }
 
-    /// Passes on what goes to and comes from a container, until it ends or we let go of the two.
+    /// Relays a container's input and output, until it ends or both descriptors are closed.
     pub(super) fn bridge(&self, streams: AttachContainerResults) -> io::Result<(OwnedFd, OwnedFd)> {
         let runtime = self.runtime.as_ref().expect("it is there until the end");
         let (from_us, input) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
         let (output, to_us) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        // Ours waits when the container does not read.
+        // The local socket blocks when the container does not read.
         rustix::io::ioctl_fionbio(&input, false)?;
         let _inside = runtime.enter();
         let (from_us, to_us) =
             (pipe::Receiver::from_owned_fd(from_us)?, pipe::Sender::from_owned_fd(to_us)?);
-        let AttachContainerResults { output: said, input: heard } = streams;
-        runtime.spawn(pass_in(from_us, heard));
-        runtime.spawn(pass_out(said, to_us));
+        runtime.spawn(pass_in(from_us, streams.input));
+        runtime.spawn(pass_out(streams.output, to_us));
         Ok((input, output))
     }
 }
@@ -105,7 +104,7 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Nothing that it still does is needed, and we may be where nobody may wait.
+            // Nothing that still runs is needed, and the caller may not be allowed to block.
             runtime.shutdown_background();
         }
     }
@@ -117,7 +116,7 @@ fn wait_on<T: Send + 'static>(
 ) -> io::Result<T> {
     let (answer, answered) = mpsc::sync_channel(1);
     runtime.spawn(async move {
-        // Whoever asked waits below.
+        // The caller waits below.
         let _ = answer.send(call.await);
     });
     answered.recv().map_err(|_| io::Error::other("the Engine's client broke off"))
@@ -127,7 +126,7 @@ async fn pass_in(
     mut from: pipe::Receiver,
     mut to: std::pin::Pin<Box<dyn tokio::io::AsyncWrite + Send>>,
 ) {
-    let mut piece = vec![0; PIECE];
+    let mut piece = vec![0; BUFFER_BYTES];
     while let Ok(count @ 1..) = from.read(&mut piece).await {
         if to.write_all(&piece[..count]).await.is_err() || to.flush().await.is_err() {
             return;
@@ -141,9 +140,9 @@ async fn pass_out(
     mut from: std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<LogOutput, Error>> + Send>>,
     mut to: pipe::Sender,
 ) {
-    while let Some(Ok(said)) = from.next().await {
-        // The agent has no second stream. Whatever a runtime says there is not the agent's.
-        let LogOutput::StdOut { message } = said else { continue };
+    while let Some(Ok(output)) = from.next().await {
+        // The agent does not use standard error; output there comes from the runtime.
+        let LogOutput::StdOut { message } = output else { continue };
         if to.write_all(&message).await.is_err() {
             return;
         }

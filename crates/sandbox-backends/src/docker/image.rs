@@ -1,4 +1,4 @@
-//! The image that the Engine has of a root: what it holds that is not mounted, and places for the rest.
+//! The Docker image for a root: its own files, and mount points for the rest.
 
 use std::fs;
 use std::io;
@@ -12,24 +12,24 @@ use sandbox_core::BackendError;
 use sandbox_linux::skeleton::Skeleton;
 
 use super::engine::Engine;
-use crate::failed;
-use crate::guest::Root;
+use crate::container::Rootfs;
+use crate::error::failed;
 
 const NAME: &str = "sandbox-run/base";
 
-/// An image that the Engine has.
+/// An image in the Engine.
 pub(super) struct BaseImage {
     pub(super) name: String,
-    /// Host paths that its containers show besides.
+    /// Host paths that its containers also show.
     pub(super) shown: Vec<PathBuf>,
 }
 
 impl BaseImage {
-    /// Has the Engine take it in, unless it has it already. The directory is for building it.
+    /// Imports the image into the Engine, unless it exists. The directory is for building it.
     pub(super) fn import(
         engine: &Engine,
         directory: &Path,
-        root: &Root,
+        root: &Rootfs,
     ) -> Result<Self, BackendError> {
         let built = build(directory, &root.skeleton);
         let archive = built.map_err(|error| failed("build an image", error))?;
@@ -42,7 +42,7 @@ impl BaseImage {
         match found {
             Ok(_) => return Ok(Self { name, shown }),
             Err(Error::DockerResponseServerError { status_code: 404, .. }) => {}
-            Err(error) => return Err(failed("look for an image", error)),
+            Err(error) => return Err(failed("query the image", error)),
         }
         let docker = engine.docker.clone();
         let options = CreateImageOptionsBuilder::new().from_src("-").repo(NAME).tag(&tag).build();
@@ -54,7 +54,7 @@ impl BaseImage {
     }
 }
 
-/// The archive, which is always the same for the same root.
+/// The archive, which is identical for identical roots.
 fn build(directory: &Path, skeleton: &Skeleton) -> io::Result<Vec<u8>> {
     let root = directory.join("image");
     fs::create_dir(&root)?;
@@ -99,9 +99,9 @@ fn append(archive: &mut tar::Builder<Vec<u8>>, root: &Path, below: &Path) -> io:
     Ok(())
 }
 
-/// Tells one image of ours from another. Nobody else makes any of this name.
+/// A name that identifies the image's content.
 fn fingerprint(bytes: &[u8]) -> u64 {
-    // FNV-1a: always the same, which the standard library does not promise of its own.
+    // FNV-1a: stable across versions, which the standard library's hasher does not promise.
     let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
 }

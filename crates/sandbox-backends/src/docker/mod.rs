@@ -1,11 +1,12 @@
-//! Containers of a Docker Engine that runs on this host.
+//! The Docker backend: containers of a Docker Engine on this host.
 //!
-//! The Engine starts a container in which our agent is process 1 and waits for its order; we attach to it. Its root is an
-//! image with nothing but places in it, onto which the host's own toolchains are mounted, or an image's directories, as
-//! the native backend shows them. The Engine's limits stand around a cgroup of ours, which is exact, and in which we count.
+//! The Engine starts a container in which the agent is process 1 and waits for a request; the
+//! supervisor attaches to it. The image contains only mount points, on which the host's toolchains
+//! or an image's directories are mounted, as in the native backend. The container runs in a cgroup
+//! of this process, whose limits are exact; the Engine's own limits are looser.
 
 mod container;
-mod description;
+mod create_request;
 mod engine;
 mod image;
 mod runtime;
@@ -17,34 +18,37 @@ use std::sync::Arc;
 
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Coverage, Isolation, MissingProtection,
-    Observer, PoolFigures, Protection, StageOutcome, StagePlan,
+    Observer, PoolStats, Protection, StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{ContainerFilter, Profile};
 
-use crate::guest::{
-    ContainerPool, Containers, Kernel, Orders, Purpose, Root, Workshop, capabilities, lacks,
-    look_at_host, walls,
+use crate::container::{
+    ContainerFactory, ContainerPool, ContainerSpec, Containers, ExecEncoder, Kernel, Rootfs,
+    capabilities, check_host, lacks, protections,
 };
-use crate::{failed, shown_by_root};
+use crate::error::failed;
+use crate::image::shown_by_root;
 use container::DockerContainer;
 use engine::Engine;
 use image::BaseImage;
 use runtime::Runtime;
 use state::State;
 
-/// How the Docker backend is set up.
+/// Options of the Docker backend.
 #[derive(Clone, Debug)]
 pub struct DockerOptions {
-    /// How many containers of a kind that is in demand are kept ready.
+    /// Containers to keep ready of each kind in demand.
     pub spare: usize,
-    /// Where it listens: `unix:///PATH`. Its usual place if nothing is said.
+    /// The Engine's address, `unix:///PATH`. Default: its usual socket.
     pub host: Option<String>,
-    /// Where the image was unpacked whose programs are used; the host's own if nothing is said.
+    /// The directory of the unpacked image whose programs are used. Default: the host's programs.
     pub image: Option<PathBuf>,
-    /// Which of its runtimes builds containers, by the name that it has there. The one that it prefers if nothing is said.
+    /// The Engine's runtime that starts containers, by its name there. Default: the Engine's
+    /// default.
     pub runtime: Option<String>,
-    /// Leave the host's inodes as they are in what is shown. Only tests have a reason to: they show what programs notice by them.
+    /// Do not give containers inodes of their own. Only tests set this, to show what programs can
+    /// observe through shared inodes.
     pub shares_inodes: bool,
 }
 
@@ -54,12 +58,12 @@ impl Default for DockerOptions {
     }
 }
 
-/// A backend that has its walls built by a Docker Engine.
+/// A backend that runs containers of a Docker Engine.
 pub struct DockerBackend {
     containers: Containers<Arc<Docker>>,
 }
 
-/// What containers are made of.
+/// What containers are created from.
 struct Docker {
     engine: Engine,
     hierarchy: Hierarchy,
@@ -67,15 +71,15 @@ struct Docker {
     state: State,
     filter: String,
     runtime: Runtime,
-    /// Whether what is shown of the host is covered in each.
+    /// Whether mounts of the host are covered in each container.
     has_own_inodes: bool,
 }
 
-impl Workshop for Arc<Docker> {
+impl ContainerFactory for Arc<Docker> {
     type Container = DockerContainer;
 
-    fn build(&self, purpose: &Purpose) -> Result<DockerContainer, BackendError> {
-        DockerContainer::start(self, purpose)
+    fn build(&self, spec: &ContainerSpec) -> Result<DockerContainer, BackendError> {
+        DockerContainer::start(self, spec)
     }
 
     fn is_waiting(&self, container: &mut DockerContainer) -> bool {
@@ -84,40 +88,40 @@ impl Workshop for Arc<Docker> {
 }
 
 impl DockerBackend {
-    /// Whether an Engine can be used here, without starting anything.
+    /// Whether an Engine is available, without starting anything.
     pub fn probe(options: &DockerOptions) -> Result<Coverage, BackendError> {
-        let (_, _, runtime) = Self::look_at_host(options)?;
+        let (_, _, runtime) = Self::check_host(options)?;
         let shown = shown_by_root(options.image.as_deref())?;
-        Ok(Coverage::new(&own_walls(runtime.kernel), &runtime.kernel.lacks_here(&shown)))
+        Ok(Coverage::new(&own_protections(runtime.kernel), &runtime.kernel.lacks_here(&shown)))
     }
 
-    /// What containers of an Engine's usual runtime enforce on a host that has everything.
+    /// What containers of an Engine's default runtime enforce on a host that provides everything.
     pub fn by_design() -> Vec<Protection> {
-        own_walls(Kernel::Host)
+        own_protections(Kernel::Host)
     }
 
-    /// What containers need of the host, or what it lacks. The reason is for people.
-    fn look_at_host(options: &DockerOptions) -> Result<(Hierarchy, Engine, Runtime), BackendError> {
-        let hierarchy = look_at_host("docker")?;
+    /// The cgroups for containers, or what the host lacks, as a message for people.
+    fn check_host(options: &DockerOptions) -> Result<(Hierarchy, Engine, Runtime), BackendError> {
+        let hierarchy = check_host("docker")?;
         let engine = Engine::connect(options.host.as_deref().unwrap_or(engine::USUAL_HOST))?;
         let runtime = Runtime::choose(&engine, options.runtime.as_deref())?;
         Ok((hierarchy, engine, runtime))
     }
 
-    /// Looks for the Engine, and clears what an earlier crash left.
+    /// Connects to the Engine, and removes leftovers of an earlier crash.
     pub fn start(options: &DockerOptions) -> Result<Self, BackendError> {
-        let (hierarchy, engine, runtime) = Self::look_at_host(options)?;
+        let (hierarchy, engine, runtime) = Self::check_host(options)?;
         sweep::sweep(&engine)?;
-        // Now that nobody is in them.
+        // After the sweep, so that the cgroups are empty.
         sweep_everywhere();
         hierarchy.sweep();
         let state = State::open()?;
-        let root = Root::of(options.image.as_deref())?;
+        let root = Rootfs::of(options.image.as_deref())?;
         let image = BaseImage::import(&engine, &state.directory, &root)?;
         let kernel = runtime.kernel;
-        let orders = Orders::new(kernel.inside())?;
+        let exec_encoder = ExecEncoder::new(kernel.inside())?;
         let lacks_here = kernel.lacks_here(root.skeleton.shown());
-        let mut capabilities = capabilities(&own_walls(kernel), missing(kernel), &lacks_here);
+        let mut capabilities = capabilities(&own_protections(kernel), missing(kernel), &lacks_here);
         let has_own_inodes = kernel.covers_inodes(&mut capabilities, options.shares_inodes);
         let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
         let trees = root.trees;
@@ -132,7 +136,7 @@ impl DockerBackend {
                 pool,
                 capabilities,
                 lacks_here,
-                orders,
+                exec_encoder,
                 trees,
             },
         })
@@ -152,8 +156,8 @@ impl Backend for DockerBackend {
         &self.containers.lacks_here
     }
 
-    fn pool(&self) -> Option<PoolFigures> {
-        Some(self.containers.pool.figures())
+    fn pool(&self) -> Option<PoolStats> {
+        Some(self.containers.pool.stats())
     }
 
     fn run(
@@ -167,9 +171,9 @@ impl Backend for DockerBackend {
 }
 
 /// What its containers enforce by design.
-fn own_walls(kernel: Kernel) -> Vec<Protection> {
-    // Every program has a user of its own, for whom the kernel counts its watches.
-    let mut all = walls(&[&[Protection::InotifyLimits], kernel.own_walls()].concat());
+fn own_protections(kernel: Kernel) -> Vec<Protection> {
+    // Every program has a user of its own, for which the kernel counts watches.
+    let mut all = protections(&[&[Protection::InotifyLimits], kernel.own_protections()].concat());
     all.dedup();
     all
 }
@@ -186,9 +190,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_protection_is_there_or_said_to_be_missing() {
+    fn every_protection_is_enforced_or_listed_as_missing() {
         for kernel in Kernel::ALL {
-            let mut all = own_walls(*kernel);
+            let mut all = own_protections(*kernel);
             all.extend(missing(*kernel).iter().map(|missing| missing.protection));
             all.sort_unstable();
             assert_eq!(all, Protection::ALL, "{kernel:?}");

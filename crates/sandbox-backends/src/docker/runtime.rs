@@ -1,4 +1,4 @@
-//! Which of the Engine's runtimes builds containers.
+//! Selects the Engine's runtime that starts containers.
 
 use std::collections::HashMap;
 
@@ -6,22 +6,22 @@ use bollard::models::{Runtime as Described, SystemInfo};
 use sandbox_core::BackendError;
 
 use super::engine::Engine;
-use crate::guest::Kernel;
+use crate::container::Kernel;
 
 /// The name of gVisor's program, and usually of the runtime.
 const GVISOR: &str = "runsc";
 
-/// A runtime that the Engine has.
+/// A runtime of the Engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Runtime {
-    /// Its name there, if it is not the one that the Engine prefers.
+    /// Its name in the Engine, if it is not the default.
     pub(super) name: Option<String>,
-    /// What programs in its containers talk to.
+    /// The kernel that serves programs in its containers.
     pub(super) kernel: Kernel,
 }
 
 impl Runtime {
-    /// Asks the Engine for it. The reason why it cannot be had is for people.
+    /// Finds the runtime. The error is a message for people.
     pub(super) fn choose(engine: &Engine, wanted: Option<&str>) -> Result<Self, BackendError> {
         let client = engine.docker.clone();
         let info = engine.wait("look at the Docker Engine", async move { client.info().await })?;
@@ -53,7 +53,7 @@ fn kernel_of(name: &str, described: &Described) -> Result<Kernel, String> {
     }
     let arguments = described.runtime_args.iter().flatten();
     let mut arguments = arguments.map(|argument| argument.trim_start_matches('-'));
-    // Its containers are told from other processes by their cgroups, and limited there.
+    // Containers of gVisor are found and limited through their cgroups.
     if arguments.any(|argument| matches!(argument, "ignore-cgroups" | "ignore-cgroups=true")) {
         return Err(format!(
             "the runtime '{name}' of the Docker Engine ignores cgroups: take --ignore-cgroups out of its \
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn the_one_that_the_engine_prefers_is_looked_at_too() {
+    fn the_default_runtime_is_checked_too() {
         let preferred = |name: &str| {
             let info = SystemInfo { default_runtime: Some(name.to_owned()), ..info() };
             Runtime::among(info, None)

@@ -1,4 +1,5 @@
-//! What lies on the host while containers of this process run: their agent, and who their users are.
+//! Files on the host while containers of this process run: the agent, lists of users, and which
+//! containers were requested.
 
 use std::fs;
 use std::io;
@@ -7,17 +8,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbox_core::BackendError;
+use sandbox_linux::agent::AGENT;
 use sandbox_linux::cgroup::Hierarchy;
-use sandbox_linux::guest::AGENT;
 
-use crate::failed;
+use crate::error::failed;
 use crate::oci::ids::Ids;
-use crate::shared_place::{enter, leave, make_directory, write};
+use crate::shared_directory::{enter, leave, make_directory, write};
 
-/// Gone with the next start of the machine, as containers are.
-const PLACE: &str = "/run/sandbox-run-docker";
+/// Removed at the next boot, like containers.
+const STATE_DIRECTORY: &str = "/run/sandbox-run-docker";
 
-/// What the names of files begin with that tell of containers to come.
+/// Prefix of files that record requested containers.
 const PENDING: &str = "pending-";
 
 /// The directory of this process.
@@ -34,7 +35,7 @@ impl State {
             let number = NUMBER.fetch_add(1, Ordering::Relaxed);
             let prefix = Hierarchy::own_prefix().map_err(io::Error::other)?;
             let name = format!("{prefix}{number}");
-            let directory = enter(Path::new(PLACE), &name)?;
+            let directory = enter(Path::new(STATE_DIRECTORY), &name)?;
             write(&directory.join("agent"), AGENT, 0o755)?;
             make_directory(&directory.join("empty"))?;
             let ids = Arc::new(crate::oci::claim_ids(&name)?);
@@ -43,7 +44,7 @@ impl State {
         opened().map_err(|error| failed("make a directory for containers", error))
     }
 
-    /// Names a container, and says that the Engine is about to be asked for it.
+    /// Names a container and records that it is about to be requested from the Engine.
     pub(super) fn announce(&self) -> io::Result<Pending> {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", self.owner());
@@ -52,12 +53,12 @@ impl State {
         Ok(Pending { path, name })
     }
 
-    /// Whose containers these are.
+    /// The owner label of this process's containers.
     pub(super) fn owner(&self) -> String {
         self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// A directory with nothing in it.
+    /// An empty directory.
     pub(super) fn empty(&self) -> PathBuf {
         self.directory.join("empty")
     }
@@ -66,8 +67,8 @@ impl State {
         self.directory.join("agent")
     }
 
-    /// Lists of users and groups in which the program's user has its usual name, as `passwd` and `group`, and of `hosts`. They are
-    /// for one container at a time, which has this id.
+    /// Writes `passwd` and `group`, in which the program's user has its usual name, and `hosts`.
+    /// They are for one container at a time, which has this ID.
     pub(super) fn lists_with(&self, id: u32, user: u32) -> io::Result<PathBuf> {
         let lists = self.directory.join(format!("user-{id}"));
         if lists.exists() {
@@ -88,7 +89,7 @@ impl State {
     }
 }
 
-/// A container that the Engine may or may not have by now, and that does not end when we do.
+/// The record of a requested container, which the Engine may or may not have created.
 pub(super) struct Pending {
     path: PathBuf,
     name: String,
@@ -106,16 +107,16 @@ impl Drop for Pending {
     }
 }
 
-/// What a process left that is gone.
+/// What an ended process left.
 pub(super) struct Leftover {
     directory: PathBuf,
-    /// Containers that it had asked for, which the Engine may still be making.
+    /// Containers that it had requested, which the Engine may still be creating.
     pub(super) pending: Vec<String>,
 }
 
 impl Leftover {
     pub(super) fn all() -> Vec<Self> {
-        let entries = fs::read_dir(PLACE).into_iter().flatten().flatten();
+        let entries = fs::read_dir(STATE_DIRECTORY).into_iter().flatten().flatten();
         let is_left = |entry: &fs::DirEntry| {
             entry.file_name().to_str().is_some_and(Hierarchy::is_left_by_the_dead)
         };
@@ -129,7 +130,7 @@ impl Leftover {
         Self { pending: pending.collect(), directory }
     }
 
-    /// Nothing is left of it but this.
+    /// Removes the record, when everything else is removed.
     pub(super) fn remove(self) {
         let _ = fs::remove_dir_all(self.directory);
     }

@@ -1,4 +1,5 @@
-//! What processes left that are gone: their containers, and those that the Engine was still making for them.
+//! Removes what ended processes left: their containers, including those that the Engine is still
+//! creating.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,18 +9,18 @@ use sandbox_core::BackendError;
 use sandbox_linux::cgroup::Hierarchy;
 
 use super::container::remove;
-use super::description::OWNER_LABEL;
+use super::create_request::OWNER_LABEL;
 use super::engine::Engine;
 use super::failed;
 use super::state::Leftover;
 
 /// A request that reached the Engine is listed as a container within this time.
 const CREATE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Containers that the Engine still lists after this time cannot be removed.
+/// Containers that are still listed after this time cannot be removed.
 const REMOVE_TIMEOUT: Duration = Duration::from_mins(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Removes all of it.
+/// Removes all leftovers.
 pub(super) fn sweep(engine: &Engine) -> Result<(), BackendError> {
     let leftovers = Leftover::all();
     let mut pending: Vec<&str> =
@@ -33,8 +34,9 @@ pub(super) fn sweep(engine: &Engine) -> Result<(), BackendError> {
             pending.retain(|pending| pending != name);
             last_found = Instant::now();
         }
-        // The Engine lists a container before its creation is complete, and until then answers a removal as if there were
-        // none. So containers are gone only when the list says so.
+        // The Engine lists a container before its creation is complete, and until then answers a
+        // removal as if it did not exist. So containers are gone only when they are no longer
+        // listed.
         if found.is_empty() && (pending.is_empty() || last_found.elapsed() >= CREATE_TIMEOUT) {
             break;
         }
@@ -49,12 +51,12 @@ pub(super) fn sweep(engine: &Engine) -> Result<(), BackendError> {
     Ok(())
 }
 
-/// Their ids and names.
+/// Their IDs and names.
 fn containers_of_the_dead(engine: &Engine) -> Result<Vec<(String, String)>, BackendError> {
     let client = engine.docker.clone();
     let found = engine.wait("list containers", async move {
-        let ours = HashMap::from([("label", vec![OWNER_LABEL])]);
-        let options = ListContainersOptionsBuilder::new().all(true).filters(&ours).build();
+        let filters = HashMap::from([("label", vec![OWNER_LABEL])]);
+        let options = ListContainersOptionsBuilder::new().all(true).filters(&filters).build();
         client.list_containers(Some(options)).await
     })?;
     let of_the_dead = found.into_iter().filter_map(|container| {

@@ -1,8 +1,8 @@
-//! Admission by file descriptors: every sandbox takes some of this process's, and a process that has none left can
-//! neither start, watch nor end anything.
+//! Admission by file descriptors: every sandbox uses some of this process's, and a process without
+//! free descriptors can neither start, supervise nor end anything.
 //!
-//! Executions beyond what fits wait in order. What is prepared ahead takes at most half, and nothing while somebody
-//! waits, so that idle sandboxes never keep an execution from its turn.
+//! Executions that do not fit wait in order. Sandboxes prepared ahead use at most half of the
+//! descriptors, and none while an execution waits, so that idle sandboxes never delay an execution.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,22 +13,24 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use sandbox_core::{BackendError, CancelToken};
 
-use crate::failed;
+use crate::error::failed;
 
-/// What one sandbox takes under cgroup v1, which takes the most: 30, and a few more while it is made.
+/// Descriptors of one sandbox: 30 under cgroup v1, which needs the most, and a few more while it is
+/// built.
 pub(crate) const PER_SANDBOX: usize = 32;
-/// The same once the control files of its cgroup are closed, for a program that runs long.
+/// Descriptors of one sandbox after its cgroup control files are closed, for a long-running
+/// program.
 pub(crate) const PER_LONG_RUNNING: usize = 18;
-/// An execution that has not had its turn after this time is refused with a reason, rather than kept for ever.
+/// An execution that waits longer than this is refused.
 const TURN_TIMEOUT: Duration = Duration::from_mins(10);
-/// Where the open descriptors of this process cannot be counted.
+/// Assumed number of open descriptors if they cannot be counted.
 const ASSUMED_OPEN: usize = 64;
 
 static BUDGET: OnceLock<Budget> = OnceLock::new();
 
-/// The descriptors of this process, for all sandboxes together.
+/// The descriptors of this process, shared by all sandboxes.
 pub(crate) struct Budget {
-    /// How many were open before there was a sandbox.
+    /// Number of descriptors that were open before the first sandbox.
     open_before: usize,
     state: Mutex<State>,
 }
@@ -36,7 +38,7 @@ pub(crate) struct Budget {
 #[derive(Default)]
 struct State {
     used: usize,
-    /// The part of it that sandboxes take which were prepared ahead and wait for an execution.
+    /// The part of `used` that belongs to sandboxes prepared ahead.
     ahead: usize,
     waiting: VecDeque<Arc<Waiter>>,
 }
@@ -47,22 +49,23 @@ struct Waiter {
     is_cancelled: AtomicBool,
 }
 
-/// The share of one sandbox, given back when dropped.
+/// The descriptors of one sandbox, released when dropped.
 pub(crate) struct Permit {
     budget: &'static Budget,
     count: AtomicUsize,
     is_ahead: AtomicBool,
 }
 
-/// Allows this process as many descriptors as it may have: the usual soft limit is there for programs that use `select`.
+/// Raises the soft limit to the hard limit. The usual soft limit exists for programs that use
+/// `select`.
 pub(crate) fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
-    // Without it fewer sandboxes fit at once.
+    // If this fails, fewer sandboxes fit at once.
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 impl Budget {
-    /// That of this process.
+    /// The budget of this process.
     pub(crate) fn of_process() -> &'static Self {
         BUDGET.get_or_init(|| {
             let open = std::fs::read_dir("/proc/self/fd").map_or(ASSUMED_OPEN, Iterator::count);
@@ -70,13 +73,13 @@ impl Budget {
         })
     }
 
-    /// All that sandboxes may take. The limit can change while we run.
+    /// Descriptors that all sandboxes may use. Computed each time, because the limit can change.
     fn total(&self) -> usize {
         let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         total_of(usize::try_from(limit).unwrap_or(usize::MAX), self.open_before)
     }
 
-    /// A share for an execution, after those that came before it; none if it was cancelled meanwhile.
+    /// Waits for descriptors for an execution, in order; `None` if it is cancelled.
     pub(crate) fn acquire(
         &'static self,
         cancel: &CancelToken,
@@ -88,7 +91,7 @@ impl Budget {
         let woken = Arc::clone(&waiter);
         let _registration = cancel.on_cancel(move || {
             woken.is_cancelled.store(true, Ordering::Relaxed);
-            // Under the lock, so that it does not come between a look at the flag and the wait for it.
+            // Under the lock, so that it cannot fall between the check of the flag and the wait.
             let _state = self.lock();
             woken.woken.notify_one();
         });
@@ -122,7 +125,7 @@ impl Budget {
         outcome
     }
 
-    /// A share for a sandbox that is prepared ahead, if there is one to spare.
+    /// Acquires descriptors for a sandbox prepared ahead, if there are enough.
     pub(crate) fn try_acquire_ahead(&'static self) -> io::Result<Arc<Permit>> {
         self.try_take(true).ok_or_else(|| {
             let reason = "executions need the file descriptors that are left";
@@ -156,7 +159,7 @@ impl Budget {
 }
 
 impl Permit {
-    /// An execution has come for what was prepared ahead.
+    /// Marks a sandbox prepared ahead as used by an execution.
     pub(crate) fn claim(&self) {
         if self.is_ahead.swap(false, Ordering::Relaxed) {
             let mut state = self.budget.lock();
@@ -164,7 +167,7 @@ impl Permit {
         }
     }
 
-    /// Gives a part back: from now on the sandbox takes only so many.
+    /// Releases all but this many descriptors.
     pub(crate) fn shrink(&self, count: usize) {
         let before = self.count.fetch_min(count, Ordering::Relaxed);
         let mut state = self.budget.lock();
@@ -188,13 +191,13 @@ fn wake_first(state: &State) {
     }
 }
 
-/// A part stays for everything else that this process does: connections, files, threads that are about to start.
-/// Two sandboxes are always allowed, one of them ahead: with less there is nothing to wait for.
+/// Descriptors for sandboxes: all but a reserve for connections, files and threads of this process.
+/// At least two sandboxes are always allowed, one of them ahead; otherwise nothing would ever run.
 fn total_of(limit: usize, open_before: usize) -> usize {
     limit.saturating_sub(open_before + reserve_of(limit)).max(2 * PER_SANDBOX)
 }
 
-/// A server with few descriptors needs most of them for connections; more than a thousand connections it does not take.
+/// With a low limit, half is reserved for connections; at most 1024.
 fn reserve_of(limit: usize) -> usize {
     (limit / 2).min(1024)
 }
@@ -214,7 +217,7 @@ mod tests {
     use super::*;
 
     fn budget() -> &'static Budget {
-        // As if all but two shares and a half were open already.
+        // As if all but two and a half sandboxes' worth of descriptors were open.
         let limit = getrlimit(Resource::Nofile).current.unwrap();
         let limit = usize::try_from(limit).unwrap();
         let open_before = limit - reserve_of(limit) - 5 * PER_SANDBOX / 2;
@@ -233,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_waits_in_order() {
+    fn executions_without_descriptors_wait_in_order() {
         let budget = budget();
         let first = budget.acquire(&CancelToken::new()).unwrap();
         let second = budget.acquire(&CancelToken::new()).unwrap();
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_cancelled_waits_no_more() {
+    fn a_cancelled_execution_stops_waiting() {
         let budget = budget();
         let held = [(); 2].map(|()| budget.acquire(&CancelToken::new()).unwrap());
         let cancel = CancelToken::new();
@@ -281,7 +284,7 @@ mod tests {
         let budget = budget();
         let held = [(); 2].map(|()| budget.acquire(&CancelToken::new()).unwrap().unwrap());
         let third = acquire(budget);
-        // A second time gives nothing back.
+        // Shrinking a second time releases nothing.
         for permit in held.iter().chain(&held) {
             permit.shrink(PER_LONG_RUNNING);
         }

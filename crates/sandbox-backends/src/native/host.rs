@@ -1,81 +1,82 @@
-//! What this host can hold, found by trying, and what was left out on purpose.
+//! What this host can enforce, found by probing, less what the options switch off.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use rustix::io::Errno;
 use sandbox_core::{
-    BackendError, Capabilities, MissingProtection, NetworkPolicy, Protection, StagePlan,
-    TogetherLimits,
+    AggregateLimits, BackendError, Capabilities, MissingProtection, NetworkPolicy, Protection,
+    StagePlan,
 };
 use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy, OuterLimits};
 use sandbox_linux::rlimits::Shared;
 use sandbox_linux::seccomp::{Arch, DeniedAction, Notification, Profile, Program, Verdict};
 use sandbox_linux::skeleton::Shown;
-use sandbox_linux::{Walls, container_inodes, ids, landlock};
+use sandbox_linux::{ProtectionSet, container_inodes, ids, landlock};
 
 use super::NativeOptions;
-use crate::{failed, missing_inodes, missing_inotify_limits, missing_landlock};
+use crate::error::failed;
+use crate::missing::{missing_inodes, missing_inotify_limits, missing_landlock};
 
-/// Init lives in the sandbox's cgroup too.
+/// Init is in the sandbox's cgroup too.
 pub(crate) const OWN_PROCESSES: u64 = 1;
 
-/// The host as the native backend found it.
+/// What the native backend found out about the host.
 pub(crate) struct Host {
     pub(crate) hierarchy: Hierarchy,
     pub(crate) enforces: Enforces,
-    pub(crate) walls: Walls,
+    pub(crate) protections: ProtectionSet,
     pub(crate) capabilities: Capabilities,
     pub(crate) profile: Profile,
     pub(crate) filter: Program,
-    /// Whether sandboxes have ids of their own, rather than the caller's.
+    /// Whether sandboxes get user and group IDs of their own, rather than the caller's.
     pub(crate) has_own_ids: bool,
     cores: usize,
-    /// All memory of the machine, in bytes.
+    /// Memory of the machine, in bytes.
     pub(crate) memory: u64,
     without: BTreeSet<Protection>,
     waits: fn(&mut dyn FnMut()),
-    /// Where the image lies that is the root, if one is.
+    /// The directory of the unpacked image that is the root, if there is one.
     pub(crate) image: Option<PathBuf>,
 }
 
 impl Host {
-    /// Does what may hold this thread up for long.
+    /// Runs something that may block for long, through the hook in the options.
     pub(crate) fn wait<T>(&self, wait: impl FnOnce() -> T) -> T {
         let (mut wait, mut result) = (Some(wait), None);
         (self.waits)(&mut || result = wait.take().map(|wait| wait()));
-        // Whoever set it may have forgotten to call what it was given.
+        // The hook may have failed to call its argument.
         result.or_else(|| wait.take().map(|wait| wait())).expect("it was called now at the latest")
     }
 
-    /// Probes everything but the cgroups of the host, whose hierarchy is given. Sandboxes show these directories.
+    /// Probes the host. `shown` are the host directories that sandboxes show.
     pub(crate) fn probe(
         options: &NativeOptions,
         mut hierarchy: Hierarchy,
         shown: &[Shown],
     ) -> Result<Self, BackendError> {
         hierarchy.sweep();
-        let together = hierarchy
-            .enclose(options.together.unwrap_or_else(OuterLimits::of_host))
+        let aggregate_limits = hierarchy
+            .enclose(options.aggregate_limits.unwrap_or_else(OuterLimits::of_host))
             .map_err(|error| failed("make the cgroup around all sandboxes", error))?;
-        let together = together
-            .map(|OuterLimits { memory_bytes, pids }| TogetherLimits { memory_bytes, pids });
+        let aggregate_limits = aggregate_limits
+            .map(|OuterLimits { memory_bytes, pids }| AggregateLimits { memory_bytes, pids });
         let enforces = hierarchy.enforces();
         let mut without = options.without.clone();
         if without.contains(&Protection::Landlock) {
-            // There are no parts of it then.
+            // The parts of Landlock are off with it.
             without.extend(landlock::PARTS.iter().map(|part| part.protection));
         }
         if without.contains(&Protection::FreshRoot) {
-            // A program may write where the host lets it, which an overlay would hide.
+            // A program may then write to host directories, which an overlay would hide.
             without.insert(Protection::PrivateInodes);
         }
         if without.contains(&Protection::PrivateInodes) {
             without.insert(Protection::PrivateFileInodes);
         }
-        let mut walls = Walls::all();
+        let mut protections = ProtectionSet::all();
         for protection in &without {
-            walls = walls.without(*protection);
+            protections = protections.without(*protection);
         }
         let profile = Profile::builtin();
         let filter = profile
@@ -83,14 +84,14 @@ impl Host {
             .map_err(|error| failed("compile the system-call filter", error))?;
         let landlock_version = landlock::version();
         for part in landlock::missing_from(landlock_version) {
-            walls = walls.without(part.protection);
+            protections = protections.without(part.protection);
         }
         let has_own_ids = ids::are_available();
         let mut missing = missing(enforces, landlock_version);
         let makes_devices = has_own_ids && container_inodes::can_make_devices();
         let of_inodes = missing_inodes(shown, makes_devices).into_iter();
         for lack in of_inodes.chain(missing_inotify_limits(has_own_ids)) {
-            walls = walls.without(lack.protection);
+            protections = protections.without(lack.protection);
             missing.push(lack);
         }
         let enforceable = Protection::ALL
@@ -100,10 +101,10 @@ impl Host {
             .filter(|protection| !without.contains(protection))
             .collect();
         Ok(Self {
-            capabilities: Capabilities { enforceable, missing, together },
+            capabilities: Capabilities { enforceable, missing, aggregate_limits },
             hierarchy,
             enforces,
-            walls,
+            protections,
             profile,
             filter,
             has_own_ids,
@@ -115,15 +116,17 @@ impl Host {
         })
     }
 
-    /// Refuses a plan that asks for what cannot be had, unless it said that it can do without.
+    /// Refuses a plan that requires a protection that is missing, unless the plan allows it to be
+    /// missing.
     ///
-    /// Walls are wanted by every plan; limits are wanted if the request set them. A default limit that
-    /// cannot be held, and what only stands behind other walls, is left out of what the report calls enforced.
+    /// Every plan requires isolation; it requires a limit only if the request set it. Default
+    /// limits that cannot be enforced, and missing defense in depth, are only left out of the
+    /// report's list of enforced protections.
     pub(crate) fn check(&self, plan: &StagePlan) -> Result<(), BackendError> {
         for missing in &self.capabilities.missing {
             let protection = missing.protection;
             let wanted = if is_limit(protection) {
-                plan.limits.is_asked(protection)
+                plan.limits.is_requested(protection)
             } else {
                 !protection.is_defense_in_depth()
             };
@@ -133,7 +136,7 @@ impl Host {
         }
         let is_whole = plan.limits.cpu_millis().is_multiple_of(1000);
         if !self.enforces.cpu_quota
-            && plan.limits.is_asked(Protection::Cpu)
+            && plan.limits.is_requested(Protection::Cpu)
             && !is_whole
             && !plan.allow_missing.contains(&Protection::Cpu)
         {
@@ -146,16 +149,16 @@ impl Host {
         Ok(())
     }
 
-    /// The name of a denied call, and what it is answered.
+    /// The name of a denied call, and the error number to return.
     pub(crate) fn refusal(&self, call: &Notification) -> (String, i32) {
         match self.profile.verdict(Arch::NATIVE, call.number, call.arguments) {
             Verdict::Deny { name, errno, .. } => (name.to_owned(), errno),
-            // Nothing is let through from here, whatever the reason it arrived.
+            // Nothing is allowed from here, whatever the reason for the notification.
             Verdict::Allow => (format!("#{}", call.number), Errno::PERM.raw_os_error()),
         }
     }
 
-    /// What really stands for this plan.
+    /// Protections that are in force for this plan.
     pub(crate) fn enforced(&self, plan: &StagePlan) -> Vec<Protection> {
         let has_cpu_limit = plan.limits.cpu_time().is_some();
         self.capabilities
@@ -170,14 +173,14 @@ impl Host {
         !self.without.contains(&protection)
     }
 
-    /// The limit on memory, where the sandbox has a network in which it could hold more.
+    /// The memory limit, if the sandbox has a network in which it could exceed it.
     pub(crate) fn limits_network_memory(&self, plan: &StagePlan) -> Option<u64> {
-        let has_loopback = plan.network != NetworkPolicy::None || plan.gate.is_some();
+        let has_loopback = plan.network != NetworkPolicy::None || plan.egress_proxy.is_some();
         let is_own = has_loopback && self.has(Protection::NetNamespace);
         is_own.then(|| self.cgroup_limits(&plan.limits).memory_bytes).flatten()
     }
 
-    /// The limits for the cgroup, as far as it has them and they are wanted.
+    /// The limits that the cgroup enforces.
     pub(crate) fn cgroup_limits(&self, limits: &sandbox_core::Limits) -> CgroupLimits {
         let wanted = |held: bool, protection| held && self.has(protection);
         CgroupLimits {
@@ -190,10 +193,10 @@ impl Host {
         }
     }
 
-    /// The limits that resource limits enforce beside a cgroup, or in its place.
+    /// The limits that rlimits enforce in addition to the cgroup, or instead of it.
     pub(crate) fn shared_rlimits(&self, limits: &sandbox_core::Limits) -> Shared {
-        // Beside a cgroup only where the sandbox has user ids of its own: older kernels count the caller's other processes
-        // too. Init counts where it shares the program's id.
+        // In addition to the cgroup only if the sandbox has user IDs of its own: older kernels also
+        // count other processes of the caller. Init counts if it shares the program's ID.
         let limits_pids = self.has_own_ids || !self.enforces.pids;
         let pids = u64::from(limits.pids()) + u64::from(!self.has_own_ids);
         Shared {
@@ -202,7 +205,7 @@ impl Host {
         }
     }
 
-    /// Cores to bind to where there is no quota, a bit each; 0 for all.
+    /// The CPUs to bind to if there is no quota, as a bit mask; 0 for all.
     pub(crate) fn cores_for(&self, limits: &sandbox_core::Limits, turn: usize) -> u64 {
         if self.enforces.cpu_quota || !self.has(Protection::Cpu) {
             return 0;

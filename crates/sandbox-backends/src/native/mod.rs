@@ -1,34 +1,35 @@
-//! The walls that this program builds itself, with namespaces, cgroups, seccomp and Landlock.
+//! The native backend: builds sandboxes itself, with namespaces, cgroups, seccomp and Landlock.
 //!
-//! `sandbox-linux` builds them; this module decides and watches: which limits the host can hold
-//! (`host`), slots (`slots`) ready before they are needed (`pool`, `stock`, `refill`), some with a runtime that waits in
-//! them (`warm`, `shelf`), a plan turned into an order (`order`), the loop that watches one sandbox
-//! (`supervise`), how many fit at once (`descriptors`), a runtime's word that it ends (`leave`), the way out of it for stages of ours (`gate`) and what a program reaches through its allow-list (`reach`), and the verdict over how it ended
-//! (`verdict`). What was used is taken down (`retire`), a moment
-//! later (`bell`).
+//! `sandbox-linux` provides the mechanisms; this module decides what to use and supervises. `host`
+//! probes what the host can enforce. `pool` holds slots that `refill` prepares ahead with `slots`,
+//! according to the demand in `pool_state`; `warm`, `warm_pool` and `zygote` do the same for
+//! runtimes. `descriptors` admits as many sandboxes as fit. `exec_request` translates a plan,
+//! `supervise` watches the program, `early_exit` shortens its end, `egress` and `egress_proxy` give
+//! it network access, and `verdict` determines the outcome. `teardown` destroys used slots, woken
+//! by `deferred_waker` after the response.
 
-mod bell;
+mod deferred_waker;
 mod descriptors;
-mod gate;
+mod early_exit;
+mod egress;
+mod egress_proxy;
+mod exec_request;
 mod host;
-mod leave;
 pub(crate) mod network_memory;
-mod order;
-mod originals;
 pub(crate) mod output;
 mod pool;
-mod reach;
+mod pool_state;
 mod refill;
-mod retire;
-mod shelf;
 mod slots;
 mod stdin;
-mod stock;
 pub(crate) mod supervise;
+mod teardown;
 pub(crate) mod usage;
 pub(crate) mod verdict;
 mod warm;
+mod warm_pool;
 pub(crate) mod workspace;
+mod zygote;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -37,71 +38,72 @@ use std::time::Instant;
 
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
-    PoolFigures, Protection, StageOutcome, StagePlan,
+    PoolStats, Protection, StageOutcome, StagePlan,
 };
 
 use sandbox_linux::UnconfiguredLauncher;
 use sandbox_linux::cgroup::Hierarchy;
 pub use sandbox_linux::cgroup::OuterLimits;
 
-use crate::{failed, shown_by_root};
+use crate::error::failed;
+use crate::image::shown_by_root;
 use host::Host;
 use pool::Pool;
 
-/// How the native backend is set up.
+/// Options of the native backend.
 #[derive(Clone, Debug)]
 pub struct NativeOptions {
-    /// Walls to leave out. Only tests and `doctor --attack` have a reason to name any: they show that
-    /// an attack succeeds without the wall that stops it.
+    /// Protections to leave out. Only tests and `doctor --attack` set this: they show that an
+    /// attack succeeds without the protection that stops it.
     pub without: BTreeSet<Protection>,
-    /// What is prepared ahead of executions.
+    /// Slots to prepare ahead of executions.
     pub spare: Spare,
-    /// How many runtimes of one kind may be started before there is a program for them; 0 for none at all.
-    pub most_warm: usize,
-    /// When runtimes that allow it are copied rather than started.
-    pub copies: Copies,
-    /// What all sandboxes may use together; what the host has, less a reserve, if nothing is said.
-    pub together: Option<OuterLimits>,
-    /// Use no cgroups even where the host has them, as on a host that gives us none.
+    /// Maximum number of runtimes of one kind that wait for programs; 0 starts none ahead.
+    pub max_warm: usize,
+    /// When to fork runtimes from a zygote instead of starting them.
+    pub fork_policy: ForkPolicy,
+    /// Limits on all sandboxes together. Default: what the host has, less a reserve.
+    pub aggregate_limits: Option<OuterLimits>,
+    /// Use no cgroups even if the host has them.
     pub no_cgroups: bool,
-    /// Where the image was unpacked whose programs are used; the host's own if nothing is said.
+    /// The directory of the unpacked image whose programs are used. Default: the host's programs.
     pub image: Option<PathBuf>,
-    /// Calls what may hold its thread up for long: waiting for a program, and preparing a sandbox while somebody
-    /// waits for it. A caller whose threads have other work as well can see to that work here.
+    /// Called around operations that block for long: waiting for a program, and preparing a sandbox
+    /// for a waiting request. A caller whose threads have other work can release them here.
     pub waits: fn(&mut dyn FnMut()),
 }
 
-/// Slots prepared before they are asked for.
+/// How many slots to prepare before they are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spare {
-    /// So many are kept ready.
+    /// Keep this many ready.
     Keep(usize),
-    /// So many are made at the start and none after, for a process that knows how few it will need.
+    /// Prepare this many at the start and none later, for a process that knows how few it needs.
     Once(usize),
 }
 
-/// When a runtime that is to wait is a copy of one that was started before, where its recipe allows that.
-/// Copies are made sooner and have their memory's layout in common: see docs/adr/0015.
+/// When a runtime that waits for a program is forked from a zygote, if its recipe supports that.
+/// Forking is faster than starting; all forks of one zygote share a memory layout (docs/adr/0015).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Copies {
-    /// Never: each is started by itself.
+pub enum ForkPolicy {
+    /// Never fork: start each runtime separately.
     Never,
-    /// While programs come faster than runtimes start.
+    /// Fork while programs arrive faster than runtimes start.
     #[default]
-    InAHurry,
-    /// Always.
+    OnDemand,
+    /// Always fork.
     Always,
 }
 
 /// The native backend.
 pub struct NativeBackend {
     pool: Pool,
-    /// Last, as the cgroup around all others goes with it.
+    /// Last, because dropping it removes the cgroup around all sandboxes.
     host: Arc<Host>,
 }
 
 impl NativeBackend {
-    /// Probes the host, clears what an earlier crash left, and starts the launcher.
+    /// Probes the host, removes leftovers of an earlier crash, and starts the launcher.
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
         let shown = shown_by_root(options.image.as_deref())?;
         descriptors::raise_limit();
@@ -110,7 +112,7 @@ impl NativeBackend {
         } else {
             Hierarchy::detect()
         };
-        // Both take milliseconds, in which this process has a host to look at.
+        // Both take milliseconds, during which this process probes the host.
         if let Some(prepare_attach) = hierarchy.attach_preparation() {
             spawn("sandbox-attach", prepare_attach)?;
         }
@@ -121,7 +123,7 @@ impl NativeBackend {
         Ok(Self { pool, host })
     }
 
-    /// How the host's cgroups are used, in a sentence.
+    /// How cgroups are used, in a sentence.
     pub fn describe_cgroups(&self) -> String {
         self.host.hierarchy.describe()
     }
@@ -140,8 +142,8 @@ impl Backend for NativeBackend {
         &self.host.capabilities.missing
     }
 
-    fn pool(&self) -> Option<PoolFigures> {
-        Some(self.pool.figures())
+    fn pool(&self) -> Option<PoolStats> {
+        Some(self.pool.stats())
     }
 
     fn starts_runtimes_ahead(&self) -> bool {
@@ -159,7 +161,7 @@ impl Backend for NativeBackend {
         let Some(slot) = self.pool.claim(plan, cancel)? else {
             return Ok(verdict::cancelled(plan, begun.elapsed()));
         };
-        let running = order::send(&self.host, self.pool.maker(), slot, plan)?;
+        let running = exec_request::send(&self.host, self.pool.slot_factory(), slot, plan)?;
         let ended = supervise::watch(&self.host, running, plan, observer, cancel, begun)?;
         verdict::conclude(&self.host, ended, plan)
     }
@@ -170,9 +172,9 @@ impl Default for NativeOptions {
         Self {
             without: BTreeSet::new(),
             spare: Spare::Keep(4),
-            most_warm: 8,
-            copies: Copies::default(),
-            together: None,
+            max_warm: 8,
+            fork_policy: ForkPolicy::default(),
+            aggregate_limits: None,
             no_cgroups: false,
             image: None,
             waits: |wait| wait(),
@@ -180,8 +182,8 @@ impl Default for NativeOptions {
     }
 }
 
-/// Whether each sandbox gets user and group ids of its own, rather than the caller's: that takes root,
-/// of a user namespace that has such ids.
+/// Whether each sandbox gets user and group IDs of its own, rather than the caller's. That requires
+/// root in a user namespace that maps such IDs.
 pub fn sandboxes_have_own_ids() -> bool {
     sandbox_linux::ids::are_available()
 }

@@ -1,8 +1,8 @@
-//! Kernel memory that a sandbox holds in its own network and that its memory limit does not count.
+//! Limits kernel memory that a sandbox holds in its own network and that no cgroup counts.
 //!
-//! Two things have no limit in the kernel: a connection that nobody has accepted yet is charged to no cgroup, with
-//! all that was sent over it, and each connection may exceed the limit on socket buffers by a packet in either
-//! direction. So both are looked at from outside, every few milliseconds.
+//! The kernel leaves two things unlimited: connections that are not yet accepted are charged to no
+//! cgroup, nor is the data sent over them, and each connection may exceed the limit on socket
+//! buffers by a packet in each direction. So both are sampled every few milliseconds.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -11,36 +11,36 @@ use std::time::{Duration, Instant};
 
 use sandbox_linux::cgroup::Cgroup;
 
-/// A program makes some 20 unaccepted connections in a millisecond.
+/// A program creates about 20 unaccepted connections in a millisecond.
 const MIN_INTERVAL: Duration = Duration::from_millis(10);
-/// The list of sockets costs milliseconds on a large host. While no sockets are added it is read for at most this
-/// part of the time, but this often.
+/// Reading the list of sockets takes milliseconds on a large host. While no sockets are added,
+/// reading it takes at most this fraction of the time, but happens at least this often.
 const LIST_SHARE: u32 = 20;
 const MAX_LIST_INTERVAL: Duration = Duration::from_millis(40);
-/// After this many more sockets it is read again in any case.
+/// The list is read again after this many new sockets in any case.
 const MAX_UNLISTED_SOCKETS: u64 = 64;
-/// What an unaccepted connection holds: its structures, and the receive buffer that the settings of a sandbox's
-/// network allow.
+/// Memory of an unaccepted connection: its structures, and the receive buffer that a sandbox's
+/// network settings allow.
 pub(crate) const UNACCEPTED_BYTES: u64 = 20 << 10;
-/// The same in a network that has the kernel's own settings.
+/// The same with the kernel's default network settings.
 pub(crate) const UNACCEPTED_BYTES_BY_DEFAULT: u64 = 80 << 10;
-/// The part of the memory limit that may be held.
-const SHARE: u64 = 8;
+/// The fraction of the memory limit that may be held.
+const MEMORY_LIMIT_DIVISOR: u64 = 8;
 const MIN_BYTES: u64 = 2 << 20;
-/// The list begins with the listening sockets. More of them than fit into this are not looked through.
+/// The list starts with the listening sockets. Only this much of it is read.
 const MAX_LIST_BYTES: u64 = 256 << 10;
 
-/// Looks at one sandbox's network every so often.
+/// Samples one sandbox's network.
 pub(crate) struct NetworkMemory {
     next: Instant,
     /// A process in that network.
     process: Option<u32>,
     unaccepted_bytes: u64,
     max_bytes: u64,
-    /// When the list is to be read again, and how many sockets there were when it was.
+    /// When to read the list again, and how many sockets there were at the last time.
     next_list: Instant,
     listed: u64,
-    /// Numbers of sockets; opened by the first look, which short programs do not live to see.
+    /// The socket counters; opened at the first sample, so that short programs do not pay for it.
     counts: Vec<File>,
 }
 
@@ -55,19 +55,19 @@ impl NetworkMemory {
             next: now + MIN_INTERVAL,
             process,
             unaccepted_bytes,
-            max_bytes: (memory_limit / SHARE).max(MIN_BYTES),
+            max_bytes: (memory_limit / MEMORY_LIMIT_DIVISOR).max(MIN_BYTES),
             next_list: now,
             listed: 0,
             counts: Vec::new(),
         }
     }
 
-    /// When the next look is due.
+    /// When the next sample is due.
     pub(crate) fn next(&self) -> Instant {
         self.next
     }
 
-    /// Whether more is held than may be.
+    /// Whether the sandbox holds more than allowed.
     pub(crate) fn is_over(&mut self, now: Instant, cgroup: &dyn Cgroup) -> bool {
         self.next = now + MIN_INTERVAL;
         if self.counts.is_empty() {
@@ -97,7 +97,7 @@ impl NetworkMemory {
     }
 }
 
-/// How many TCP sockets there are in a network, from its `sockstat` or `sockstat6`.
+/// Number of TCP sockets, from `sockstat` or `sockstat6`.
 fn tcp_sockets(counts: &File) -> Option<u64> {
     let mut text = [0; 1024];
     let count = counts.read_at(&mut text, 0).ok()?;
@@ -108,7 +108,7 @@ fn tcp_sockets(counts: &File) -> Option<u64> {
     line.split(' ').next()?.parse().ok()
 }
 
-/// How many connections wait to be accepted, from a network's list of TCP sockets.
+/// Number of unaccepted connections, from the list of TCP sockets.
 fn unaccepted(mut list: File) -> u64 {
     let mut text = Vec::new();
     let mut part = [0; 4096];
@@ -124,7 +124,7 @@ fn unaccepted(mut list: File) -> u64 {
     listeners(&text).0
 }
 
-/// Sums the backlogs of the listening sockets, and says whether other sockets have begun.
+/// Sums the backlogs of the listening sockets, and returns whether the list has passed them.
 fn listeners(list: &[u8]) -> (u64, bool) {
     const LISTENS: &str = "0A";
     let text = String::from_utf8_lossy(list);

@@ -1,4 +1,4 @@
-//! What the program prints: read as it comes, kept up to the limit, told to the observer.
+//! The program's output: reads it, keeps it up to the limit, and passes it to the observer.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -8,55 +8,56 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use sandbox_core::{Observer, StreamKind};
 use sandbox_linux::write_order::{WriteOrder, Written};
 
-const BUFFER: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
-/// The two pipes of a slot, made before there is a program.
+/// The two output pipes of a slot, created before the program is known.
 pub(crate) struct Pipes {
     stdout: Stream,
     stderr: Stream,
 }
 
-/// The program's two streams, listened to.
+/// The program's two output streams while it runs.
 pub(crate) struct Streams {
-    /// Declared first, so that it is dropped before the pipes it listens to.
+    /// Declared first, so that it is dropped before the pipes that it watches.
     order: WriteOrder,
     stdout: Stream,
     stderr: Stream,
     buffer: Vec<u8>,
-    /// How many writes were announced so far.
+    /// Number of writes announced so far.
     announced: usize,
 }
 
 struct Stream {
     reader: OwnedFd,
-    /// Kept to change its mode; that is why the end of a stream is not seen, and not waited for.
+    /// Kept open to change its mode. Therefore the end of a stream is not seen, and not waited for.
     writer: OwnedFd,
     mode: Mode,
-    /// Packets since the other stream was written to.
+    /// Packets since the last write to the other stream.
     in_a_row: usize,
 }
 
 /// How a stream is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// A write at a time, in the order in which both streams are written.
+    /// One write at a time, in the order in which both streams are written.
     Packets,
-    /// As much as there is, for a stream that is written to again and again.
+    /// As much as possible, for a stream that is written to repeatedly.
     Bulk,
 }
 
-/// So many packets of one stream in a row have no order to lose, and are too slow one by one.
+/// After this many packets of one stream in a row, order no longer matters and reading them one by
+/// one is too slow.
 const PACKETS_BEFORE_BULK: usize = 256;
-/// After so many writes both streams are read in bulk. Announcements are queued signals, and a program
-/// that writes as fast as it can, or only tries to, must not fill the queue that all of this user's
-/// processes share.
+/// After this many writes both streams are read in bulk. Announcements are queued signals, and a
+/// program that writes as fast as it can must not fill the queue that all processes of this user
+/// share.
 const MAX_ANNOUNCED_WRITES: usize = 20_000;
-/// A longer write arrives as packets of this size and a rest.
+/// The kernel splits a longer write into packets of this size.
 const MAX_PACKET_BYTES: usize = 4096;
 
-/// What is kept.
+/// The output that is kept.
 #[derive(Debug, Default)]
-pub(crate) struct Kept {
+pub(crate) struct CapturedOutput {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
     pub(crate) both: Vec<u8>,
@@ -70,41 +71,41 @@ impl Pipes {
         Ok(Self { stdout: Stream::open()?, stderr: Stream::open()? })
     }
 
-    /// Gives them to the program's user, if it is another than ours: a program may open its own streams
-    /// again by name, which asks who owns them.
+    /// Makes the program's user the owner of the pipes: a program may reopen its streams by name
+    /// (`/dev/stdout`), which checks the owner.
     pub(crate) fn give_to(&self, owner: u32) -> Result<(), Errno> {
         let (user, group) = (Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)));
         rustix::fs::fchown(&self.stdout.writer, user, group)?;
         rustix::fs::fchown(&self.stderr.writer, user, group)
     }
 
-    /// The ends for the program: standard output and standard error.
+    /// The program's ends: standard output and standard error.
     pub(crate) fn writers(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
         (self.stdout.writer.as_fd(), self.stderr.writer.as_fd())
     }
 
-    /// Our ends.
+    /// The supervisor's ends.
     pub(crate) fn readers(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
         (self.stdout.reader.as_fd(), self.stderr.reader.as_fd())
     }
 }
 
 impl Streams {
-    /// Listens, from this thread.
+    /// Starts to watch the pipes, from this thread.
     pub(crate) fn listen(Pipes { stdout, stderr }: Pipes) -> Result<Self, Errno> {
         let order = WriteOrder::new([stdout.reader.as_fd(), stderr.reader.as_fd()])?;
-        Ok(Self { order, stdout, stderr, buffer: vec![0; BUFFER], announced: 0 })
+        Ok(Self { order, stdout, stderr, buffer: vec![0; BUFFER_BYTES], announced: 0 })
     }
 
-    /// What to poll: when one of these is readable, [`Streams::read`] has something to do.
+    /// Descriptors to poll: when one of them is readable, call [`Streams::read`].
     pub(crate) fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let bulk =
             [&self.stdout, &self.stderr].into_iter().filter(|stream| stream.mode == Mode::Bulk);
         std::iter::once(self.order.fd()).chain(bulk.map(|stream| stream.reader.as_fd()))
     }
 
-    /// Reads what is there, in order; false if nothing was announced.
-    pub(crate) fn read(&mut self, kept: &mut Kept, observer: &mut dyn Observer) -> bool {
+    /// Reads what is there, in order; false if no write was announced.
+    pub(crate) fn read(&mut self, kept: &mut CapturedOutput, observer: &mut dyn Observer) -> bool {
         let written = self.order.take();
         for what in &written {
             let (kind, other) = match what {
@@ -124,8 +125,8 @@ impl Streams {
         }
         self.announced += written.len();
         if self.announced > MAX_ANNOUNCED_WRITES {
-            self.stdout.let_go();
-            self.stderr.let_go();
+            self.stdout.switch_to_bulk();
+            self.stderr.switch_to_bulk();
         }
         for kind in [StreamKind::Stdout, StreamKind::Stderr] {
             if self.stream(kind).mode == Mode::Bulk {
@@ -135,28 +136,38 @@ impl Streams {
         !written.is_empty()
     }
 
-    /// Reads both to their ends, once nobody writes any more.
-    pub(crate) fn drain(&mut self, kept: &mut Kept, observer: &mut dyn Observer) {
+    /// Reads both streams to their ends, after all writers are gone.
+    pub(crate) fn drain(&mut self, kept: &mut CapturedOutput, observer: &mut dyn Observer) {
         while self.read(kept, observer) {}
         for kind in [StreamKind::Stdout, StreamKind::Stderr] {
             while self.read_once(kind, kept, observer) > 0 {}
         }
     }
 
-    /// Reads what one write left: one packet, or several if it was long.
-    fn read_packets(&mut self, kind: StreamKind, kept: &mut Kept, observer: &mut dyn Observer) {
+    /// Reads one write: one packet, or several if it was long.
+    fn read_packets(
+        &mut self,
+        kind: StreamKind,
+        kept: &mut CapturedOutput,
+        observer: &mut dyn Observer,
+    ) {
         while self.read_once(kind, kept, observer) == MAX_PACKET_BYTES {}
         let stream = self.stream(kind);
         stream.in_a_row += 1;
         if stream.in_a_row >= PACKETS_BEFORE_BULK {
-            stream.let_go();
+            stream.switch_to_bulk();
         }
     }
 
-    /// Reads what is there, but not for ever: a program may write as fast as we read.
-    fn read_bulk(&mut self, kind: StreamKind, kept: &mut Kept, observer: &mut dyn Observer) {
-        const AT_MOST: usize = 16;
-        for _ in 0..AT_MOST {
+    /// Reads what is there, up to a bound: a program may write as fast as it is read.
+    fn read_bulk(
+        &mut self,
+        kind: StreamKind,
+        kept: &mut CapturedOutput,
+        observer: &mut dyn Observer,
+    ) {
+        const MAX_READS: usize = 16;
+        for _ in 0..MAX_READS {
             if self.read_once(kind, kept, observer) == 0 {
                 return;
             }
@@ -166,14 +177,14 @@ impl Streams {
     fn read_once(
         &mut self,
         kind: StreamKind,
-        kept: &mut Kept,
+        kept: &mut CapturedOutput,
         observer: &mut dyn Observer,
     ) -> usize {
         let reader = match kind {
             StreamKind::Stdout => &self.stdout.reader,
             StreamKind::Stderr => &self.stderr.reader,
         };
-        // Nothing there, and interrupted: both are tried again when the pipe is ready.
+        // An empty pipe and an interrupted read are both retried when the pipe is readable.
         let count = rustix::io::read(reader, &mut self.buffer[..]).unwrap_or(0);
         let taken = kept.take(kind, &self.buffer[..count]);
         if taken > 0 {
@@ -191,11 +202,11 @@ impl Streams {
 }
 
 impl Stream {
-    /// From now on it is read in bulk, and its writes are no longer announced.
-    fn let_go(&mut self) {
-        // A stream that cannot be let go is read on as before.
+    /// Switches to bulk reading; writes are no longer announced.
+    fn switch_to_bulk(&mut self) {
+        // If it fails, the stream is read as before.
         if self.mode == Mode::Packets
-            && WriteOrder::let_go(self.reader.as_fd(), self.writer.as_fd()).is_ok()
+            && WriteOrder::unwatch(self.reader.as_fd(), self.writer.as_fd()).is_ok()
         {
             self.mode = Mode::Bulk;
         }
@@ -203,22 +214,22 @@ impl Stream {
 
     fn open() -> Result<Self, Errno> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::DIRECT)?;
-        // Only our end: the program must find its own in the usual blocking mode.
+        // Only the supervisor's end: the program expects its own to block.
         rustix::io::ioctl_fionbio(&reader, true)?;
-        // A write that has to wait for room is announced twice, which blurs the order: so there is room
-        // for as many packets as are read one by one. Where a user may not have that much, the order of
-        // a long burst is less exact, and nothing else changes.
+        // A write that blocks is announced twice, which blurs the order; so the pipe holds as many
+        // packets as are read one by one. If the user may not have such a large pipe, the order of
+        // a long burst is less exact.
         let _ = fcntl_setpipe_size(&reader, PACKETS_BEFORE_BULK * MAX_PACKET_BYTES);
         Ok(Self { reader, writer, mode: Mode::Packets, in_a_row: 0 })
     }
 }
 
-impl Kept {
+impl CapturedOutput {
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, ..Self::default() }
     }
 
-    /// Keeps what fits and says how much that was.
+    /// Keeps what fits and returns how many bytes that was.
     pub(crate) fn take(&mut self, kind: StreamKind, bytes: &[u8]) -> usize {
         let room = self.limit - self.both.len();
         let taken = room.min(bytes.len());
@@ -232,7 +243,7 @@ impl Kept {
         taken
     }
 
-    /// Whether more came than may be kept.
+    /// Whether more was written than may be kept.
     pub(crate) fn is_over(&self) -> bool {
         self.stdout_truncated || self.stderr_truncated
     }
@@ -244,7 +255,7 @@ mod tests {
 
     #[test]
     fn the_first_bytes_up_to_the_limit_are_kept() {
-        let mut kept = Kept::new(5);
+        let mut kept = CapturedOutput::new(5);
         assert_eq!(kept.take(StreamKind::Stdout, b"abc"), 3);
         assert!(!kept.is_over());
         assert_eq!(kept.take(StreamKind::Stderr, b"def"), 2);

@@ -1,8 +1,9 @@
-//! Slots ready before they are needed: for any program, and with a runtime that waits in them.
+//! The pool of slots that are prepared before they are requested: for any program, or with a
+//! waiting runtime.
 //!
-//! Threads work beside the executions: joining a cgroup after idleness takes milliseconds, and starting a
-//! runtime takes more, so neither must happen while someone waits. They are not needed for correctness:
-//! with nothing ready a claim prepares its own slot.
+//! Joining a cgroup after idleness takes milliseconds and starting a runtime takes longer, so
+//! threads do both in the background. They are an optimisation: if nothing is ready, a claim
+//! prepares its own slot.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,39 +11,39 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sandbox_core::{BackendError, CancelToken, Limits, PoolFigures, StagePlan, Start, WarmFigures};
+use sandbox_core::{BackendError, CancelToken, Limits, PoolStats, StagePlan, Start, WarmPoolStats};
 use sandbox_linux::UnconfiguredLauncher;
 use sandbox_linux::seccomp::Notifications;
 use sandbox_protocol::launcher::SlotKind;
 
-use super::bell::Bell;
+use super::deferred_waker::DeferredWaker;
 use super::descriptors::Budget;
 use super::host::Host;
+use super::pool_state::{REFILL_PAUSE, RefillState, State};
 use super::refill::Shared;
-use super::retire::{Retirement, is_closed};
-use super::slots::{Maker, ReadySlot, Tools, launch_failed};
-use super::stock::{REFILL_PAUSE, State, Supply};
-use super::warm::Way;
+use super::slots::{ReadySlot, SlotFactory, SupervisionHandles, launch_failed};
+use super::teardown::{TeardownQueue, is_closed};
+use super::warm::StartMethod;
 use super::{NativeOptions, Spare, warm};
 
-/// An execution that has ended leaves the CPU to the answer for so long.
-const ANSWER_TIME: Duration = Duration::from_millis(1);
+/// Background work waits this long after an execution, so that the response goes out first.
+const RESPONSE_DELAY: Duration = Duration::from_millis(1);
 
-/// A slot in use. However its use ends, it is then taken down.
+/// A slot in use. It is torn down when the lease is dropped.
 pub(crate) struct Lease<'a> {
     ready: Option<ReadySlot>,
     pub(crate) start: Start,
     pool: &'a Pool,
-    /// Memory that is left in it, once that is known.
+    /// Memory that the ended sandbox still holds, once it is known.
     held_bytes: Cell<Option<u64>>,
 }
 
 pub(crate) struct Pool {
-    /// First, so that nobody is called any more when the others go.
-    bell: Bell,
+    /// Declared first, so that its callback stops before what it uses is dropped.
+    waker: DeferredWaker,
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
-    retirement: Arc<Retirement>,
+    teardown: Arc<TeardownQueue>,
     prepared_claims: AtomicU64,
     built_claims: AtomicU64,
 }
@@ -53,15 +54,15 @@ impl Pool {
         launcher: UnconfiguredLauncher,
         options: &NativeOptions,
     ) -> Result<Self, BackendError> {
-        let NativeOptions { spare, most_warm, copies, .. } = *options;
-        let retirement = Arc::new(Retirement::start()?);
+        let NativeOptions { spare, max_warm, fork_policy, .. } = *options;
+        let teardown = Arc::new(TeardownQueue::start()?);
         let shared = Arc::new(Shared {
-            maker: Maker::start(Arc::clone(&host), launcher)?,
+            slot_factory: SlotFactory::start(Arc::clone(&host), launcher)?,
             host,
             spare,
-            most_warm,
-            copies,
-            retirement: Arc::clone(&retirement),
+            max_warm,
+            fork_policy,
+            teardown: Arc::clone(&teardown),
             state: Mutex::new(State::default()),
             wanted: Condvar::new(),
             warm_wanted: Condvar::new(),
@@ -69,12 +70,12 @@ impl Pool {
         });
         let mut threads = Vec::new();
         if !matches!(spare, Spare::Keep(0) | Spare::Once(0)) {
-            // Whoever claims at once finds it underway.
-            shared.lock().supply = Supply::Underway;
+            // An immediate claim then waits for the first slot.
+            shared.lock().refill = RefillState::Underway;
             let shared = Arc::clone(&shared);
             threads.push(super::spawn("sandbox-prepare", move || shared.keep_ready())?);
         }
-        if most_warm > 0 {
+        if max_warm > 0 {
             for _ in
                 0..std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(4)
             {
@@ -83,26 +84,25 @@ impl Pool {
             }
         }
         let (prepared_claims, built_claims) = (AtomicU64::new(0), AtomicU64::new(0));
-        let (woken, reminded) = (Arc::clone(&shared), Arc::clone(&retirement));
-        let bell = Bell::start(move || {
-            reminded.remind();
+        let (woken, reminded) = (Arc::clone(&shared), Arc::clone(&teardown));
+        let waker = DeferredWaker::start(move || {
+            reminded.wake();
             woken.wanted.notify_one();
             woken.warm_wanted.notify_one();
         })?;
-        Ok(Self { bell, shared, threads, retirement, prepared_claims, built_claims })
+        Ok(Self { waker, shared, threads, teardown, prepared_claims, built_claims })
     }
 
     pub(crate) fn starts_runtimes_ahead(&self) -> bool {
-        self.shared.most_warm > 0
+        self.shared.max_warm > 0
     }
 
-    /// What makes slots, and mounts for them.
-    pub(crate) fn maker(&self) -> &Maker {
-        &self.shared.maker
+    /// Creates slots, and mounts for them.
+    pub(crate) fn slot_factory(&self) -> &SlotFactory {
+        &self.shared.slot_factory
     }
 
-    /// A slot for one stage: one in which its runtime waits, a spare one, the one that is nearly there, or
-    /// one made for it.
+    /// Claims a slot for one stage: a warm one, a spare one, the one being prepared, or a new one.
     pub(crate) fn claim(
         &self,
         plan: &StagePlan,
@@ -115,21 +115,22 @@ impl Pool {
         }
     }
 
-    /// A slot in which nothing runs yet; none if it was cancelled while it waited for its turn.
+    /// Claims a slot in which no program runs; `None` if cancelled while waiting.
     fn claim_any(&self, cancel: &CancelToken) -> Result<Option<Lease<'_>>, BackendError> {
         loop {
             match self.shared.take_ready() {
-                // Its processes may have been killed while it paused.
+                // Its processes may have been killed while it waited.
                 Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
-                    self.retirement.discard(ready.slot);
+                    self.teardown.discard(ready.slot);
                 }
                 Some(ready) => return Ok(Some(self.lease_prepared(ready))),
                 None => {
-                    let Shared { host, maker, .. } = self.shared.as_ref();
+                    let Shared { host, slot_factory, .. } = self.shared.as_ref();
                     let Some(permit) = host.wait(|| Budget::of_process().acquire(cancel))? else {
                         return Ok(None);
                     };
-                    let built = host.wait(|| maker.prepare(SlotKind::Any, &Limits::run(), &permit));
+                    let built =
+                        host.wait(|| slot_factory.prepare(SlotKind::Any, &Limits::run(), &permit));
                     let built = built.map_err(|error| launch_failed("prepare a sandbox", error))?;
                     self.built_claims.fetch_add(1, Ordering::Relaxed);
                     return Ok(Some(self.lease(built, Start::Cold)));
@@ -139,7 +140,7 @@ impl Pool {
     }
 
     fn take_warm(&self, plan: &StagePlan) -> Option<(ReadySlot, Start)> {
-        if self.shared.most_warm == 0 {
+        if self.shared.max_warm == 0 {
             return None;
         }
         let wanted = warm::wanted(plan)?;
@@ -147,10 +148,10 @@ impl Pool {
             let (taken, copied) = {
                 let mut state = self.shared.lock();
                 state.last_claim = Some(Instant::now());
-                let stock = state.shelf_for(plan, &wanted);
-                let taken = stock.take(self.shared.most_warm);
-                let start = stock.shape.start();
-                let copied = stock.shape.is_copied().then(|| Arc::clone(&stock.shape));
+                let pool = state.warm_pool_for(plan, &wanted);
+                let taken = pool.take(self.shared.max_warm);
+                let start = pool.spec.start();
+                let copied = pool.spec.is_forked().then(|| Arc::clone(&pool.spec));
                 (taken.map(|taken| (taken, start)), copied)
             };
             if taken.is_none() {
@@ -158,13 +159,14 @@ impl Pool {
             }
             match (taken, copied) {
                 (Some((ready, _)), _) if !warm::is_healthy(&self.shared.host, &ready) => {
-                    self.retirement.discard(ready.slot);
+                    self.teardown.discard(ready.slot);
                 }
                 (Some(taken), _) => return Some(taken),
-                // Making a copy takes less than starting another, also for whoever waits.
-                (None, Some(shape)) => {
-                    let Shared { host, maker, .. } = self.shared.as_ref();
-                    let copy = host.wait(|| warm::start(host, maker, &shape, Way::Quickest));
+                // Forking is faster than a cold start, even while the caller waits.
+                (None, Some(spec)) => {
+                    let Shared { host, slot_factory, .. } = self.shared.as_ref();
+                    let copy =
+                        host.wait(|| warm::start(host, slot_factory, &spec, StartMethod::Fork));
                     return copy.ok().map(|copy| (copy, Start::Warm));
                 }
                 (None, None) => return None,
@@ -180,32 +182,32 @@ impl Pool {
     fn lease(&self, ready: ReadySlot, start: Start) -> Lease<'_> {
         ready.permit.claim();
         self.shared.lock().leased += 1;
-        self.retirement.begun();
-        // A long program need not end before there is another one in its place.
-        self.bell.ring_after(REFILL_PAUSE);
+        self.teardown.begun();
+        // A replacement is prepared even while a long program runs.
+        self.waker.wake_after(REFILL_PAUSE);
         Lease { ready: Some(ready), start, pool: self, held_bytes: Cell::new(None) }
     }
 
-    pub(crate) fn figures(&self) -> PoolFigures {
+    pub(crate) fn stats(&self) -> PoolStats {
         let (Spare::Keep(wanted) | Spare::Once(wanted)) = self.shared.spare;
         let state = self.shared.lock();
-        let runtimes = state.shelves.iter().filter_map(|stock| {
-            let runtime = stock.shape.runtime()?;
-            let failure = stock.failure.as_ref().map(|(reason, _)| reason.clone());
-            Some(WarmFigures {
+        let runtimes = state.warm_pools.iter().filter_map(|pool| {
+            let runtime = pool.spec.runtime()?;
+            let failure = pool.failure.as_ref().map(|(reason, _)| reason.clone());
+            Some(WarmPoolStats {
                 name: runtime.warm.name.clone(),
-                wanted: stock.wanted,
-                ready: stock.ready.len(),
-                hits: stock.hits,
-                misses: stock.misses,
-                failure: failure.or_else(|| runtime.why_not_copied()),
+                wanted: pool.wanted,
+                ready: pool.ready.len(),
+                hits: pool.hits,
+                misses: pool.misses,
+                failure: failure.or_else(|| runtime.fork_failure()),
             })
         });
-        let programs = state.shelves.iter().filter(|stock| stock.shape.runtime().is_none());
-        PoolFigures {
+        let programs = state.warm_pools.iter().filter(|pool| pool.spec.runtime().is_none());
+        PoolStats {
             wanted,
             ready: state.ready.len(),
-            loaded: programs.map(|stock| stock.ready.len()).sum(),
+            loaded: programs.map(|pool| pool.ready.len()).sum(),
             prepared_claims: self.prepared_claims.load(Ordering::Relaxed),
             built_claims: self.built_claims.load(Ordering::Relaxed),
             warm: runtimes.collect(),
@@ -222,30 +224,30 @@ impl Drop for Pool {
             let _ = thread.join();
         }
         let mut state = self.shared.lock();
-        let shelves = std::mem::take(&mut state.shelves);
+        let warm_pools = std::mem::take(&mut state.warm_pools);
         let ready = std::mem::take(&mut state.ready);
-        for ready in ready.into_iter().chain(shelves.into_iter().flat_map(|stock| stock.ready)) {
-            self.retirement.discard(ready.slot);
+        for ready in ready.into_iter().chain(warm_pools.into_iter().flat_map(|pool| pool.ready)) {
+            self.teardown.discard(ready.slot);
         }
     }
 }
 
 impl Lease<'_> {
-    /// Keeps the caller of a denied call waiting until the slot is taken down.
+    /// Leaves a denied call unanswered until the slot is torn down.
     pub(crate) fn leave_waiting(&mut self, denied_calls: Notifications) {
         let ready = self.ready.as_mut().expect("only dropping takes it");
         ready.slot.denied_calls = Some(denied_calls.into());
     }
 
-    /// Says how much memory it holds now that its program has ended; until then its limit counts.
+    /// Sets how much memory the ended sandbox holds; by default its memory limit counts.
     pub(crate) fn note_held_bytes(&self, bytes: u64) {
         self.held_bytes.set(Some(bytes));
     }
 
-    /// The pipes and the watch of this slot, once.
-    pub(crate) fn take_tools(&mut self) -> Tools {
+    /// Takes the pipes and descriptors for supervision; once.
+    pub(crate) fn take_handles(&mut self) -> SupervisionHandles {
         let ready = self.ready.as_mut().expect("only dropping takes it");
-        ready.tools.take().expect("an execution takes them once")
+        ready.handles.take().expect("an execution takes them once")
     }
 }
 
@@ -259,14 +261,14 @@ impl std::ops::Deref for Lease<'_> {
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        // What is left to do is taking down, and proving it: not on the path of the answer.
+        // Tearing down happens in the background, so that it does not delay the response.
         let ready = self.ready.take();
         let limit = ready.as_ref().and_then(|ready| ready.limits.memory_bytes);
         let bytes = self.held_bytes.get().or(limit).unwrap_or(0);
-        self.pool.retirement.ended(ready.map(|ready| ready.slot), bytes);
+        self.pool.teardown.ended(ready.map(|ready| ready.slot), bytes);
         let mut state = self.pool.shared.lock();
         state.leased = state.leased.saturating_sub(1);
         drop(state);
-        self.pool.bell.ring_after(ANSWER_TIME);
+        self.pool.waker.wake_after(RESPONSE_DELAY);
     }
 }

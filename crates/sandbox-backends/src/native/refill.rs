@@ -1,4 +1,4 @@
-//! The threads that make slots and start runtimes ahead, and let go of what nobody needs.
+//! Background threads that prepare slots and start runtimes ahead, and release unused ones.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -7,32 +7,32 @@ use sandbox_core::Limits;
 use sandbox_protocol::launcher::SlotKind;
 
 use super::host::Host;
-use super::retire::Retirement;
-use super::slots::{Maker, ReadySlot};
-use super::stock::{State, Supply};
-use super::{Copies, Spare, warm};
+use super::pool_state::{RefillState, State};
+use super::slots::{ReadySlot, SlotFactory};
+use super::teardown::TeardownQueue;
+use super::{ForkPolicy, Spare, warm};
 
-/// How often it is looked for what has been waiting for nothing.
+/// How often to look for unused slots.
 const SHRINK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Waiting runtimes may have one of so many parts of the memory.
-const WARM_SHARE: u64 = 8;
+/// Waiting runtimes may use this fraction of the memory: one in this many parts.
+const WARM_MEMORY_DIVISOR: u64 = 8;
 
-/// What a pool and its threads share.
+/// State shared by the pool and its threads.
 pub(crate) struct Shared {
     pub(crate) host: Arc<Host>,
-    pub(crate) maker: Maker,
+    pub(crate) slot_factory: SlotFactory,
     pub(crate) spare: Spare,
-    /// How many runtimes of one shape may wait.
-    pub(crate) most_warm: usize,
-    pub(crate) copies: Copies,
-    pub(crate) retirement: Arc<Retirement>,
+    /// Maximum number of waiting runtimes with one specification.
+    pub(crate) max_warm: usize,
+    pub(crate) fork_policy: ForkPolicy,
+    pub(crate) teardown: Arc<TeardownQueue>,
     pub(crate) state: Mutex<State>,
-    /// A slot was taken, or an execution has ended.
+    /// Notifies that a slot was taken, or that an execution has ended.
     pub(crate) wanted: Condvar,
-    /// A runtime is asked for.
+    /// Notifies that a runtime was requested.
     pub(crate) warm_wanted: Condvar,
-    /// What was underway is there, or failed.
+    /// Notifies that a preparation has finished or failed.
     pub(crate) made: Condvar,
 }
 
@@ -41,16 +41,16 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A spare slot. If one is being made and nobody else waits for it, it is sooner there than a new
-    /// one would be.
+    /// Takes a spare slot. Waits for the slot that is being prepared, if no other claim does: it is
+    /// ready sooner than a new one.
     pub(crate) fn take_ready(&self) -> Option<ReadySlot> {
         let mut state = self.lock();
-        if state.supply == Supply::Stalled {
-            state.supply = Supply::Idle;
+        if state.refill == RefillState::Stalled {
+            state.refill = RefillState::Idle;
         }
-        if state.ready.is_empty() && state.supply == Supply::Underway {
-            state.supply = Supply::Awaited;
-            while state.ready.is_empty() && state.supply == Supply::Awaited {
+        if state.ready.is_empty() && state.refill == RefillState::Underway {
+            state.refill = RefillState::Awaited;
+            while state.ready.is_empty() && state.refill == RefillState::Awaited {
                 state = self.made.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         }
@@ -69,7 +69,7 @@ impl Shared {
         };
         let mut state = self.lock();
         while !state.closing && left > 0 {
-            if state.supply == Supply::Stalled || state.ready.len() >= wanted {
+            if state.refill == RefillState::Stalled || state.ready.len() >= wanted {
                 state = self.wanted.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
@@ -78,52 +78,52 @@ impl Shared {
                 state = paused.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            state.supply = Supply::Underway;
+            state.refill = RefillState::Underway;
             drop(state);
-            let prepared = self.maker.prepare_ahead(SlotKind::Any, &Limits::run());
+            let prepared = self.slot_factory.prepare_ahead(SlotKind::Any, &Limits::run());
             left -= 1;
             state = self.lock();
-            state.supply = match prepared {
+            state.refill = match prepared {
                 Ok(slot) => {
                     state.ready.push_back(slot);
-                    Supply::Idle
+                    RefillState::Idle
                 }
-                Err(_) => Supply::Stalled,
+                Err(_) => RefillState::Stalled,
             };
             self.made.notify_all();
         }
     }
 
-    /// Starts runtimes where they are missing, and lets go of those that nobody needs.
+    /// Starts missing runtimes and releases unused ones.
     pub(crate) fn keep_warm(&self) {
         let mut state = self.lock();
         while !state.closing {
             let spare = state.shrink();
             for ready in spare {
-                self.retirement.discard(ready.slot);
+                self.teardown.discard(ready.slot);
             }
-            // The stock that lacks most of what it should have.
-            let has_room = state.warm_memory() < self.host.memory / WARM_SHARE;
-            let missing = state.shelves.iter().enumerate();
-            let missing = missing.filter(|(_, stock)| has_room && stock.deficit() > 0);
-            let emptiest = missing.min_by_key(|(_, stock)| (stock.ready.len(), stock.underway));
-            let Some((place, stock)) = emptiest else {
+            // The emptiest pool first.
+            let has_room = state.warm_memory() < self.host.memory / WARM_MEMORY_DIVISOR;
+            let missing = state.warm_pools.iter().enumerate();
+            let missing = missing.filter(|(_, pool)| has_room && pool.deficit() > 0);
+            let emptiest = missing.min_by_key(|(_, pool)| (pool.ready.len(), pool.underway));
+            let Some((place, pool)) = emptiest else {
                 let paused = self.warm_wanted.wait_timeout(state, SHRINK_INTERVAL);
                 state = paused.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             };
-            if let Some(pause) = state.pause(stock.ready.len(), stock.wanted, stock.start_time) {
+            if let Some(pause) = state.pause(pool.ready.len(), pool.wanted, pool.start_time) {
                 let paused = self.warm_wanted.wait_timeout(state, pause);
                 state = paused.unwrap_or_else(PoisonError::into_inner).0;
                 continue;
             }
-            let (shape, way) = (Arc::clone(&stock.shape), stock.way(self.copies));
-            state.shelves[place].underway += 1;
+            let (spec, method) = (Arc::clone(&pool.spec), pool.method(self.fork_policy));
+            state.warm_pools[place].underway += 1;
             drop(state);
             let begun = Instant::now();
-            let started = warm::start(&self.host, &self.maker, &shape, way);
+            let started = warm::start(&self.host, &self.slot_factory, &spec, method);
             state = self.lock();
-            state.put(&shape, started, begun.elapsed(), &self.retirement);
+            state.put(&spec, started, begun.elapsed(), &self.teardown);
         }
     }
 }

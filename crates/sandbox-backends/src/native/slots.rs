@@ -1,4 +1,4 @@
-//! Making a slot: a cgroup, an init that stands inside it, and what our side needs to watch it.
+//! Creates slots: a cgroup, an init in it, and the descriptors that supervision needs.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -10,52 +10,52 @@ use sandbox_core::{BackendError, Limits};
 use sandbox_linux::cgroup::{CgroupLimits, Hierarchy, OomWatch, Usage};
 use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{
-    Config, LaunchError, Launcher, Original, Slot, SlotStreams, StepError, UnconfiguredLauncher,
+    Config, LaunchError, Launcher, Slot, SlotStreams, StepError, UnconfiguredLauncher, Zygote,
 };
 use sandbox_protocol::exec::ExecRequest;
 use sandbox_protocol::launcher::{SlotKind, SymlinkPolicy, VolumeOwner};
 
 use super::descriptors::{Budget, Permit};
+use super::early_exit::WaitingRuntime;
 use super::host::Host;
-use super::leave::Runtime;
 use super::output::Pipes;
-use super::retire::take_down;
 use super::stdin::Input;
-use crate::failed;
+use super::teardown::tear_down;
+use crate::error::failed;
 
-/// A slot waiting for its order, and what its cgroup held before.
+/// A slot that waits for its exec request, and the usage of its cgroup so far.
 pub(crate) struct ReadySlot {
     pub(crate) slot: Slot,
     pub(crate) limits: CgroupLimits,
     pub(crate) before: Usage,
-    /// The process inside that is a copy of a runtime; 0 for none.
-    pub(crate) copy: u32,
-    /// Whether the artefacts that it was made for are in it.
+    /// PID, inside, of a forked runtime; 0 if there is none.
+    pub(crate) forked_pid: u32,
+    /// Whether its artefacts are placed.
     pub(crate) is_loaded: bool,
-    /// The runtime that waits inside, where it can be told from everything else.
-    pub(crate) runtime: Option<Runtime>,
-    /// Until they are taken.
-    pub(crate) tools: Option<Tools>,
-    /// Its share of this process's descriptors; the slot itself keeps it until it is taken down.
+    /// The process of the waiting runtime, if it can be identified.
+    pub(crate) runtime: Option<WaitingRuntime>,
+    /// `None` after they were taken.
+    pub(crate) handles: Option<SupervisionHandles>,
+    /// Descriptors of this process that the slot uses; held until it is torn down.
     pub(crate) permit: Arc<Permit>,
 }
 
-/// What the supervision of an execution needs, made with the slot.
-pub(crate) struct Tools {
+/// Pipes and descriptors that the supervision of an execution needs.
+pub(crate) struct SupervisionHandles {
     pub(crate) input: Input,
     pub(crate) pipes: Pipes,
     pub(crate) oom: Option<OomWatch>,
     pub(crate) denied_calls: Option<Notifications>,
 }
 
-/// Makes slots.
-pub(crate) struct Maker {
+/// Creates slots.
+pub(crate) struct SlotFactory {
     host: Arc<Host>,
-    /// Replaced by a new one if it should ever die.
+    /// Replaced if it dies.
     launcher: Mutex<Arc<Launcher>>,
 }
 
-impl Maker {
+impl SlotFactory {
     pub(crate) fn start(
         host: Arc<Host>,
         launcher: UnconfiguredLauncher,
@@ -65,7 +65,7 @@ impl Maker {
         Ok(Self { host, launcher: Mutex::new(Arc::new(launcher)) })
     }
 
-    /// A slot with these limits.
+    /// Prepares a slot with these limits.
     pub(crate) fn prepare(
         &self,
         kind: SlotKind,
@@ -82,7 +82,7 @@ impl Maker {
         }
     }
 
-    /// The same, before an execution asks for it.
+    /// Prepares a slot before an execution requests it.
     pub(crate) fn prepare_ahead(
         &self,
         kind: SlotKind,
@@ -96,16 +96,16 @@ impl Maker {
         self.prepare(kind, limits, &permit)
     }
 
-    /// Starts a runtime that is copied.
-    pub(crate) fn start_original(
+    /// Starts a zygote.
+    pub(crate) fn start_zygote(
         &self,
-        order: &ExecRequest<'_>,
-        patience: Duration,
-    ) -> Result<Original, LaunchError> {
-        self.launcher().start_original(order, patience)
+        request: &ExecRequest<'_>,
+        timeout: Duration,
+    ) -> Result<Zygote, LaunchError> {
+        self.launcher().start_zygote(request, timeout)
     }
 
-    /// A mount of a host path.
+    /// Opens a mount of a host path.
     pub(crate) fn open_volume(
         &self,
         path: &Path,
@@ -120,7 +120,7 @@ impl Maker {
         Arc::clone(&self.launcher.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Starts a new launcher, unless someone else was quicker.
+    /// Starts a new launcher, unless another thread already did.
     fn replace(&self, dead: &Arc<Launcher>) -> Result<(), LaunchError> {
         let mut current = self.launcher.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::ptr_eq(&current, dead) {
@@ -137,7 +137,7 @@ impl Maker {
         permit: &Arc<Permit>,
     ) -> Result<ReadySlot, LaunchError> {
         let cgroup = self.host.hierarchy.create()?;
-        // Most executions then need no write at all.
+        // Most executions then need no further write.
         let limits = self.host.cgroup_limits(limits);
         cgroup.set_limits(&limits)?;
         let streams = Input::open().and_then(|input| Ok((input, Pipes::open()?)));
@@ -150,31 +150,31 @@ impl Maker {
         let mut slot = launcher.prepare_slot(cgroup, kind, streams)?;
         slot.charges.push(Arc::<Permit>::clone(permit));
         let denied_calls = slot.denied_calls.take().and_then(|fd| Notifications::new(fd).ok());
-        let mut tools = Tools { input, pipes, oom: None, denied_calls };
-        match self.equip(&slot, &mut tools) {
+        let mut handles = SupervisionHandles { input, pipes, oom: None, denied_calls };
+        match self.equip(&slot, &mut handles) {
             Ok(before) => Ok(ReadySlot {
                 slot,
                 limits,
                 before,
-                copy: 0,
+                forked_pid: 0,
                 is_loaded: false,
                 runtime: None,
-                tools: Some(tools),
+                handles: Some(handles),
                 permit: Arc::clone(permit),
             }),
             Err(error) => {
-                take_down(slot);
+                tear_down(slot);
                 Err(error)
             }
         }
     }
 
-    /// What is left to do for a slot on our side.
-    fn equip(&self, slot: &Slot, tools: &mut Tools) -> Result<Usage, LaunchError> {
+    /// Sets up supervision of a slot.
+    fn equip(&self, slot: &Slot, handles: &mut SupervisionHandles) -> Result<Usage, LaunchError> {
         slot.cgroup.reset_peak()?;
-        tools.oom = slot.cgroup.oom_watch()?;
+        handles.oom = slot.cgroup.oom_watch()?;
         if self.host.has_own_ids {
-            let given = tools.input.give_to(slot.owner).and(tools.pipes.give_to(slot.owner));
+            let given = handles.input.give_to(slot.owner).and(handles.pipes.give_to(slot.owner));
             given.map_err(|cause| {
                 let step = "give the program its streams".to_owned();
                 StepError { step, cause }
@@ -184,7 +184,7 @@ impl Maker {
     }
 }
 
-/// What a person can look at where user namespaces are forbidden, which is the usual reason.
+/// What to check if user namespaces are forbidden, the usual cause.
 const USER_NAMESPACES: &str = "this host seems to forbid user namespaces; look at \
      user.max_user_namespaces, kernel.unprivileged_userns_clone and \
      kernel.apparmor_restrict_unprivileged_userns with sysctl, or at the container's seccomp profile";
@@ -205,7 +205,7 @@ pub(crate) fn launch_failed(step: &str, error: LaunchError) -> BackendError {
 fn configure(launcher: UnconfiguredLauncher, host: &Host) -> Result<Launcher, LaunchError> {
     let usual = Limits::run();
     let config = Config {
-        walls: host.walls,
+        protections: host.protections,
         image: host.image.as_ref().map_or_else(String::new, |path| path.display().to_string()),
         filter: host.filter.as_bytes().to_vec(),
         filter_notifies: true,

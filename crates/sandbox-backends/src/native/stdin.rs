@@ -1,7 +1,7 @@
-//! The program's standard input: always a pipe, made with the slot, whatever goes through it.
+//! The program's standard input: always a pipe that is created with the slot.
 //!
-//! Nothing of the host can be reached through it: bytes are written into it, and a reader is pumped
-//! through it rather than handed over.
+//! The pipe exposes nothing of the host: bytes are written into it, and a reader is copied into it
+//! rather than passed on.
 
 use std::io::{Cursor, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,17 +11,17 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use sandbox_core::{BackendError, Stdin};
 
-use crate::failed;
+use crate::error::failed;
 
-const BUFFER: usize = 64 * 1024;
+const BUFFER_BYTES: usize = 64 * 1024;
 
-/// Both ends, before there is a program.
+/// Both ends of the pipe, before the program starts.
 pub(crate) struct Input {
     reader: OwnedFd,
     writer: OwnedFd,
 }
 
-/// What is to be written, once the program may read it.
+/// Standard input to be written once the program may read it.
 pub(crate) struct Feed {
     writer: OwnedFd,
     source: Source,
@@ -38,17 +38,18 @@ impl Input {
         Ok(Self { reader, writer })
     }
 
-    /// Gives it to the program's user, who may then also open it by name (`/dev/stdin`).
+    /// Makes the program's user its owner, so that the program can reopen it by name
+    /// (`/dev/stdin`).
     pub(crate) fn give_to(&self, owner: u32) -> Result<(), Errno> {
         rustix::fs::fchown(&self.reader, Some(Uid::from_raw(owner)), Some(Gid::from_raw(owner)))
     }
 
-    /// The program's end and ours.
+    /// The program's end and the supervisor's end.
     pub(crate) fn ends(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
         (self.reader.as_fd(), self.writer.as_fd())
     }
 
-    /// Takes what is to go in. With nothing to write, it ends here.
+    /// Takes the data to write. If there is none, the pipe is closed.
     pub(crate) fn prepare(self, stdin: &Stdin) -> Result<Option<Feed>, BackendError> {
         let source = match stdin {
             Stdin::Empty => return Ok(None),
@@ -66,15 +67,15 @@ impl Input {
 }
 
 impl Feed {
-    /// Writes it, at once if it fits the pipe, else on a thread of its own. The thread ends at the end of
-    /// the input, or when nobody reads any more; until then it may wait in the reader, which only its
-    /// owner can end.
+    /// Writes the data: immediately if it fits in the pipe, otherwise on a thread. The thread ends
+    /// at the end of the input or when there is no reader; until then it may block in the caller's
+    /// reader.
     pub(crate) fn begin(self) -> Result<(), BackendError> {
         let room = fcntl_getpipe_size(&self.writer).unwrap_or(0);
         let mut writer = std::fs::File::from(self.writer);
         let reader: Box<dyn Read + Send> = match self.source {
             Source::Bytes(bytes) if bytes.len() <= room => {
-                // A program that is gone already does not mind.
+                // The program may have exited already.
                 let _ = writer.write_all(&bytes);
                 return Ok(());
             }
@@ -90,7 +91,7 @@ impl Feed {
 }
 
 fn pump(mut reader: Box<dyn Read + Send>, mut input: std::fs::File) {
-    let mut buffer = vec![0; BUFFER];
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
         match reader.read(&mut buffer) {
             Ok(0) => return,

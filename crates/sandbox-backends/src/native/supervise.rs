@@ -1,7 +1,11 @@
-//! The loop that watches one sandbox: its words, its clocks, its memory, and the wish to end it.
+//! The supervisor loop of one sandbox: output, notices, denied calls, limits and cancellation.
 //!
-//! Everything is judged from here, outside: the program can stop itself, close its streams, ignore
-//! signals or hide in children, and none of that reaches this loop's clock or the kernel's counters.
+//! All limits are enforced from outside: a program can stop itself, close its streams, ignore
+//! signals or hide in child processes, and none of that affects this loop's clock or the kernel's
+//! counters.
+
+mod denied_calls;
+mod monitors;
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,38 +23,31 @@ use sandbox_linux::seccomp::{Notification, Notifications};
 use sandbox_linux::{Received, StepError, ask_to_end};
 use sandbox_protocol::notice::{ExitNotice, Notice};
 
-use super::descriptors::PER_LONG_RUNNING;
-use super::gate::OpenGate;
+use super::early_exit;
+use super::egress::{NetworkSockets, OpenNetwork};
+use super::egress_proxy::RunningProxy;
+use super::exec_request::Running;
 use super::host::Host;
-use super::leave;
-use super::network_memory::{NetworkMemory, UNACCEPTED_BYTES};
-use super::order::Running;
-use super::output::Kept;
-use super::reach::{Ends, OpenNetwork};
-use super::usage::{Sampler, process_id};
-use crate::failed;
-use crate::lock_limit::{LockLimit, SAMPLE_INTERVAL};
+use super::output::CapturedOutput;
+use super::usage::Sampler;
+use crate::error::failed;
+use denied_calls::DeniedCalls;
+use monitors::Monitors;
 
-/// Between asking a cancelled program to end and ending it.
-pub(crate) const GRACE: Duration = Duration::from_millis(500);
-/// Between asking init to end everything and ending init: it only has to be scheduled once.
+/// Time between SIGTERM and SIGKILL for a cancelled program.
+pub(crate) const TERM_GRACE: Duration = Duration::from_millis(500);
+/// Time that init has to kill every process and report before it is killed itself.
 pub(crate) const INIT_GRACE: Duration = Duration::from_millis(300);
-/// A killed namespace is dead long before this.
-const END_TIME: Duration = Duration::from_secs(5);
-/// A sandbox that is not built by then never will be.
-pub(crate) const BUILD_TIME: Duration = Duration::from_secs(30);
-/// With the output limit off, what is kept in memory is bounded all the same.
+/// A killed namespace is gone long before this.
+const KILL_TIMEOUT: Duration = Duration::from_secs(5);
+/// Maximum time to build a sandbox and start its program.
+pub(crate) const BUILD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum output that is kept in memory if the output limit is off.
 const MAX_OUTPUT_BYTES: usize = 64 << 20;
-/// So many denied calls are answered at once. After that each waits a little: answering costs our CPU
-/// time, which no limit of the program's covers, and a program can ask without end.
-const FREE_ANSWERS: u64 = 1000;
-const ANSWER_PAUSE: Duration = Duration::from_millis(1);
-/// A program that runs as long as this has no more use for open control files until it ends.
-const LONG_RUNNING: Duration = Duration::from_secs(1);
-/// The CPU counter is looked at no more often than this.
-pub(crate) const SHORTEST_CPU_CHECK: Duration = Duration::from_millis(2);
+/// Minimum interval between reads of the CPU time counter.
+pub(crate) const MIN_CPU_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Why we ended a program.
+/// Why the supervisor ended a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
     Time(TimeKind),
@@ -59,31 +56,31 @@ pub(crate) enum Cause {
     Cancelled,
 }
 
-/// How hard we try to end a program.
+/// The next step to end a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Init ends every process and can still report what they used.
+    /// Ask init to kill every process and to report their usage.
     AskInit,
-    /// The kernel ends init, and with it the whole namespace.
+    /// Kill init, and with it the whole namespace.
     KillInit,
-    /// Nobody has said that it ended: its process tells, if the kernel let go of it.
+    /// No notice arrived: check whether init is gone.
     GiveUp,
 }
 
-/// What the loop saw.
+/// What the loop observed.
 pub(crate) struct Ended<'a> {
     pub(crate) running: Running<'a>,
     pub(crate) exit: Option<ExitNotice>,
     pub(crate) cause: Option<Cause>,
-    /// The work directory, if it is that of a workspace.
+    /// The work directory, if it is a workspace.
     pub(crate) work: Option<OwnedFd>,
-    pub(crate) kept: Kept,
+    pub(crate) kept: CapturedOutput,
     pub(crate) violations: BTreeMap<String, u64>,
     pub(crate) network: Option<NetworkReport>,
-    pub(crate) turned_away: Vec<String>,
+    pub(crate) proxy_refusals: Vec<String>,
     pub(crate) prepare_time: Duration,
     pub(crate) run_time: Duration,
-    /// When the last process was known to be gone.
+    /// When the last process was gone.
     pub(crate) at: Instant,
 }
 
@@ -93,38 +90,29 @@ struct Watch<'a> {
     observer: &'a mut dyn Observer,
     running: Running<'a>,
     cancelled: Arc<OwnedFd>,
-    notifications: Option<Notifications>,
-    /// Closed with everything that goes through it when the watch ends.
-    gate: Option<OpenGate>,
-    /// The same.
+    denied_calls: DeniedCalls,
+    /// Dropping it closes its connections.
+    egress_proxy: Option<RunningProxy>,
+    /// Dropping it closes its connections.
     network: Option<OpenNetwork>,
-    /// What it is made of, as long as not all is there.
-    ends: Ends,
+    /// Sockets of the network, until all have arrived.
+    ends: NetworkSockets,
     work: Option<OwnedFd>,
-    kept: Kept,
-    violations: BTreeMap<String, u64>,
-    denied: u64,
-    /// No denied call is answered before.
-    next_answer: Option<Instant>,
+    kept: CapturedOutput,
     sampler: Option<Sampler>,
-    lock_limit: Option<LockLimit>,
-    /// When the program has run for so long that its locks are counted.
-    lock_limit_start: Option<Instant>,
+    monitors: Monitors,
     begun: Instant,
     started: Option<Instant>,
     exit: Option<ExitNotice>,
     cause: Option<Cause>,
-    /// What to do next to a program that is to end, and when.
+    /// The next step of ending the program, and when to take it.
     escalation: Option<(Instant, Step)>,
     failure: Option<StepError>,
     next_cpu_check: Option<Instant>,
-    network_memory: Option<NetworkMemory>,
-    /// When descriptors are given back that are not needed while the program runs.
-    becomes_long: Option<Instant>,
     over: bool,
 }
 
-/// Watches until the program and everything it started has ended.
+/// Supervises until the program and everything it started have ended.
 pub(crate) fn watch<'a>(
     host: &'a Host,
     mut running: Running<'a>,
@@ -134,11 +122,11 @@ pub(crate) fn watch<'a>(
     begun: Instant,
 ) -> Result<Ended<'a>, BackendError> {
     let cancelled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(|error| failed("make a way to cancel", error))?;
+        .map_err(|error| failed("make the eventfd for cancellation", error))?;
     let cancelled = Arc::new(cancelled);
     let waker = Arc::clone(&cancelled);
     let _registration = cancel.on_cancel(move || {
-        // The counter cannot be full: it is written once.
+        // The counter cannot overflow: it is written once.
         let _ = rustix::io::write(&waker, &1_u64.to_ne_bytes());
     });
     let limit = if host.has(Protection::Output) {
@@ -146,25 +134,21 @@ pub(crate) fn watch<'a>(
     } else {
         MAX_OUTPUT_BYTES
     };
-    let notifications = running.denied_calls.take();
+    let denied_calls = DeniedCalls::new(running.denied_calls.take());
     let mut watch = Watch {
         host,
         plan,
         observer,
         running,
         cancelled,
-        notifications,
-        gate: None,
+        denied_calls,
+        egress_proxy: None,
         network: None,
-        ends: Ends::default(),
+        ends: NetworkSockets::default(),
         work: None,
-        kept: Kept::new(limit),
-        violations: BTreeMap::new(),
-        denied: 0,
-        next_answer: None,
+        kept: CapturedOutput::new(limit),
         sampler: None,
-        lock_limit: None,
-        lock_limit_start: None,
+        monitors: Monitors::default(),
         begun,
         started: None,
         exit: None,
@@ -172,8 +156,6 @@ pub(crate) fn watch<'a>(
         escalation: None,
         failure: None,
         next_cpu_check: None,
-        network_memory: None,
-        becomes_long: None,
         over: false,
     };
     if watch.running.has_begun {
@@ -183,7 +165,7 @@ pub(crate) fn watch<'a>(
     watch.finish()
 }
 
-/// What a turn of the loop listens to.
+/// Event sources of the loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Output,
@@ -207,21 +189,21 @@ impl<'a> Watch<'a> {
         for source in self.wait()? {
             match source {
                 Source::Output => self.read(),
-                Source::Slot => self.hear()?,
+                Source::Slot => self.recv_notice()?,
                 Source::DeniedCall => {
                     self.answer_denied_call();
                 }
-                Source::Memory => self.look_at_memory(),
+                Source::Memory => self.check_memory(),
                 Source::Locks => self.end_at_once(Cause::Memory),
-                Source::Network => self.tell_of_network(),
+                Source::Network => self.report_network_events(),
                 Source::Cancel => self.cancel(),
             }
         }
-        self.look_at_clocks();
+        self.check_clocks();
         Ok(())
     }
 
-    /// Waits for the next thing to happen, and says what did.
+    /// Waits for the next event or deadline; returns the ready sources.
     fn wait(&self) -> Result<Vec<Source>, BackendError> {
         let mut sources = Vec::with_capacity(8);
         let mut watched = Vec::with_capacity(8);
@@ -232,26 +214,25 @@ impl<'a> Watch<'a> {
         for stream in self.running.streams.watched() {
             listen(Source::Output, stream, PollFlags::IN);
         }
-        // Before the calls: the word that a program starts is older than the word that it ends.
+        // Before denied calls: the notice that a program starts must be handled before its early
+        // exit.
         listen(Source::Slot, self.running.slot.slot.socket.as_fd(), PollFlags::IN);
-        if let Some(notifications) = &self.notifications
-            && self.next_answer.is_none()
-        {
-            listen(Source::DeniedCall, notifications.as_fd(), PollFlags::IN);
+        if let Some(listener) = self.denied_calls.listener() {
+            listen(Source::DeniedCall, listener, PollFlags::IN);
         }
         if let Some(network) = &self.network {
-            listen(Source::Network, network.news(), PollFlags::IN);
+            listen(Source::Network, network.events_ready(), PollFlags::IN);
         }
         if self.cause.is_none() {
             listen(Source::Cancel, self.cancelled.as_fd(), PollFlags::IN);
             if let Some(oom) = &self.running.oom {
                 listen(Source::Memory, oom.fd(), oom.events());
             }
-            if let Some(limit) = &self.lock_limit {
-                listen(Source::Locks, limit.alarm(), PollFlags::IN);
+            if let Some(alarm) = self.monitors.lock_alarm() {
+                listen(Source::Locks, alarm, PollFlags::IN);
             }
         }
-        let left = self.next_alarm().saturating_duration_since(Instant::now());
+        let left = self.next_deadline().saturating_duration_since(Instant::now());
         let timeout =
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
         match poll(&mut watched, Some(&timeout)) {
@@ -267,30 +248,34 @@ impl<'a> Watch<'a> {
             .collect())
     }
 
-    fn look_at_memory(&mut self) {
+    fn check_memory(&mut self) {
         if self.running.oom.as_mut().is_some_and(OomWatch::triggered) {
             self.end(Cause::Memory);
         }
     }
 
-    fn next_alarm(&self) -> Instant {
+    fn next_deadline(&self) -> Instant {
         let wall = match self.started {
             Some(started) => started + self.wall_limit(),
-            None => self.begun + BUILD_TIME,
+            None => self.begun + BUILD_TIMEOUT,
         };
         let sample = self.sampler.as_ref().map(Sampler::next);
-        // A program that is being ended has no other clock than that.
+        // While a program is being ended, no other deadline applies.
         let ending = match self.escalation {
             Some((at, _)) => [Some(at), None, None, None],
             None if self.cause.is_some() => [None, None, None, None],
-            None => {
-                let network = self.network_memory.as_ref().map(NetworkMemory::next);
-                [Some(wall), self.next_cpu_check, network, self.lock_limit_start]
-            }
+            None => [
+                Some(wall),
+                self.next_cpu_check,
+                self.monitors.next_network_check(),
+                self.monitors.lock_limit_start(),
+            ],
         };
-        let alarms =
-            ending.into_iter().chain([sample, self.next_answer, self.becomes_long]).flatten();
-        alarms.min().unwrap_or_else(|| Instant::now() + BUILD_TIME)
+        let alarms = ending
+            .into_iter()
+            .chain([sample, self.denied_calls.next_answer(), self.monitors.descriptor_release()])
+            .flatten();
+        alarms.min().unwrap_or_else(|| Instant::now() + BUILD_TIMEOUT)
     }
 
     fn wall_limit(&self) -> Duration {
@@ -310,61 +295,40 @@ impl<'a> Watch<'a> {
 
     /// Answers one denied call; false if there is none.
     fn answer_denied_call(&mut self) -> bool {
-        let Some(notifications) = &self.notifications else {
-            return false;
-        };
-        match notifications.receive() {
-            Ok(Some(call)) => {
-                self.answer(&call);
-                return true;
-            }
-            Ok(None) if !notifications.is_over() => {}
-            Ok(None) | Err(_) => self.notifications = None,
-        }
-        false
+        let Some(call) = self.denied_calls.receive() else { return false };
+        self.answer(&call);
+        true
     }
 
     fn answer(&mut self, call: &Notification) {
-        let is_farewell = call.is_farewell();
-        if is_farewell && self.let_go(call.thread) {
-            return;
-        }
-        let (name, errno) = self.host.refusal(call);
-        if let Some(notifications) = &self.notifications {
-            // A call whose thread died in the meantime needs no answer.
-            let _ = notifications.refuse(call.id, errno);
-        }
-        self.denied += 1;
-        if self.denied > FREE_ANSWERS {
-            self.next_answer = Some(Instant::now() + ANSWER_PAUSE);
-        }
-        if !is_farewell {
-            *self.violations.entry(name).or_default() += 1;
+        if !(call.is_early_exit() && self.accept_early_exit(call.thread)) {
+            self.denied_calls.refuse(call, self.host);
         }
     }
 
-    /// Takes a runtime at its word that it ends; false if it has to do so itself. It stays where it is
-    /// until its sandbox is taken down.
-    fn let_go(&mut self, thread: u32) -> bool {
+    /// Ends the execution if the runtime announced its exit and may be killed later; false if it
+    /// must exit by itself.
+    fn accept_early_exit(&mut self, thread: u32) -> bool {
         let Some(started) = self.started else { return false };
-        self.exit = leave::exit_of(&self.running.slot, thread, started.elapsed());
+        self.exit = early_exit::exit_of(&self.running.slot, thread, started.elapsed());
         if self.exit.is_some()
-            && let Some(notifications) = self.notifications.take()
+            && let Some(listener) = self.denied_calls.take_listener()
         {
-            self.running.slot.leave_waiting(notifications);
+            self.running.slot.leave_waiting(listener);
             self.over = true;
         }
         self.over
     }
 
-    fn hear(&mut self) -> Result<(), BackendError> {
+    fn recv_notice(&mut self) -> Result<(), BackendError> {
         let received = self.running.slot.slot.try_receive();
-        match received.map_err(|error| failed("hear from the sandbox", error))? {
+        match received.map_err(|error| failed("receive from the sandbox", error))? {
             Received::Nothing => {}
             Received::Closed => {
-                // Slot and init were killed, by the kernel for memory or by someone outside. Sockets close
-                // before the rest of a namespace dies; only the end of process 1 says that it has.
-                self.make_sure_of_the_end()?;
+                // Init was killed, by the kernel for lack of memory or from outside. Sockets close
+                // before the rest of a namespace dies; only the end of process 1 proves that it is
+                // gone.
+                self.wait_for_end()?;
                 self.over = true;
             }
             Received::Notice(notice, descriptors) => {
@@ -379,12 +343,12 @@ impl<'a> Watch<'a> {
         Ok(())
     }
 
-    fn make_sure_of_the_end(&self) -> Result<(), BackendError> {
+    fn wait_for_end(&self) -> Result<(), BackendError> {
         let init = &self.running.slot.slot.init;
         let _ = pidfd_send_signal(init, Signal::KILL);
         let mut watched = [PollFd::new(init, PollFlags::IN)];
-        let patience = Timespec { tv_sec: END_TIME.as_secs().cast_signed(), tv_nsec: 0 };
-        match poll(&mut watched, Some(&patience)) {
+        let timeout = Timespec { tv_sec: KILL_TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
+        match poll(&mut watched, Some(&timeout)) {
             Ok(0) => Err(failed("end the sandbox", Errno::TIMEDOUT)),
             Ok(_) => Ok(()),
             Err(error) => Err(failed("wait for the end of the sandbox", error)),
@@ -393,7 +357,7 @@ impl<'a> Watch<'a> {
 
     fn handle_notice(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
         match notice {
-            // These were said while the slot was prepared, or are heeded before.
+            // Sent while the slot was prepared, or handled elsewhere.
             Notice::Cloned
             | Notice::Ready { .. }
             | Notice::Confined
@@ -404,11 +368,11 @@ impl<'a> Watch<'a> {
                 self.failure = Some(StepError { step, cause: Errno::BADMSG });
                 self.end(Cause::Cancelled);
             }
-            Notice::ProxyListener => self.open_gate(descriptor),
+            Notice::ProxyListener => self.start_egress_proxy(descriptor),
             Notice::Workspace => self.work = descriptor,
             Notice::Starting => {
                 if let Some(listener) = descriptor {
-                    self.notifications = Notifications::new(listener).ok();
+                    self.denied_calls.listen(Notifications::new(listener).ok());
                 }
                 self.start_clocks();
                 if let Some(feed) = self.running.feed.take()
@@ -422,21 +386,21 @@ impl<'a> Watch<'a> {
             Notice::Failed(failure) => self.failure = Some(failure.into()),
             Notice::Exited(exit) => {
                 self.exit = Some(exit);
-                // Init has waited for every other process before it said so.
+                // Init reports only after it has reaped every other process.
                 self.over = true;
             }
             Notice::Gone => self.over = true,
         }
     }
 
-    fn open_gate(&mut self, listener: Option<OwnedFd>) {
-        let (Some(listener), Some(gate)) = (listener, &self.plan.gate) else {
+    fn start_egress_proxy(&mut self, listener: Option<OwnedFd>) {
+        let (Some(listener), Some(egress_proxy)) = (listener, &self.plan.egress_proxy) else {
             return;
         };
-        match OpenGate::open(listener, gate.clone()) {
-            Ok(gate) => self.gate = Some(gate),
+        match RunningProxy::open(listener, egress_proxy.clone()) {
+            Ok(egress_proxy) => self.egress_proxy = Some(egress_proxy),
             Err(cause) => {
-                let step = "open the gate".to_owned();
+                let step = "start the egress proxy".to_owned();
                 self.failure = Some(StepError { step, cause });
                 self.end(Cause::Cancelled);
             }
@@ -456,11 +420,11 @@ impl<'a> Watch<'a> {
                 return;
             }
         }
-        // If init is gone, that is heard next.
+        // If init is gone, the closed socket is noticed next.
         let _ = self.running.slot.slot.network_is_open();
     }
 
-    fn tell_of_network(&mut self) {
+    fn report_network_events(&mut self) {
         for event in self.network.as_ref().map(OpenNetwork::take_events).unwrap_or_default() {
             self.observer.network(event);
         }
@@ -469,34 +433,23 @@ impl<'a> Watch<'a> {
     fn start_clocks(&mut self) {
         let now = Instant::now();
         self.started = Some(now);
-        self.next_cpu_check = self.plan.limits.cpu_time().map(|limit| now + self.soonest(limit));
-        self.lock_limit_start = self.host.has(Protection::Memory).then_some(now + SAMPLE_INTERVAL);
+        self.next_cpu_check =
+            self.plan.limits.cpu_time().map(|limit| now + self.next_cpu_check_delay(limit));
         let init = self.running.slot.slot.init.as_fd();
-        self.network_memory = self
-            .host
-            .limits_network_memory(self.plan)
-            .map(|limit| NetworkMemory::new(now, process_id(init), UNACCEPTED_BYTES, limit));
-        // Samples need them all.
-        self.becomes_long = self.plan.usage_interval.is_none().then_some(now + LONG_RUNNING);
+        self.monitors = Monitors::start(self.host, self.plan, init, now);
         self.sampler = self.plan.usage_interval.map(|interval| Sampler::new(interval, now, init));
     }
 
-    /// The soonest moment at which this much CPU time can have been used.
-    fn soonest(&self, left: Duration) -> Duration {
+    /// The earliest time until the remaining CPU time can be used up.
+    fn next_cpu_check_delay(&self, left: Duration) -> Duration {
         let cpus = self.plan.limits.cpus().max(1.0);
-        left.div_f64(cpus).max(SHORTEST_CPU_CHECK)
+        left.div_f64(cpus).max(MIN_CPU_CHECK_INTERVAL)
     }
 
-    fn look_at_clocks(&mut self) {
+    fn check_clocks(&mut self) {
         let now = Instant::now();
-        if self.next_answer.is_some_and(|at| at <= now) {
-            self.next_answer = None;
-        }
-        if self.becomes_long.is_some_and(|at| at <= now) {
-            self.becomes_long = None;
-            self.running.slot.slot.cgroup.close_files();
-            self.running.slot.permit.shrink(PER_LONG_RUNNING);
-        }
+        self.denied_calls.resume(now);
+        self.monitors.release_descriptors(now, &self.running.slot);
         if let Some((at, step)) = self.escalation
             && at <= now
         {
@@ -513,10 +466,7 @@ impl<'a> Watch<'a> {
         if self.cause.is_some() {
             return;
         }
-        if let Some(memory) = &mut self.network_memory
-            && memory.next() <= now
-            && memory.is_over(now, self.running.slot.slot.cgroup.as_ref())
-        {
+        if self.monitors.exceeds_network_memory(now, self.running.slot.slot.cgroup.as_ref()) {
             self.end(Cause::Memory);
             return;
         }
@@ -524,37 +474,23 @@ impl<'a> Watch<'a> {
             Some(started) if now >= started + self.wall_limit() => {
                 self.end(Cause::Time(TimeKind::Wall));
             }
-            None if now >= self.begun + BUILD_TIME => {
+            None if now >= self.begun + BUILD_TIMEOUT => {
                 let step = "start the program in time".to_owned();
                 self.failure = Some(StepError { step, cause: Errno::TIMEDOUT });
                 self.end(Cause::Cancelled);
             }
             _ => {}
         }
-        if self.lock_limit_start.is_some_and(|at| at <= now) {
-            self.lock_limit_start = None;
-            self.limit_locks();
+        if let Err(failure) =
+            self.monitors.limit_locks(now, &self.running.slot.slot.init, self.plan)
+        {
+            self.failure = Some(failure);
+            self.end(Cause::Cancelled);
         }
         if let (Some(at), Some(limit)) = (self.next_cpu_check, self.plan.limits.cpu_time())
             && at <= now
         {
             self.check_cpu_time(now, limit);
-        }
-    }
-
-    fn limit_locks(&mut self) {
-        let init = &self.running.slot.slot.init;
-        match process_id(init.as_fd()).ok_or(Errno::SRCH.into()).and_then(LockLimit::start) {
-            Ok(limit) => self.lock_limit = Some(limit),
-            // Its locks went with it.
-            Err(_) if has_ended(init) => {}
-            Err(_) if self.plan.allow_missing.contains(&Protection::Memory) => {}
-            Err(error) => {
-                let cause = Errno::from_io_error(&error).unwrap_or(Errno::IO);
-                let step = "count the file locks of the sandbox".to_owned();
-                self.failure = Some(StepError { step, cause });
-                self.end(Cause::Cancelled);
-            }
         }
     }
 
@@ -569,20 +505,20 @@ impl<'a> Watch<'a> {
         if used >= limit && self.host.has(Protection::CpuTime) {
             self.end(Cause::Time(TimeKind::Cpu));
         } else {
-            self.next_cpu_check = Some(now + self.soonest(limit.saturating_sub(used)));
+            self.next_cpu_check = Some(now + self.next_cpu_check_delay(limit.saturating_sub(used)));
         }
     }
 
-    /// A cancelled program may say goodbye first.
+    /// Sends SIGTERM to the program and kills it after a grace period.
     fn cancel(&mut self) {
         if self.cause.is_none() {
             self.cause = Some(Cause::Cancelled);
-            self.escalation = Some((Instant::now() + GRACE, Step::AskInit));
+            self.escalation = Some((Instant::now() + TERM_GRACE, Step::AskInit));
             let _ = pidfd_send_signal(&self.running.slot.slot.init, Signal::TERM);
         }
     }
 
-    /// Ends everything, without asking the program.
+    /// Kills everything, through init.
     fn end(&mut self, cause: Cause) {
         if self.cause.is_none() {
             self.cause = Some(cause);
@@ -590,7 +526,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// The same without init, which shares the program's CPU limit and may wait for a turn.
+    /// Kills init, which shares the program's CPU limit and might be delayed by it.
     fn end_at_once(&mut self, cause: Cause) {
         if self.cause.is_none() {
             self.cause = Some(cause);
@@ -602,9 +538,9 @@ impl<'a> Watch<'a> {
         let now = Instant::now();
         self.escalation = match step {
             Step::AskInit => Some((now + INIT_GRACE, Step::KillInit)),
-            Step::KillInit => Some((now + END_TIME, Step::GiveUp)),
+            Step::KillInit => Some((now + KILL_TIMEOUT, Step::GiveUp)),
             Step::GiveUp => {
-                if self.make_sure_of_the_end().is_err() {
+                if self.wait_for_end().is_err() {
                     let step = "end the sandbox".to_owned();
                     self.failure = Some(StepError { step, cause: Errno::TIMEDOUT });
                 }
@@ -613,7 +549,7 @@ impl<'a> Watch<'a> {
             }
         };
         let init = &self.running.slot.slot.init;
-        // An init that is gone already needs neither.
+        // Init may be gone already.
         let _ = match step {
             Step::AskInit => ask_to_end(init.as_fd()),
             Step::KillInit => pidfd_send_signal(init, Signal::KILL),
@@ -630,7 +566,7 @@ impl<'a> Watch<'a> {
             }
             report
         });
-        let turned_away = self.gate.take().map(OpenGate::close).unwrap_or_default();
+        let proxy_refusals = self.egress_proxy.take().map(RunningProxy::close).unwrap_or_default();
         self.running.streams.drain(&mut self.kept, self.observer);
         while self.answer_denied_call() {}
         if let Some(failure) = self.failure {
@@ -646,17 +582,12 @@ impl<'a> Watch<'a> {
             cause: self.cause,
             work: self.work,
             kept: self.kept,
-            violations: self.violations,
+            violations: self.denied_calls.into_violations(),
             network,
-            turned_away,
+            proxy_refusals,
             prepare_time: started - self.begun,
             run_time: now - started,
             at: now,
         })
     }
-}
-
-fn has_ended(process: &OwnedFd) -> bool {
-    let mut watched = [PollFd::new(process, PollFlags::IN)];
-    poll(&mut watched, Some(&Timespec::default())).is_ok_and(|count| count > 0)
 }

@@ -1,4 +1,4 @@
-//! Samples of what a running program uses, for those who want to draw it.
+//! Periodic samples of a running program's resource usage.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,7 +10,7 @@ use sandbox_linux::cgroup::{Cgroup, Usage};
 
 use super::host::OWN_PROCESSES;
 
-/// Takes a sample every so often.
+/// Takes samples at an interval.
 pub(crate) struct Sampler {
     interval: Duration,
     next: Instant,
@@ -33,7 +33,7 @@ impl Sampler {
         cgroup: &dyn Cgroup,
         before: &Usage,
     ) -> Option<UsageSample> {
-        // A late sample does not bring a burst after it.
+        // A late sample is not followed by a burst.
         self.next = now + self.interval;
         let usage = cgroup.usage().ok()?;
         let (read, written) = self.bytes_moved(cgroup);
@@ -47,7 +47,7 @@ impl Sampler {
         })
     }
 
-    /// Sums over the living processes and what init has taken over from the dead.
+    /// Sums over the living processes and init, which inherits the counters of reaped ones.
     fn bytes_moved(&self, cgroup: &dyn Cgroup) -> (u64, u64) {
         let processes = cgroup.processes().unwrap_or_default();
         let all = processes.into_iter().chain(self.init);
@@ -55,7 +55,7 @@ impl Sampler {
     }
 }
 
-/// Bytes read and written by a process and the children that it waited for.
+/// Bytes read and written by a process and its reaped children.
 pub(crate) fn bytes_moved_by(process: u32) -> Option<(u64, u64)> {
     let mut text = [0; 512];
     let count = File::open(format!("/proc/{process}/io")).ok()?.read(&mut text).ok()?;
@@ -66,14 +66,14 @@ pub(crate) fn bytes_moved_by(process: u32) -> Option<(u64, u64)> {
     Some((value("rchar:")?, value("wchar:")?))
 }
 
-/// The process id behind a descriptor, as this process sees it.
+/// The PID behind a descriptor, in this process's namespace.
 pub(crate) fn process_id(process: BorrowedFd<'_>) -> Option<u32> {
     let path = format!("/proc/self/fdinfo/{}", process.as_raw_fd());
     let text = std::fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix("Pid:"))?.trim().parse().ok()
 }
 
-/// The id that a process has where it lives: in the innermost of its PID namespaces.
+/// The PID of a process in the innermost of its PID namespaces.
 pub(crate) fn id_inside(process: u32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let ids = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

@@ -1,11 +1,11 @@
-//! From what was seen to what is said: how the stage ended, what it used, which files it left.
+//! The outcome of a stage, from what the supervisor observed: ending, usage, files.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use sandbox_core::{
-    BackendError, ByteSize, CollectRule, Ending, InputFile, Protection, StageFigures, StageOutcome,
-    StagePlan, Start, TimeKind, Violation, WorkspaceOutcome,
+    BackendError, ByteSize, CollectRule, Ending, InputFile, Protection, StageOutcome, StagePlan,
+    StageUsage, Start, TimeKind, Violation, WorkspaceOutcome,
 };
 use sandbox_linux::cgroup::Usage;
 use sandbox_linux::collect;
@@ -14,9 +14,9 @@ use sandbox_protocol::notice::ExitNotice;
 use super::host::{Host, OWN_PROCESSES};
 use super::supervise::{Cause, Ended};
 use super::workspace;
-use crate::failed;
+use crate::error::failed;
 
-/// Judges and collects. The slot is taken down afterwards.
+/// Determines the ending and collects files. The slot is torn down afterwards.
 pub(crate) fn conclude(
     host: &Host,
     ended: Ended<'_>,
@@ -27,7 +27,8 @@ pub(crate) fn conclude(
     let after = after.map_err(|error| failed("read what the sandbox used", error))?;
     slot.note_held_bytes(after.memory_current);
     let oom_kills = slot.slot.cgroup.oom_kills();
-    let oom_kills = oom_kills.map_err(|error| failed("read why the sandbox ended", error))?;
+    let oom_kills =
+        oom_kills.map_err(|error| failed("read the OOM counter of the sandbox", error))?;
     if let Some(limit) = host.cgroup_limits(&plan.limits).memory_bytes
         && was_killed_within(limit, oom_kills, after.memory_peak)
     {
@@ -36,12 +37,12 @@ pub(crate) fn conclude(
         return Err(failed("run the program", cause));
     }
     let wall_time = wall_time(ended.cause, ended.exit.as_ref(), ended.run_time);
-    let mut figures = figures(host, &slot.before, &after, ended.exit.as_ref(), wall_time);
-    figures.io_write_bytes = figures.io_write_bytes.saturating_sub(ended.running.placed);
-    let told = ended.exit.as_ref().map(|exit| (exit.code, exit.signal));
+    let mut usage = usage(host, &slot.before, &after, ended.exit.as_ref(), wall_time);
+    usage.io_write_bytes = usage.io_write_bytes.saturating_sub(ended.running.placed);
+    let status = ended.exit.as_ref().map(|exit| (exit.code, exit.signal));
     let has = |protection| host.has(protection);
-    let ending = ending(&has, plan, ended.cause, told, oom_kills, &figures)
-        .ok_or_else(|| failed("watch the sandbox", "it ended without saying how"))?;
+    let ending = ending(&has, plan, ended.cause, status, oom_kills, &usage)
+        .ok_or_else(|| failed("watch the sandbox", "it ended without an exit status"))?;
     let work = ended.work.as_ref().unwrap_or(&slot.slot.work).as_fd();
     let placed: Vec<&InputFile> = plan.all_files().collect();
     let found = collect::collect(work, &collect_rule(host, plan), &placed);
@@ -49,14 +50,14 @@ pub(crate) fn conclude(
         Ending::Exited(_) | Ending::Signaled(_) if found.over_limit => Ending::TooManyFiles,
         ending => ending,
     };
-    let workspace = workspace::keep(work, plan, ending)?;
+    let workspace = workspace::save(work, plan, ending)?;
     let ending = match &workspace {
         Some(workspace) if workspace.refusal.is_some() => Ending::TooMuchForWorkspace,
         _ => ending,
     };
     Ok(StageOutcome {
         ending,
-        figures,
+        usage,
         stdout: ended.kept.stdout,
         stderr: ended.kept.stderr,
         output: ended.kept.both,
@@ -72,14 +73,14 @@ pub(crate) fn conclude(
             .map(|(syscall, count)| Violation { syscall, count })
             .collect(),
         network: ended.network,
-        turned_away: ended.turned_away,
+        proxy_refusals: ended.proxy_refusals,
         start: slot.start,
         prepare_time: ended.prepare_time,
         collect_time: ended.at.elapsed(),
     })
 }
 
-/// Files are output too: without that wall all of them come back.
+/// Files count as output: without that protection all of them are collected.
 fn collect_rule(host: &Host, plan: &StagePlan) -> CollectRule {
     let rule = plan.collect.clone();
     if host.has(Protection::Output) {
@@ -88,21 +89,21 @@ fn collect_rule(host: &Host, plan: &StagePlan) -> CollectRule {
     CollectRule { total: ByteSize::bytes(u64::MAX), count: usize::MAX, ..rule }
 }
 
-/// Whether the kernel killed for want of memory although the sandbox was well within its own limit. Who reaches a limit has
-/// a peak a few pages below it at most.
+/// Whether the kernel killed a process for lack of memory although the sandbox was well below its
+/// own limit. At its limit, the peak is at most a few pages below.
 fn was_killed_within(limit: u64, oom_kills: u64, peak: Option<u64>) -> bool {
     oom_kills > 0 && peak.is_some_and(|peak| peak < limit - limit / 8)
 }
 
-/// The kernel's counters speak first, then our own acts, then what the program did itself.
-/// `exit` is the code or the signal that it ended with.
+/// Determines the ending: kernel counters first, then the supervisor's own actions, then the
+/// program's exit. `exit` is the exit code or the signal.
 pub(crate) fn ending(
     has: &dyn Fn(Protection) -> bool,
     plan: &StagePlan,
     cause: Option<Cause>,
     exit: Option<(Option<i32>, Option<i32>)>,
     oom_kills: u64,
-    figures: &StageFigures,
+    usage: &StageUsage,
 ) -> Option<Ending> {
     if oom_kills > 0 && has(Protection::Memory) {
         return Some(Ending::OutOfMemory);
@@ -115,13 +116,13 @@ pub(crate) fn ending(
         None => {}
     }
     let exit = exit?;
-    // It may have ended by itself between two looks at a clock that had already run out.
+    // It may have exited between two checks of a limit that was already exceeded.
     let over = |kind, limit: Duration, used: Duration| (used > limit && has(kind)).then_some(());
-    if over(Protection::WallTime, plan.limits.wall_time(), figures.wall_time).is_some() {
+    if over(Protection::WallTime, plan.limits.wall_time(), usage.wall_time).is_some() {
         return Some(Ending::TimedOut(TimeKind::Wall));
     }
     if let Some(limit) = plan.limits.cpu_time()
-        && over(Protection::CpuTime, limit, figures.cpu_time()).is_some()
+        && over(Protection::CpuTime, limit, usage.cpu_time()).is_some()
     {
         return Some(Ending::TimedOut(TimeKind::Cpu));
     }
@@ -132,8 +133,9 @@ pub(crate) fn ending(
     }
 }
 
-/// How long the program ran. The process beside it knows best when it began and ended; but it is our own clock that
-/// lets it run out of time, and that one may have begun some milliseconds before on a busy machine.
+/// How long the program ran. Init measures start and end most precisely; but the wall-clock limit
+/// is enforced by the supervisor's clock, which may start some milliseconds earlier on a busy
+/// machine.
 pub(crate) fn wall_time(
     cause: Option<Cause>,
     exit: Option<&ExitNotice>,
@@ -147,47 +149,49 @@ pub(crate) fn wall_time(
     }
 }
 
-fn figures(
+fn usage(
     host: &Host,
     before: &Usage,
     after: &Usage,
     exit: Option<&ExitNotice>,
     wall_time: Duration,
-) -> StageFigures {
+) -> StageUsage {
     let none = ExitNotice::default();
-    let told = exit.unwrap_or(&none);
-    let (cpu_user, cpu_system) = cpu_times(host, before, after, told);
+    let notice = exit.unwrap_or(&none);
+    let (cpu_user, cpu_system) = cpu_times(host, before, after, notice);
     let memory_peak_kb = match after.memory_peak {
-        // The figure that the limit is held against: init and the slot are in it, with a few hundred KiB.
+        // The counter that the limit applies to; it includes a few hundred KiB of init and the
+        // slot.
         Some(peak) => peak / 1024,
-        None => told.max_rss_kib,
+        None => notice.max_rss_kib,
     };
-    StageFigures {
+    StageUsage {
         wall_time,
         cpu_user,
         cpu_system,
         memory_peak_kb,
         processes_peak: after.pids_peak.map_or(1, |peak| peak.saturating_sub(OWN_PROCESSES).max(1)),
-        io_read_bytes: told.read_bytes,
-        io_write_bytes: told.written_bytes,
+        io_read_bytes: notice.read_bytes,
+        io_write_bytes: notice.written_bytes,
     }
 }
 
-/// The cgroup knows the total exactly, also of processes that nobody waited for, but its split into
-/// user and system is sampled by the tick. The split comes from what init was told at each wait.
+/// The cgroup's total is exact and includes processes that were never reaped, but its split into
+/// user and system time is sampled by the timer tick. The split is taken from what init got for
+/// each reaped process.
 fn cpu_times(
     host: &Host,
     before: &Usage,
     after: &Usage,
-    told: &ExitNotice,
+    notice: &ExitNotice,
 ) -> (Duration, Duration) {
     let waited_for =
-        (Duration::from_micros(told.user_micros), Duration::from_micros(told.system_micros));
+        (Duration::from_micros(notice.user_micros), Duration::from_micros(notice.system_micros));
     if !host.enforces.cpu_accounting {
         return waited_for;
     }
-    // Init's own work is not the program's.
-    let init = Duration::from_micros(told.init_user_micros + told.init_system_micros);
+    // Subtract init's own work.
+    let init = Duration::from_micros(notice.init_user_micros + notice.init_system_micros);
     let total = after.cpu_total.saturating_sub(before.cpu_total).saturating_sub(init);
     let ticks = |after: Option<Duration>, before: Option<Duration>| {
         after.unwrap_or_default().saturating_sub(before.unwrap_or_default())
@@ -196,7 +200,7 @@ fn cpu_times(
         (ticks(after.cpu_user, before.cpu_user), ticks(after.cpu_system, before.cpu_system));
     let (user, system) =
         if waited_for.0 + waited_for.1 > Duration::ZERO { waited_for } else { sampled };
-    // What no tick has seen is the program's own, as the kernel has it.
+    // Time that no tick sampled counts as user time, as in the kernel.
     let share = match (user + system).as_secs_f64() {
         0.0 => 1.0,
         both => user.as_secs_f64() / both,
@@ -205,12 +209,12 @@ fn cpu_times(
     (user, total.saturating_sub(user))
 }
 
-/// What came of a stage that was cancelled before there was a sandbox for it.
+/// The outcome of a stage that was cancelled before it had a sandbox.
 pub(crate) fn cancelled(plan: &StagePlan, waited: Duration) -> StageOutcome {
     let nothing = || WorkspaceOutcome { written: None, refusal: None, left_out: Vec::new() };
     StageOutcome {
         ending: Ending::Cancelled,
-        figures: StageFigures::default(),
+        usage: StageUsage::default(),
         stdout: Vec::new(),
         stderr: Vec::new(),
         output: Vec::new(),
@@ -222,7 +226,7 @@ pub(crate) fn cancelled(plan: &StagePlan, waited: Duration) -> StageOutcome {
         enforced: Vec::new(),
         violations: Vec::new(),
         network: None,
-        turned_away: Vec::new(),
+        proxy_refusals: Vec::new(),
         start: Start::Cold,
         prepare_time: waited,
         collect_time: Duration::ZERO,
@@ -239,32 +243,32 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_out_of_time_has_run_for_all_of_it() {
-        let told = ExitNotice { wall_nanos: 988_000_000, ..ExitNotice::default() };
+    fn a_timed_out_program_has_run_for_the_whole_limit() {
+        let notice = ExitNotice { wall_nanos: 988_000_000, ..ExitNotice::default() };
         let ours = Duration::from_millis(1001);
         let wall = Some(Cause::Time(TimeKind::Wall));
-        assert_eq!(wall_time(wall, Some(&told), ours), ours);
+        assert_eq!(wall_time(wall, Some(&notice), ours), ours);
         assert_eq!(wall_time(wall, None, ours), ours);
-        assert_eq!(wall_time(None, Some(&told), ours), Duration::from_millis(988));
+        assert_eq!(wall_time(None, Some(&notice), ours), Duration::from_millis(988));
         let cpu = Some(Cause::Time(TimeKind::Cpu));
-        assert_eq!(wall_time(cpu, Some(&told), ours), Duration::from_millis(988));
+        assert_eq!(wall_time(cpu, Some(&notice), ours), Duration::from_millis(988));
     }
 
     #[test]
-    fn cpu_time_is_the_cgroups_total_less_inits_split_as_told() {
+    fn cpu_time_is_the_cgroups_total_without_init_in_the_reported_split() {
         let hierarchy = sandbox_linux::cgroup::Hierarchy::detect();
         let mut host = Host::probe(&NativeOptions::default(), hierarchy, &[]).unwrap();
-        let told = ExitNotice {
+        let notice = ExitNotice {
             user_micros: 3000,
             system_micros: 1000,
             init_system_micros: 2000,
             ..ExitNotice::default()
         };
         host.enforces.cpu_accounting = true;
-        let (user, system) = cpu_times(&host, &usage(10), &usage(20), &told);
+        let (user, system) = cpu_times(&host, &usage(10), &usage(20), &notice);
         assert_eq!((user, system), (Duration::from_millis(6), Duration::from_millis(2)));
         host.enforces.cpu_accounting = false;
-        let (user, system) = cpu_times(&host, &usage(10), &usage(20), &told);
+        let (user, system) = cpu_times(&host, &usage(10), &usage(20), &notice);
         assert_eq!((user, system), (Duration::from_millis(3), Duration::from_millis(1)));
     }
 }

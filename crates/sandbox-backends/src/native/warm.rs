@@ -1,5 +1,5 @@
-//! What can be in a sandbox before its program comes: a runtime that has started and waits, or the artefacts
-//! of a program that was compiled before.
+//! Warm sandboxes: prepared with a runtime that waits for its program, or with the artefacts of a
+//! compiled program.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
@@ -16,77 +16,80 @@ use sandbox_linux::{Received, StepError};
 use sandbox_protocol::launcher::SlotKind;
 use sandbox_protocol::notice::Notice;
 
+use super::early_exit::WaitingRuntime;
+use super::exec_request;
 use super::host::Host;
-use super::leave::Runtime;
-use super::order;
-use super::originals::Originals;
-use super::retire::{is_closed, take_down};
-use super::slots::{Maker, ReadySlot};
+use super::slots::{ReadySlot, SlotFactory};
+use super::teardown::{is_closed, tear_down};
+use super::zygote::ZygoteCache;
 
-/// What a runtime writes when it waits.
+/// A runtime writes this when it is ready for a program.
 const READY: &[u8] = b"ready\n";
-/// A virtual machine on a busy host needs seconds.
-const LONGEST: Duration = Duration::from_mins(1);
+/// Starting a virtual machine on a busy host takes seconds.
+const START_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Everything that a waiting sandbox was made with. A plan that differs in any of it needs another.
+/// Everything that a warm sandbox was prepared with. A plan that differs in any of it needs
+/// another.
 #[derive(Debug)]
-pub(crate) struct Shape {
+pub(crate) struct WarmSpec {
     pub(crate) content: Content,
     limits: Limits,
 }
 
-/// What is in it before there is a program.
+/// What a warm sandbox contains.
 #[derive(Debug)]
 pub(crate) enum Content {
-    /// A runtime that has started.
-    Runtime(RuntimeShape),
-    /// The artefacts of a compiled program: it only has to be started.
+    /// A started runtime.
+    Runtime(RuntimeSpec),
+    /// The artefacts of a compiled program, which only has to be started.
     Artefacts(Arc<Artefacts>),
 }
 
 #[derive(Debug)]
-pub(crate) struct RuntimeShape {
+pub(crate) struct RuntimeSpec {
     pub(crate) warm: Arc<WarmPlan>,
     trees: Vec<Tree>,
     network: NetworkPolicy,
     stage: Stage,
-    originals: Originals,
+    zygote: ZygoteCache,
 }
 
-impl Shape {
-    /// What could carry out this plan.
-    pub(crate) fn of(plan: &StagePlan, wanted: &Wanted<'_>) -> Self {
+impl WarmSpec {
+    /// The specification for this plan.
+    pub(crate) fn of(plan: &StagePlan, wanted: &WarmRequest<'_>) -> Self {
         let content = match wanted {
-            Wanted::Runtime(warm) => Content::Runtime(RuntimeShape {
+            WarmRequest::Runtime(warm) => Content::Runtime(RuntimeSpec {
                 warm: Arc::clone(warm),
                 trees: plan.trees.clone(),
                 network: plan.network,
                 stage: plan.stage,
-                originals: Originals::default(),
+                zygote: ZygoteCache::default(),
             }),
-            Wanted::Artefacts(artefacts) => Content::Artefacts(Arc::clone(artefacts)),
+            WarmRequest::Artefacts(artefacts) => Content::Artefacts(Arc::clone(artefacts)),
         };
         Self { content, limits: plan.limits.clone() }
     }
 
-    /// That of a compiled program with this word for its artefacts.
+    /// The specification of a compiled program with this key.
     #[cfg(test)]
     pub(crate) fn of_program(key: &str) -> Self {
         let artefacts = Artefacts { key: Some(key.to_owned()), files: Vec::new() };
         Self { content: Content::Artefacts(Arc::new(artefacts)), limits: Limits::run() }
     }
 
-    /// Whether a sandbox that was made so can carry out this plan.
-    pub(crate) fn fits(&self, plan: &StagePlan, wanted: &Wanted<'_>) -> bool {
+    /// Whether a sandbox with this specification can run this plan.
+    pub(crate) fn fits(&self, plan: &StagePlan, wanted: &WarmRequest<'_>) -> bool {
         self.limits == plan.limits
             && match (&self.content, wanted) {
-                (Content::Runtime(runtime), Wanted::Runtime(warm)) => runtime.fits(plan, warm),
-                (Content::Artefacts(ours), Wanted::Artefacts(theirs)) => ours.key == theirs.key,
+                (Content::Runtime(runtime), WarmRequest::Runtime(warm)) => runtime.fits(plan, warm),
+                (Content::Artefacts(prepared), WarmRequest::Artefacts(wanted)) => {
+                    prepared.key == wanted.key
+                }
                 _ => false,
             }
     }
 
-    /// What its start is called for those who read of it.
+    /// How the report names a start in such a sandbox.
     pub(crate) fn start(&self) -> Start {
         match self.content {
             Content::Runtime(_) => Start::Warm,
@@ -94,21 +97,21 @@ impl Shape {
         }
     }
 
-    /// The runtime, if one waits in it.
-    pub(crate) fn runtime(&self) -> Option<&RuntimeShape> {
+    /// The runtime, if there is one.
+    pub(crate) fn runtime(&self) -> Option<&RuntimeSpec> {
         match &self.content {
             Content::Runtime(runtime) => Some(runtime),
             Content::Artefacts(_) => None,
         }
     }
 
-    /// Whether there is an original that can be copied now.
-    pub(crate) fn is_copied(&self) -> bool {
-        self.runtime().is_some_and(|runtime| runtime.originals.is_there())
+    /// Whether a zygote is running that can be forked.
+    pub(crate) fn is_forked(&self) -> bool {
+        self.runtime().is_some_and(|runtime| runtime.zygote.is_running())
     }
 }
 
-impl RuntimeShape {
+impl RuntimeSpec {
     fn fits(&self, plan: &StagePlan, warm: &Arc<WarmPlan>) -> bool {
         (Arc::ptr_eq(&self.warm, warm) || self.warm == *warm)
             && self.network == plan.network
@@ -116,9 +119,9 @@ impl RuntimeShape {
             && self.trees == plan.trees
     }
 
-    /// Why it is not copied, if it could be.
-    pub(crate) fn why_not_copied(&self) -> Option<String> {
-        self.originals.failure()
+    /// Why it cannot be forked, if its recipe supports forking.
+    pub(crate) fn fork_failure(&self) -> Option<String> {
+        self.zygote.failure()
     }
 
     /// The stage that starts the runtime.
@@ -134,7 +137,7 @@ impl RuntimeShape {
             limits: limits.clone(),
             network: self.network,
             allow: None,
-            gate: None,
+            egress_proxy: None,
             volumes: Vec::new(),
             trees: self.trees.clone(),
             workspace: None,
@@ -146,50 +149,56 @@ impl RuntimeShape {
     }
 }
 
-/// What is worth having in a sandbox before a plan comes.
-pub(crate) enum Wanted<'a> {
+/// What to prepare for a plan.
+pub(crate) enum WarmRequest<'a> {
     Runtime(&'a Arc<WarmPlan>),
     Artefacts(&'a Arc<Artefacts>),
 }
 
-/// What could be there before the plan comes; none if the plan asks for what cannot be changed around it.
-pub(crate) fn wanted(plan: &StagePlan) -> Option<Wanted<'_>> {
+/// What can be prepared for a plan; `None` if the plan needs mounts or a proxy, which must be set
+/// up before the program.
+pub(crate) fn wanted(plan: &StagePlan) -> Option<WarmRequest<'_>> {
     let mounts_more = !plan.volumes.is_empty() || plan.workspace.is_some();
-    if mounts_more || plan.gate.is_some() {
+    if mounts_more || plan.egress_proxy.is_some() {
         return None;
     }
     let is_known = plan.artefacts.key.is_some() && plan.trees.is_empty();
-    let artefacts = || is_known.then_some(Wanted::Artefacts(&plan.artefacts));
-    plan.warm.as_ref().map(Wanted::Runtime).or_else(artefacts)
+    let artefacts = || is_known.then_some(WarmRequest::Artefacts(&plan.artefacts));
+    plan.warm.as_ref().map(WarmRequest::Runtime).or_else(artefacts)
 }
 
 /// How a runtime gets into its sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// It is started there, and has nothing in common with any other.
-    Own,
-    /// As a copy, where that can be: for when programs come faster than runtimes start.
-    Quickest,
+pub(crate) enum StartMethod {
+    /// It is started there, independently of all others.
+    Fresh,
+    /// It is forked from a zygote if possible, for when programs arrive faster than runtimes start.
+    Fork,
 }
 
-/// Makes a sandbox with everything in it that can be there before a program. The reason why it could not is
-/// for people to read.
+/// Prepares a warm sandbox. The error is a message for people.
 pub(crate) fn start(
     host: &Host,
-    maker: &Maker,
-    shape: &Shape,
-    way: Way,
+    slot_factory: &SlotFactory,
+    spec: &WarmSpec,
+    method: StartMethod,
 ) -> Result<ReadySlot, String> {
-    match &shape.content {
-        Content::Runtime(runtime) => start_runtime(host, maker, runtime, &shape.limits, way),
-        Content::Artefacts(artefacts) => load(maker, artefacts, &shape.limits),
+    match &spec.content {
+        Content::Runtime(runtime) => {
+            start_runtime(host, slot_factory, runtime, &spec.limits, method)
+        }
+        Content::Artefacts(artefacts) => load(slot_factory, artefacts, &spec.limits),
     }
 }
 
-fn load(maker: &Maker, artefacts: &Artefacts, limits: &Limits) -> Result<ReadySlot, String> {
-    let prepared = maker.prepare_ahead(SlotKind::Any, limits);
+fn load(
+    slot_factory: &SlotFactory,
+    artefacts: &Artefacts,
+    limits: &Limits,
+) -> Result<ReadySlot, String> {
+    let prepared = slot_factory.prepare_ahead(SlotKind::Any, limits);
     let mut ready = prepared.map_err(|error| with_causes(&error))?;
-    let loaded = order::load(&ready, artefacts).map_err(|error| with_causes(&error));
+    let loaded = exec_request::load(&ready, artefacts).map_err(|error| with_causes(&error));
     ready.is_loaded = true;
     let settled = loaded.and_then(|()| settle(&mut ready));
     or_take_down(ready, settled)
@@ -197,34 +206,33 @@ fn load(maker: &Maker, artefacts: &Artefacts, limits: &Limits) -> Result<ReadySl
 
 fn start_runtime(
     host: &Host,
-    maker: &Maker,
-    runtime: &RuntimeShape,
+    slot_factory: &SlotFactory,
+    runtime: &RuntimeSpec,
     limits: &Limits,
-    way: Way,
+    method: StartMethod,
 ) -> Result<ReadySlot, String> {
-    let originals = &runtime.originals;
-    let can_be_copied =
-        runtime.warm.forks && runtime.trees.is_empty() && originals.are_possible(host);
-    if way == Way::Quickest && can_be_copied {
-        match originals.copy(host, maker, limits, &runtime.plan(limits)) {
+    let zygote = &runtime.zygote;
+    let can_be_forked = runtime.warm.forks && runtime.trees.is_empty() && zygote.is_available(host);
+    if method == StartMethod::Fork && can_be_forked {
+        match zygote.fork(host, slot_factory, limits, &runtime.plan(limits)) {
             Ok(mut ready) => {
                 let waits = wait_until_ready(host, &mut ready)
                     .and_then(|()| settle(&mut ready))
-                    .map(|()| ready.runtime = Runtime::find(&ready));
+                    .map(|()| ready.runtime = WaitingRuntime::find(&ready));
                 return or_take_down(ready, waits);
             }
-            // It is started by itself instead.
-            Err(reason) => originals.give_up(reason),
+            // Start it separately instead.
+            Err(reason) => zygote.give_up(reason),
         }
     }
-    let prepared = maker.prepare_ahead(SlotKind::Waiting, limits);
+    let prepared = slot_factory.prepare_ahead(SlotKind::Waiting, limits);
     let mut ready = prepared.map_err(|error| with_causes(&error))?;
     let plan = runtime.plan(limits);
-    let waits = order::start_waiting(host, maker, &ready, &plan)
+    let waits = exec_request::start_waiting(host, slot_factory, &ready, &plan)
         .map_err(|error| with_causes(&error))
         .and_then(|()| wait_until_ready(host, &mut ready))
         .and_then(|()| settle(&mut ready))
-        .map(|()| ready.runtime = Runtime::find(&ready));
+        .map(|()| ready.runtime = WaitingRuntime::find(&ready));
     or_take_down(ready, waits)
 }
 
@@ -232,13 +240,13 @@ fn or_take_down(ready: ReadySlot, waits: Result<(), String>) -> Result<ReadySlot
     match waits {
         Ok(()) => Ok(ready),
         Err(reason) => {
-            take_down(ready.slot);
+            tear_down(ready.slot);
             Err(reason)
         }
     }
 }
 
-/// What starting took is not the program's.
+/// Excludes the preparation from the program's usage.
 fn settle(ready: &mut ReadySlot) -> Result<(), String> {
     let settled = ready.slot.cgroup.reset_peak().and_then(|()| ready.slot.cgroup.usage());
     ready.before = settled.map_err(|error| with_causes(&error))?;
@@ -246,32 +254,32 @@ fn settle(ready: &mut ReadySlot) -> Result<(), String> {
 }
 
 fn wait_until_ready(host: &Host, ready: &mut ReadySlot) -> Result<(), String> {
-    let deadline = Instant::now() + LONGEST;
-    let (mut said, mut complaints) = (Vec::new(), Vec::new());
+    let deadline = Instant::now() + START_TIMEOUT;
+    let (mut output, mut errors) = (Vec::new(), Vec::new());
     let slot = &ready.slot;
-    let tools = ready.tools.as_mut().ok_or("its tools are gone")?;
-    while said != READY {
-        let (stdout, stderr) = tools.pipes.readers();
+    let handles = ready.handles.as_mut().ok_or("its pipes were taken already")?;
+    while output != READY {
+        let (stdout, stderr) = handles.pipes.readers();
         wait(
             &[
                 Some(stdout),
                 Some(stderr),
                 Some(slot.socket.as_fd()),
-                tools.denied_calls.as_ref().map(AsFd::as_fd),
+                handles.denied_calls.as_ref().map(AsFd::as_fd),
             ],
             deadline,
         )?;
-        read_into(&mut said, stdout);
-        read_into(&mut complaints, stderr);
-        if !complaints.is_empty() || !READY.starts_with(&said) {
-            said.append(&mut complaints);
-            return Err(format!("it said: {}", String::from_utf8_lossy(&said)));
+        read_into(&mut output, stdout);
+        read_into(&mut errors, stderr);
+        if !errors.is_empty() || !READY.starts_with(&output) {
+            output.append(&mut errors);
+            return Err(format!("it said: {}", String::from_utf8_lossy(&output)));
         }
-        refuse_denied_calls(host, tools.denied_calls.as_ref());
+        refuse_denied_calls(host, handles.denied_calls.as_ref());
         match slot.try_receive().map_err(|error| with_causes(&error))? {
             Received::Notice(Notice::Confined, descriptors) => {
                 let listener = descriptors.into_iter().next();
-                tools.denied_calls = listener.and_then(|fd| Notifications::new(fd).ok());
+                handles.denied_calls = listener.and_then(|fd| Notifications::new(fd).ok());
             }
             Received::Nothing => {}
             Received::Notice(Notice::Failed(failure), _) => {
@@ -279,20 +287,20 @@ fn wait_until_ready(host: &Host, ready: &mut ReadySlot) -> Result<(), String> {
             }
             Received::Notice(..) | Received::Closed => return Err("it ended".to_owned()),
         }
-        // An end without a word is seen by nobody but its filter.
-        if tools.denied_calls.as_ref().is_some_and(Notifications::is_over) {
+        // A silent exit is visible only at its filter.
+        if handles.denied_calls.as_ref().is_some_and(Notifications::is_over) {
             return Err("it ended".to_owned());
         }
     }
     Ok(())
 }
 
-/// Whether it still waits. What its own threads were denied in the meantime is nobody's fault.
+/// Whether the runtime still waits. Calls that its own threads were denied are not counted.
 pub(crate) fn is_healthy(host: &Host, ready: &ReadySlot) -> bool {
-    let Some(tools) = &ready.tools else { return false };
-    refuse_denied_calls(host, tools.denied_calls.as_ref());
+    let Some(handles) = &ready.handles else { return false };
+    refuse_denied_calls(host, handles.denied_calls.as_ref());
     !is_closed(&ready.slot.socket, Duration::ZERO)
-        && !tools.denied_calls.as_ref().is_some_and(Notifications::is_over)
+        && !handles.denied_calls.as_ref().is_some_and(Notifications::is_over)
 }
 
 fn refuse_denied_calls(host: &Host, denied_calls: Option<&Notifications>) {
@@ -310,7 +318,7 @@ fn wait(watched: &[Option<BorrowedFd<'_>>], deadline: Instant) -> Result<(), Str
     let timeout =
         Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
     match poll(&mut watched, Some(&timeout)) {
-        Ok(0) => Err(format!("it was not ready after {} seconds", LONGEST.as_secs())),
+        Ok(0) => Err(format!("it was not ready after {} seconds", START_TIMEOUT.as_secs())),
         Ok(_) | Err(Errno::INTR) => Ok(()),
         Err(error) => Err(error.to_string()),
     }
@@ -318,7 +326,7 @@ fn wait(watched: &[Option<BorrowedFd<'_>>], deadline: Instant) -> Result<(), Str
 
 fn read_into(text: &mut Vec<u8>, stream: BorrowedFd<'_>) {
     let mut buffer = [0; 4096];
-    // Nothing there is nothing to add.
+    // An empty pipe adds nothing.
     let count = rustix::io::read(stream, &mut buffer[..]).unwrap_or(0);
     text.extend_from_slice(&buffer[..count]);
 }

@@ -1,4 +1,4 @@
-//! A workspace on its way into a sandbox and out of it.
+//! Restores a workspace into a sandbox and saves it afterwards.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -11,23 +11,23 @@ use sandbox_core::{
 use sandbox_linux::snapshot::{Kind, SnapshotReader, take};
 use sandbox_protocol::exec::WorkspaceMount;
 
-use crate::failed;
+use crate::error::failed;
 
-/// What tmpfs hands out.
+/// The allocation unit of tmpfs.
 const PAGE: u64 = 4096;
 
-/// How large the work directory is made: as large as the workspace may be, with room for the files of
-/// the request, which do not count.
-pub(crate) fn order(plan: &StagePlan) -> Result<Option<WorkspaceMount>, BackendError> {
+/// The size of the work directory: the quota of the workspace, and room for the files of the
+/// request, which do not count against it.
+pub(crate) fn mount_of(plan: &StagePlan) -> Result<Option<WorkspaceMount>, BackendError> {
     let Some(workspace) = &plan.workspace else {
         return Ok(None);
     };
     let (mut bytes, mut inodes) = (workspace.quota.bytes.as_u64(), workspace.quota.files);
     if let Some(mut content) = workspace.content.as_ref() {
         let size = SnapshotReader::size_of(&mut content).map_err(unreadable)?;
-        // It may have been kept when more was allowed.
+        // It may have been saved under a larger quota.
         bytes = bytes.max(size.room);
-        inodes = inodes.max(size.told.files);
+        inodes = inodes.max(size.content.files);
         refuse_clashes(content, &plan.all_files().collect::<Vec<_>>())?;
     }
     for file in plan.all_files() {
@@ -38,15 +38,15 @@ pub(crate) fn order(plan: &StagePlan) -> Result<Option<WorkspaceMount>, BackendE
     Ok(Some(WorkspaceMount { bytes, inodes, has_content }))
 }
 
-/// The largest file that any of the program's file systems has room for.
+/// The maximum file size on any of the program's file systems.
 pub(crate) fn largest_file(plan: &StagePlan) -> ByteSize {
     let disk = plan.limits.disk();
     plan.workspace.as_ref().map_or(disk, |workspace| disk.max(workspace.quota.bytes))
 }
 
-/// Writes what a program left, if it ended by itself: one that was stopped may have been in the middle
-/// of something.
-pub(crate) fn keep(
+/// Saves what a program left, if it ended by itself: one that was killed may have left an
+/// inconsistent state.
+pub(crate) fn save(
     work: BorrowedFd<'_>,
     plan: &StagePlan,
     ending: Ending,
@@ -70,8 +70,8 @@ pub(crate) fn keep(
     Ok(Some(WorkspaceOutcome { written, refusal: taken.refusal, left_out: taken.left_out }))
 }
 
-/// The files that were in a workspace before: they stay part of it, also where the request brought
-/// another in their place.
+/// The files that a workspace contained before: they stay part of it even if the request replaced
+/// them.
 fn known_files(workspace: &WorkspacePlan) -> Result<BTreeSet<Vec<u8>>, BackendError> {
     let mut known = BTreeSet::new();
     if let Some(content) = &workspace.content {
@@ -85,8 +85,8 @@ fn known_files(workspace: &WorkspacePlan) -> Result<BTreeSet<Vec<u8>>, BackendEr
     Ok(known)
 }
 
-/// A file of the request may take the place of one that was kept, but not of a directory, nor may it lie
-/// in what is none.
+/// A file of the request may replace a saved file, but not a directory, and its parents must be
+/// directories.
 fn refuse_clashes(content: &File, files: &[&InputFile]) -> Result<(), BackendError> {
     let places: BTreeSet<&[u8]> = files.iter().map(|file| file.path.as_str().as_bytes()).collect();
     let mut reader = SnapshotReader::new(content).map_err(unreadable)?;

@@ -1,38 +1,39 @@
-//! The description of a container, as the runtime specification has it.
+//! The OCI runtime configuration of a container.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
 use super::kind::Kind;
-use crate::guest::{MADE_INODES, Purpose, USER};
+use crate::container::{ContainerSpec, MADE_INODES, USER};
 
-/// Where the agent is inside.
+/// The agent's path inside.
 pub(super) const AGENT_INSIDE: &str = "/etc/sandbox-agent";
-/// As in the native walls: our own directories must not count against the program.
+/// As in the native backend: directories that are created before the program do not count against
+/// it.
 const OWN_INODES: u64 = 9;
 
-/// The program's user outside, in a container with these ids.
+/// The program's user outside, in a container with these IDs.
 pub(super) fn outside(first_id: u32) -> u32 {
     first_id + 1
 }
 
-/// What a container is made of.
+/// Everything a bundle is created from.
 pub(super) struct Description<'a> {
-    pub(super) purpose: &'a Purpose,
-    /// Its trees, at paths where the runtime finds them, and where they are shown.
+    pub(super) spec: &'a ContainerSpec,
+    /// Its trees: the paths at which the runtime finds them, and their destinations.
     pub(super) trees: &'a [(PathBuf, PathBuf)],
     pub(super) root: &'a Path,
     pub(super) agent: &'a Path,
-    /// Host paths shown at the same place.
+    /// Host paths that are mounted at the same path.
     pub(super) shown: &'a [PathBuf],
-    /// The first of its ids outside.
+    /// The first of its IDs outside.
     pub(super) first_id: u32,
-    /// Its network namespace, if it is not to have one with a loopback interface.
+    /// Its network namespace, if it must not have a loopback interface.
     pub(super) network: Option<&'a Path>,
-    /// The runtime's name for its cgroup.
+    /// Its cgroup path, in the runtime's syntax.
     pub(super) cgroup: &'a str,
-    /// What may be asked of the kernel, by the agent too.
+    /// The system-call filter of the container, which also applies to the agent.
     pub(super) seccomp: &'a Value,
     pub(super) kind: Kind,
 }
@@ -55,7 +56,7 @@ impl Description<'_> {
         let rlimits: Vec<Value> = rlimits.collect();
         let kinds = ["user", "mount", "pid", "ipc", "uts", "cgroup"];
         let mut namespaces: Vec<Value> = kinds.iter().map(|kind| json!({"type": kind})).collect();
-        // In one of its own making the runtime brings the loopback interface up.
+        // In a namespace that it creates itself, the runtime sets the loopback interface up.
         namespaces.push(match self.network {
             Some(path) => json!({"type": "network", "path": path}),
             None => json!({"type": "network"}),
@@ -97,7 +98,7 @@ impl Description<'_> {
     }
 
     fn mounts(&self) -> Vec<Value> {
-        let (bytes, inodes) = (self.purpose.disk_bytes, self.purpose.inodes + OWN_INODES);
+        let (bytes, inodes) = (self.spec.disk_bytes, self.spec.inodes + OWN_INODES);
         let (size, files) = (format!("size={bytes}"), format!("nr_inodes={inodes}"));
         let tmpfs = |place: &str, more: &[&str]| {
             let options = [&["nosuid", "nodev", &*size, &*files], more].concat();
@@ -131,13 +132,14 @@ impl Description<'_> {
         let (user, group) = (format!("uid={USER}"), format!("gid={USER}"));
         let owned = ["mode=755", &user, &group];
         let more_files = format!("nr_inodes={}", inodes + MADE_INODES);
-        for place in self.purpose.made_trees() {
+        for place in self.spec.made_trees() {
             let options = [&["nosuid", "nodev", &*size, &*more_files][..], &owned].concat();
             mounts.push(json!({"destination": place, "type": "tmpfs", "source": "tmpfs", "options": options}));
         }
         mounts.push(tmpfs("/work", &owned));
-        // What is there until a volume is put over it. A file is mounted onto a file, of which any will do.
-        mounts.extend(self.purpose.places.iter().map(|place| {
+        // A placeholder until a volume is mounted over it. A file is mounted over a file; any will
+        // do.
+        mounts.extend(self.spec.places.iter().map(|place| {
             if place.is_directory {
                 tmpfs(&place.path.to_string_lossy(), &["mode=755", "noexec"])
             } else {

@@ -1,20 +1,21 @@
-//! Which of the runtimes that do the same is to be used.
+//! The options of OCI backends, and the choice between runtimes of the same kind.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use super::kind::Kind;
 
-/// How a backend of containers that a runtime builds is set up.
+/// Options of an OCI backend.
 #[derive(Clone, Debug)]
 pub struct OciOptions {
-    /// How many containers of a kind that is in demand are kept ready.
+    /// Containers to keep ready of each kind in demand.
     pub spare: usize,
-    /// What builds them. The first that is there of those that do the same, if nothing is said.
+    /// The runtime. Default: the first of its kind that is installed.
     pub runtime: Option<OciRuntime>,
-    /// Where the image was unpacked whose programs are used; the host's own if nothing is said.
+    /// The directory of the unpacked image whose programs are used. Default: the host's programs.
     pub image: Option<PathBuf>,
-    /// Leave the host's inodes as they are in what is shown. Only tests have a reason to: they show what programs notice by them.
+    /// Do not give containers inodes of their own. Only tests set this, to show what programs can
+    /// observe through shared inodes.
     pub shares_inodes: bool,
 }
 
@@ -24,19 +25,19 @@ impl Default for OciOptions {
     }
 }
 
-/// A runtime that can be asked for.
+/// A runtime that can be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OciRuntime {
-    /// runc, wherever programs of its sort are.
+    /// runc, wherever it is installed.
     Runc,
-    /// crun, the same.
+    /// crun, wherever it is installed.
     Crun,
-    /// This program, which is one of them.
+    /// The runtime at this path.
     At(PathBuf),
 }
 
 impl OciRuntime {
-    /// What it is, if that is known without asking the program.
+    /// Its kind, if that is known without running it.
     pub(super) fn kind(&self) -> Option<Kind> {
         match self {
             Self::Runc => Some(Kind::Runc),

@@ -1,4 +1,4 @@
-//! One container, from its bundle to its removal.
+//! One container of an OCI runtime, from its bundle to its removal.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -19,53 +19,53 @@ use super::Oci;
 use super::bundle::{AGENT_INSIDE, Description, outside};
 use super::ids::Range;
 use super::state::places_for;
-use crate::failed;
-use crate::guest::{Channel, Container, Heard, InodeCover, Purpose, is_populated};
+use crate::container::{Channel, Container, ContainerSpec, InodeCover, Received, is_populated};
+use crate::error::failed;
 
-/// A container that has not begun by then never will.
-const START_TIME: Duration = Duration::from_secs(30);
-/// The runtime notices the end of its container much sooner.
-const END_TIME: Duration = Duration::from_secs(10);
-/// What the cgroups are called that the runtime puts the container into, and that we put it into then. A program can
-/// see the second name.
+/// Maximum time for a container to start.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum time for the runtime to notice the end of its container.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// The names of the cgroup that the runtime puts the container into, and of the one that it is
+/// moved to. Programs can see the second.
 const OF_RUNTIME: &str = "start";
 const OURS: &str = "program";
 
-/// A container in which an agent waits for its order.
+/// A container in which an agent waits for a request.
 pub(super) struct OciContainer {
     oci: Arc<Oci>,
     way: &'static str,
     bundle: PathBuf,
     name: String,
-    /// Holds the two below it: the runtime's, and ours.
+    /// The parent of the other two: the runtime's, and this process's.
     around: Option<Box<dyn Cgroup>>,
     cgroup: Option<Box<dyn Cgroup>>,
     limits: CgroupLimits,
-    /// Memory that the runtime takes in our cgroup.
+    /// Memory that the runtime uses in the cgroup.
     own_memory: u64,
     child: Option<Child>,
     channel: Option<Channel>,
-    complaints: Option<ChildStderr>,
+    stderr: Option<ChildStderr>,
     agent: Option<u32>,
-    /// Open until the runtime has looked at it.
+    /// Open until the runtime has opened it.
     network: Option<OwnedFd>,
     ids: Range,
     shared_inodes: SharedInodes,
 }
 
 impl OciContainer {
-    /// Has the runtime start it, and waits until its agent is ready.
+    /// Starts a container, and waits until its agent is ready.
     pub(super) fn start(
         oci: &Arc<Oci>,
         way: &'static str,
-        purpose: &Purpose,
+        spec: &ContainerSpec,
     ) -> Result<Self, BackendError> {
         let Oci { runtime, hierarchy, state, ids, .. } = &**oci;
         let ids =
             ids.take().ok_or_else(|| failed("start a container", "there are too many of them"))?;
         let around = hierarchy.create().map_err(|error| failed("make a cgroup", error))?;
         let cgroup = around.make_child(OURS).map_err(|error| failed("make a cgroup", error))?;
-        let limits = runtime.kind.kernel().limits(purpose);
+        let limits = runtime.kind.kernel().limits(spec);
         let (bundle, name) = state.new_bundle().map_err(|error| failed("make a bundle", error))?;
         let first_id = ids.first;
         let mut container = Self {
@@ -79,43 +79,42 @@ impl OciContainer {
             own_memory: 0,
             child: None,
             channel: None,
-            complaints: None,
+            stderr: None,
             agent: None,
             network: None,
             ids,
             shared_inodes: SharedInodes::default(),
         };
-        // From here on dropping it cleans up.
-        container.launch(purpose, first_id)?;
+        // From here on, dropping it removes the container.
+        container.launch(spec, first_id)?;
         container.wait_until_ready()?;
-        container.cover_inodes(purpose)?;
+        container.cover_inodes(spec)?;
         Ok(container)
     }
 
-    fn launch(&mut self, purpose: &Purpose, first_id: u32) -> Result<(), BackendError> {
+    fn launch(&mut self, spec: &ContainerSpec, first_id: u32) -> Result<(), BackendError> {
         let oci = Arc::clone(&self.oci);
-        let root = oci.state.root_for(purpose, &self.bundle);
+        let root = oci.state.root_for(spec, &self.bundle);
         let root = root.map_err(|error| failed("make a root for the container", error))?;
         let agent = oci.state.agent();
         let cgroup = self.around.as_ref().and_then(|around| around.path_for_runtimes());
         let cgroup = cgroup.ok_or_else(|| failed("find the cgroup", "it has no path"))?;
         let cgroup = format!("{cgroup}/{OF_RUNTIME}");
-        let is_empty =
-            purpose.network == NetworkPolicy::None && oci.runtime.kind.uses_host_network();
+        let is_empty = spec.network == NetworkPolicy::None && oci.runtime.kind.uses_host_network();
         let network = is_empty.then(empty_network).transpose();
         let network = network.map_err(|error| failed("make a network namespace", error))?;
-        let shown = purpose.shown_trees().map(|(host, inside)| (host.to_owned(), inside));
+        let shown = spec.shown_trees().map(|(host, inside)| (host.to_owned(), inside));
         let mut trees: Vec<(PathBuf, PathBuf)> = shown.collect();
         let mut places = Vec::new();
         if oci.runtime.kind.looks_as_container() {
-            let made = places_for(&purpose.trees, &self.bundle);
-            places = made.map_err(|error| failed("make places for toolchains", error))?;
+            let made = places_for(&spec.trees, &self.bundle);
+            places = made.map_err(|error| failed("make mount points for toolchains", error))?;
             for ((host, _), (_, place)) in trees.iter_mut().zip(&places) {
                 host.clone_from(place);
             }
         }
         let description = Description {
-            purpose,
+            spec,
             trees: &trees,
             root: &root,
             agent: &agent,
@@ -146,7 +145,7 @@ impl OciContainer {
         let mut child =
             call.spawn().map_err(|error| failed("start the container runtime", error))?;
         let streams = child.stdin.take().zip(child.stdout.take());
-        self.complaints = child.stderr.take();
+        self.stderr = child.stderr.take();
         self.child = Some(child);
         let (input, output) =
             streams.ok_or_else(|| failed("talk to the agent", "it has no streams"))?;
@@ -155,16 +154,16 @@ impl OciContainer {
         Ok(())
     }
 
-    /// Waits until the agent can take an order.
+    /// Waits until the agent is ready for a request.
     fn wait_until_ready(&mut self) -> Result<(), BackendError> {
         let mut channel =
             self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))?;
-        match channel.wait(START_TIME) {
-            Ok(Heard::Message(message))
+        match channel.wait(START_TIMEOUT) {
+            Ok(Received::Message(message))
                 if AgentEvent::decode(&message) == Ok(AgentEvent::Ready) => {}
-            Ok(Heard::End) => return Err(failed("start the container", self.complaint())),
+            Ok(Received::End) => return Err(failed("start the container", self.error_output())),
             Ok(_) => {
-                return Err(failed("start the container", "the agent said what makes no sense"));
+                return Err(failed("start the container", "unexpected message from the agent"));
             }
             Err(error) => return Err(failed("wait for the container", error)),
         }
@@ -174,8 +173,8 @@ impl OciContainer {
         Ok(())
     }
 
-    /// Gives it inodes of its own for what it shows.
-    fn cover_inodes(&mut self, purpose: &Purpose) -> Result<(), BackendError> {
+    /// Gives the container inodes of its own for what it shows.
+    fn cover_inodes(&mut self, spec: &ContainerSpec) -> Result<(), BackendError> {
         let Some(agent) = self.agent.filter(|_| self.oci.has_own_inodes) else { return Ok(()) };
         let state = &self.oci.state;
         let cover = InodeCover {
@@ -184,7 +183,7 @@ impl OciContainer {
             agent: &[AGENT_INSIDE],
             own: &[],
         };
-        self.shared_inodes = cover.apply(agent, purpose)?;
+        self.shared_inodes = cover.apply(agent, spec)?;
         Ok(())
     }
 
@@ -193,7 +192,7 @@ impl OciContainer {
         self.channel.as_mut().is_some_and(Channel::is_quiet) && is_populated(self)
     }
 
-    /// Limits the container, of which so far only what we trust has run.
+    /// Applies the limits to a container in which only trusted code has run.
     fn admit(&mut self) -> io::Result<()> {
         if self.oci.runtime.kind.starts_inside() {
             let usage = self.cgroup().usage().map_err(io::Error::other)?;
@@ -201,8 +200,8 @@ impl OciContainer {
             self.limits = self.limits.with_more_memory(self.own_memory);
             return self.cgroup().set_limits(&self.limits).map_err(io::Error::other);
         }
-        // The agent is the only process there. The runtime has threads and memory of its own in a container that it is
-        // starting, and removes a cgroup before we could read it.
+        // The agent is the only process in it. While it starts a container, the runtime has threads
+        // and memory in it, and it removes a cgroup before its counters could be read.
         self.cgroup().set_limits(&self.limits).map_err(io::Error::other)?;
         let agent = self.wait_for_agent()?;
         self.agent = Some(agent);
@@ -210,15 +209,16 @@ impl OciContainer {
         entry.admit(agent).map_err(io::Error::from)
     }
 
-    /// The agent's process. The runtime writes it down at about the time when the agent says its first word.
+    /// The agent's process. The runtime writes its PID at about the time of the agent's first
+    /// message.
     fn wait_for_agent(&self) -> io::Result<u32> {
-        let deadline = Instant::now() + START_TIME;
+        let deadline = Instant::now() + START_TIMEOUT;
         loop {
             let written = match fs::read_to_string(self.agent_file()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
                 read => read?,
             };
-            // Between the two steps of making and filling it, it is there and empty.
+            // The file is created empty and filled afterwards.
             if !written.is_empty() || Instant::now() >= deadline {
                 return written.trim().parse().map_err(io::Error::other);
             }
@@ -230,11 +230,11 @@ impl OciContainer {
         self.bundle.join("agent.pid")
     }
 
-    /// What the runtime said when it failed.
-    fn complaint(&mut self) -> String {
+    /// The runtime's error message.
+    fn error_output(&mut self) -> String {
         let mut text = Vec::new();
-        if let Some(complaints) = &mut self.complaints {
-            let _ = complaints.take(4096).read_to_end(&mut text);
+        if let Some(stderr) = &mut self.stderr {
+            let _ = stderr.take(4096).read_to_end(&mut text);
         }
         match String::from_utf8_lossy(&text).trim() {
             "" => "it ended without a word".to_owned(),
@@ -245,10 +245,10 @@ impl OciContainer {
     fn end(&mut self) -> io::Result<()> {
         self.kill();
         let Some(mut child) = self.child.take() else { return Ok(()) };
-        let deadline = Instant::now() + END_TIME;
+        let deadline = Instant::now() + REMOVAL_TIMEOUT;
         while child.try_wait()?.is_none() {
             if Instant::now() >= deadline {
-                // It hangs. What it has started is ended by its name.
+                // It hangs. Its container is killed by name.
                 child.kill()?;
                 return child.wait().map(drop);
             }
@@ -258,7 +258,7 @@ impl OciContainer {
     }
 }
 
-/// A network namespace in which nothing is up, and the path that leads to it while it is open.
+/// A network namespace in which no interface is up, and its path while it is open.
 fn empty_network() -> io::Result<(OwnedFd, PathBuf)> {
     let namespace = sandbox_linux::empty_network::make()?;
     let path = format!("/proc/{}/fd/{}", std::process::id(), namespace.as_raw_fd());
@@ -275,7 +275,7 @@ impl Container for OciContainer {
     }
 
     fn kill(&self) {
-        // The kernel cannot refuse it to whoever made the cgroup.
+        // The owner of the cgroup may always read it.
         let _ = self.cgroup().kill();
     }
 
@@ -301,11 +301,12 @@ impl Container for OciContainer {
 }
 
 impl Drop for OciContainer {
-    /// Nothing of it is left, whatever it was at.
+    /// Removes everything, whatever state it is in.
     fn drop(&mut self) {
         drop(self.channel.take());
         let has_ended = self.end().is_ok();
-        // A runtime that was ended with its container has nothing more to end, and takes long to see that.
+        // A runtime that was killed with its container has nothing left to kill, and takes long to
+        // notice.
         if !(has_ended && self.oci.runtime.kind.starts_inside()) {
             self.oci.runtime.delete(&self.oci.state.runtime_root(&self.bundle), &self.name);
         }

@@ -1,4 +1,4 @@
-//! Which ids a container has outside: three that no other has at that time, as in the native walls.
+//! The three host IDs of a container, unique among running containers, as in the native backend.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -10,23 +10,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::fs::{FlockOperation, flock};
 use sandbox_linux::cgroup::Hierarchy;
 
-/// Below the native sandboxes' ids, above the ranges that distributions hand out.
-const FIRST: u32 = 0x6000_0000;
-/// Each process that has containers has a block of ids, with room for so many at a time.
+/// Below the IDs of native sandboxes, above the ranges that distributions assign.
+const FIRST_ID: u32 = 0x6000_0000;
+/// Each process with containers has a block of IDs, for this many containers at a time.
 const BLOCKS: u32 = 1 << 16;
-const MOST: u32 = 1 << 10;
-const EACH: u32 = 4;
+const MAX_CONTAINERS: u32 = 1 << 10;
+const IDS_PER_CONTAINER: u32 = 4;
 
 /// The block of this process.
 #[derive(Debug)]
 pub(crate) struct Ids {
-    /// Says whose block it is, for as long as it is there.
+    /// The file that marks the block as taken.
     claim: PathBuf,
     block: u32,
     used: Mutex<BTreeSet<u32>>,
 }
 
-/// Ids of one container, until it is dropped.
+/// The IDs of one container, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Range {
     pub(crate) first: u32,
@@ -35,7 +35,7 @@ pub(crate) struct Range {
 }
 
 impl Ids {
-    /// Claims a block in this directory, in the name of whoever uses it.
+    /// Claims a block for the named process in this directory.
     pub(crate) fn claim(directory: &Path, name: &str) -> io::Result<Self> {
         let _alone = alone_in(directory)?;
         let start = std::process::id() % BLOCKS;
@@ -53,9 +53,10 @@ impl Ids {
         Err(io::Error::other("all ids for containers are in use"))
     }
 
-    /// Gives up the blocks of the dead, but for those who left something that is still to be removed.
+    /// Releases the blocks of ended processes, except those with leftovers that still have to be
+    /// removed.
     pub(crate) fn sweep(directory: &Path) {
-        // Where it is not there, nobody has any.
+        // If it does not exist, no process has a block.
         let Ok(_alone) = alone_in(directory) else { return };
         let claims = fs::read_dir(directory).into_iter().flatten().flatten();
         for claim in claims.map(|claim| claim.path()) {
@@ -70,19 +71,19 @@ impl Ids {
 
     pub(crate) fn take(self: &Arc<Self>) -> Option<Range> {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let number = (0..MOST).find(|number| !used.contains(number))?;
+        let number = (0..MAX_CONTAINERS).find(|number| !used.contains(number))?;
         used.insert(number);
-        let first = FIRST + (self.block * MOST + number) * EACH;
+        let first = FIRST_ID + (self.block * MAX_CONTAINERS + number) * IDS_PER_CONTAINER;
         Some(Range { first, number, ids: Arc::clone(self) })
     }
 }
 
-/// Nobody else takes over a block as long as this is held: of two who found the same one, the second would remove
-/// what the first has just claimed.
+/// Locks the directory: of two processes that find the same stale block, the second must not remove
+/// the first one's claim.
 fn alone_in(directory: &Path) -> io::Result<File> {
     let held = File::open(directory)?;
     flock(&held, FlockOperation::LockExclusive)?;
-    // Whoever left last may have removed it, and somebody else made another.
+    // The last process may have removed the file, and another created a new one.
     let (of_held, now) = (held.metadata()?, fs::metadata(directory)?);
     if (of_held.dev(), of_held.ino()) != (now.dev(), now.ino()) {
         return Err(io::ErrorKind::NotFound.into());
@@ -96,9 +97,9 @@ fn is_left(owner: &Path) -> bool {
 
 impl Drop for Ids {
     fn drop(&mut self) {
-        // A later start sees that we are gone.
+        // A later start notices that this process ended.
         let _ = fs::remove_file(&self.claim);
-        // Whoever is last leaves nothing; for all others these are not empty.
+        // The last process removes the directory; for others it is not empty.
         for directory in self.claim.ancestors().skip(1).take(2) {
             let _ = fs::remove_dir(directory);
         }
@@ -124,11 +125,14 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let claim = || Arc::new(Ids::claim(directory.path(), &own_name()).unwrap());
         let (one, other) = (claim(), claim());
-        let ranges: Vec<Range> = (0..MOST).map(|_| one.take().unwrap()).collect();
+        let ranges: Vec<Range> = (0..MAX_CONTAINERS).map(|_| one.take().unwrap()).collect();
         assert!(one.take().is_none());
-        let theirs = other.take().unwrap();
-        let firsts: BTreeSet<u32> =
-            ranges.iter().chain([&theirs]).map(|range| range.first / EACH).collect();
+        let their_range = other.take().unwrap();
+        let firsts: BTreeSet<u32> = ranges
+            .iter()
+            .chain([&their_range])
+            .map(|range| range.first / IDS_PER_CONTAINER)
+            .collect();
         assert_eq!(firsts.len(), ranges.len() + 1);
         drop(ranges);
         assert!(one.take().is_some());
@@ -165,7 +169,7 @@ mod tests {
             let blocks: BTreeSet<u32> = all.iter().map(|ids| ids.block).collect();
             assert_eq!(blocks.len(), all.len(), "round {round}");
             drop(all);
-            // Whoever is last leaves nothing.
+            // The last process leaves nothing.
             fs::create_dir_all(directory.path()).unwrap();
         }
     }

@@ -1,31 +1,31 @@
-//! Which runtime builds the containers, and what that changes.
+//! The kinds of OCI runtimes, and what depends on them.
 
 use std::ffi::CStr;
 
 use sandbox_core::{Coverage, Isolation, MissingProtection, Protection};
 use sandbox_linux::skeleton::Shown;
 
-use crate::guest::{Kernel, lacks, walls};
+use crate::container::{Kernel, lacks, protections};
 
-/// A runtime that we know how to use.
+/// A supported runtime.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Namespaces of the host's kernel.
+    /// Uses namespaces of the host's kernel.
     Runc,
-    /// The same, built by another program.
+    /// The same as runc, another implementation.
     Crun,
-    /// A kernel of its own, in user space.
+    /// Runs a kernel of its own in user space.
     Gvisor,
 }
 
-/// How gVisor's kernel gets hold of system calls, in the order in which it is tried: the first is faster, the second asks
-/// less of a host. There is a third, with virtual machines, which hangs on some hosts.
+/// gVisor's platforms, in the order in which they are tried: the first is faster, the second asks
+/// less of the host. The third, KVM, hangs on some hosts.
 const PLATFORMS: &[&str] = &["systrap", "ptrace"];
 
 impl Kind {
     pub(super) const ALL: &[Self] = &[Self::Runc, Self::Crun, Self::Gvisor];
 
-    /// Those that do the same as the first of them, in the order in which they are looked for.
+    /// Interchangeable runtimes, in order of preference.
     pub(super) fn of(isolation: Isolation) -> &'static [Self] {
         match isolation {
             Isolation::Gvisor => &[Self::Gvisor],
@@ -42,7 +42,7 @@ impl Kind {
         }
     }
 
-    /// How a person gets it.
+    /// How to install it.
     pub(super) fn how_to_install(self) -> &'static str {
         match self {
             Self::Runc => "'apt-get install runc' on Debian",
@@ -54,43 +54,43 @@ impl Kind {
         }
     }
 
-    /// What every call of it begins with.
+    /// Arguments that every call starts with.
     pub(super) fn options(self) -> &'static [&'static str] {
         match self {
             Self::Runc => &[],
-            // Whatever its builder preferred: the paths of cgroups that it gets are not systemd's.
+            // Cgroup paths are not in systemd's form, whatever the runtime was built to prefer.
             Self::Crun => &["--cgroup-manager=cgroupfs"],
             Self::Gvisor => &[
-                // It is started in a cgroup of ours.
+                // It is started in a cgroup of this process.
                 "--ignore-cgroups",
                 "--network=none",
-                // The root is read-only, and nothing is to be written beside it.
+                // The root is read-only, and nothing must be written beside it.
                 "--overlay2=none",
-                // Nobody changes the toolchains while they are shown.
+                // The toolchains do not change while they are mounted.
                 "--file-access-mounts=exclusive",
             ],
         }
     }
 
-    /// What it must not see of the host, if that is there.
+    /// A host path that must be hidden from it, if it exists.
     pub(super) fn hidden(self) -> &'static [&'static CStr] {
         match self {
-            // It does nothing where it finds cgroups of both versions, and the first has all that it needs.
+            // It refuses hosts with cgroups of both versions, although v1 has all it needs.
             Self::Crun => &[c"/sys/fs/cgroup/unified"],
             Self::Runc | Self::Gvisor => &[],
         }
     }
 
-    /// Whether its containers have namespaces of the host's network.
+    /// Whether its containers have network namespaces of the host's kernel.
     pub(super) fn uses_host_network(self) -> bool {
         match self {
             Self::Runc | Self::Crun => true,
-            // It has a network of its own making.
+            // It has a network stack of its own.
             Self::Gvisor => false,
         }
     }
 
-    /// Ways in which it can run a container, best first; each adds an option to a call.
+    /// Platforms on which it can run a container, best first; each adds an option to a call.
     pub(super) fn ways(self) -> &'static [&'static str] {
         match self {
             Self::Runc | Self::Crun => &[""],
@@ -98,18 +98,18 @@ impl Kind {
         }
     }
 
-    /// Whether it is started in our cgroup and stays there with its container. Otherwise the container is moved when it has
-    /// started.
+    /// Whether it is started in its container's cgroup and stays there. Otherwise the container is
+    /// moved once it has started.
     pub(super) fn starts_inside(self) -> bool {
         match self {
             Self::Runc | Self::Crun => false,
-            // A container is many processes of the host, which come and go.
+            // A container is many processes of the host, whose number changes.
             Self::Gvisor => true,
         }
     }
 
-    /// Whether it looks for what it shows inside with the rights of the container, so that it finds nothing in a directory
-    /// that is closed to others.
+    /// Whether it resolves mount sources with the privileges of the container, which cannot enter
+    /// private directories.
     pub(super) fn looks_as_container(self) -> bool {
         match self {
             Self::Runc | Self::Crun => false,
@@ -117,7 +117,7 @@ impl Kind {
         }
     }
 
-    /// What a program in its containers talks to.
+    /// The kernel that serves programs in its containers.
     pub(super) fn kernel(self) -> Kernel {
         match self {
             Self::Runc | Self::Crun => Kernel::Host,
@@ -126,13 +126,13 @@ impl Kind {
     }
 
     /// What its containers enforce by design.
-    pub(super) fn walls(self) -> Vec<Protection> {
-        walls(&[&[Protection::UserNamespace], self.kernel().own_walls()].concat())
+    pub(super) fn protections(self) -> Vec<Protection> {
+        protections(&[&[Protection::UserNamespace], self.kernel().own_protections()].concat())
     }
 
-    /// What its containers enforce on this host, of which they show these directories.
+    /// What its containers enforce on this host if they show these directories.
     pub(super) fn coverage(self, shown: &[Shown]) -> Coverage {
-        Coverage::new(&self.walls(), &self.kernel().lacks_here(shown))
+        Coverage::new(&self.protections(), &self.kernel().lacks_here(shown))
     }
 
     /// What its containers do not enforce by design.
@@ -152,9 +152,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_protection_is_there_or_said_to_be_missing() {
+    fn every_protection_is_enforced_or_listed_as_missing() {
         for kind in Kind::ALL {
-            let mut all = kind.walls();
+            let mut all = kind.protections();
             all.extend(kind.missing().iter().map(|missing| missing.protection));
             all.sort_unstable();
             assert_eq!(all, Protection::ALL, "{kind:?}");

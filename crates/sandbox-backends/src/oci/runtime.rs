@@ -1,4 +1,4 @@
-//! The program that builds containers.
+//! The program of an OCI runtime.
 
 use std::fs;
 use std::io;
@@ -11,9 +11,9 @@ use sandbox_linux::private_mounts;
 
 use super::choice::OciRuntime;
 use super::kind::Kind;
-use crate::failed;
+use crate::error::failed;
 
-/// Where such programs are, also for users whose search path leaves out the directories for administrators.
+/// Directories with such programs, for users whose search path lacks those for administrators.
 const PLACES: &[&str] =
     &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
 
@@ -25,8 +25,8 @@ pub(super) struct Runtime {
 }
 
 impl Runtime {
-    /// Looks for one of those that do the same, for the one that is asked for if there is, and asks it whether it takes
-    /// what we will ask of it.
+    /// Finds the requested runtime, or the first of its kind, and checks that it supports the
+    /// options that will be used.
     pub(super) fn choose(
         isolation: Isolation,
         wanted: Option<&OciRuntime>,
@@ -42,14 +42,14 @@ impl Runtime {
         for kind in kinds {
             match Self::find(*kind) {
                 Ok(runtime) => return Ok(runtime),
-                // How to get the one that is preferred is what people want to know.
+                // Explain how to install the preferred one.
                 Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        Err(first_error.unwrap_or_else(|| failed("look for a runtime", "none is known")))
+        Err(first_error.unwrap_or_else(|| failed("query the runtimes", "none is known")))
     }
 
-    /// One of these, at this place.
+    /// The runtime of this kind at this path.
     fn at(program: &Path, kinds: &[Kind]) -> Result<Self, BackendError> {
         let mut found = kinds.iter().map(|kind| Self { kind: *kind, program: program.to_owned() });
         let names: Vec<&str> = kinds.iter().map(|kind| kind.program()).collect();
@@ -78,7 +78,8 @@ impl Runtime {
         Err(refused(&what, kind.how_to_install()))
     }
 
-    /// The one that somebody left containers of: at the place that was noted, or else where such programs are.
+    /// The runtime that an ended process used: at the recorded path, or else in the usual
+    /// directories.
     pub(super) fn noted(kind: Kind, note: &Path) -> Option<Self> {
         match fs::read_link(note) {
             Ok(program) => Self::at(&program, &[kind]).ok(),
@@ -86,29 +87,29 @@ impl Runtime {
         }
     }
 
-    /// Notes for a later start which program it is.
+    /// Records the runtime's path for a later start.
     pub(super) fn note(&self, note: &Path) -> io::Result<()> {
         symlink(&self.program, note)
     }
 
-    /// Options are read before the version is told, so that one that is not known shows.
+    /// Options are parsed before the version is printed, so unknown options are noticed.
     fn is_as_expected(&self) -> bool {
-        let told = self.bare_call().arg("--version").stdin(Stdio::null()).output();
-        told.is_ok_and(|told| {
-            let text = String::from_utf8_lossy(&told.stdout);
-            told.status.success() && text.starts_with(self.kind.program())
+        let output = self.bare_call().arg("--version").stdin(Stdio::null()).output();
+        output.is_ok_and(|output| {
+            let text = String::from_utf8_lossy(&output.stdout);
+            output.status.success() && text.starts_with(self.kind.program())
         })
     }
 
     fn bare_call(&self) -> Command {
         let mut command = Command::new(&self.program);
-        // Nothing of our own environment is the runtime's business.
+        // The runtime gets nothing of this process's environment.
         command.env_clear().env("PATH", PLACES.join(":")).current_dir("/");
         command.args(self.kind.options());
         command
     }
 
-    /// A call of it, with its state in this directory.
+    /// A call with the runtime's state in this directory.
     pub(super) fn call(&self, root: &Path) -> Command {
         let mut command = self.bare_call();
         command.arg("--root").arg(root);
@@ -116,7 +117,7 @@ impl Runtime {
         command
     }
 
-    /// The same for a container that is to run in one of the runtime's ways.
+    /// A call that runs a container on one of the runtime's platforms.
     pub(super) fn call_in_a_way(&self, root: &Path, way: &str) -> Command {
         let mut command = self.call(root);
         if !way.is_empty() {
@@ -125,18 +126,18 @@ impl Runtime {
         command
     }
 
-    /// Names of the containers that it knows of.
+    /// Names of the containers that it knows.
     pub(super) fn containers(&self, root: &Path) -> Result<Vec<String>, BackendError> {
         let listed = self.call(root).args(["list", "--quiet"]).stdin(Stdio::null()).output();
         let Output { stdout, .. } = listed.map_err(|error| failed("list containers", error))?;
         Ok(String::from_utf8_lossy(&stdout).lines().map(str::to_owned).collect())
     }
 
-    /// Ends and forgets a container, if there is one of this name.
+    /// Kills and deletes a container, if it exists.
     pub(super) fn delete(&self, root: &Path, name: &str) {
         let mut call = self.call(root);
         call.args(["delete", "--force", name]).stdin(Stdio::null());
-        // One that was never made, or is gone, is what was wanted.
+        // It may never have been created, or be gone.
         let _ = call.stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }

@@ -1,5 +1,6 @@
-//! What lies on the host while containers run, by the process that they belong to: its name tells a later start whether
-//! that process is gone, and then everything of it is removed.
+//! Files on the host while containers run, in a directory for each process. A later start
+//! recognises by its name whether the process has ended, and then removes everything that belongs
+//! to it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -8,46 +9,46 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbox_core::{BackendError, Tree};
+use sandbox_linux::agent::AGENT;
 use sandbox_linux::cgroup::Hierarchy;
-use sandbox_linux::guest::AGENT;
 use sandbox_linux::skeleton::{Skeleton, make_place};
 
 use super::ids::Ids;
 use super::kind::Kind;
 use super::runtime::Runtime;
-use crate::failed;
-use crate::guest::{Kernel, Purpose, Root};
-use crate::shared_place::{again_if_gone, enter, leave, make_directory, open_directory, write};
+use crate::container::{ContainerSpec, Kernel, Rootfs};
+use crate::error::failed;
+use crate::shared_directory::{again_if_gone, enter, leave, make_directory, open_directory, write};
 
-/// Gone with the next start of the machine, as containers are.
-const PLACE: &str = "/run/sandbox-run-oci";
+/// Removed at the next boot, like containers.
+const STATE_DIRECTORY: &str = "/run/sandbox-run-oci";
 
 const ROOT: &str = "root";
 const BUNDLES: &str = "bundles";
-/// Which program builds the containers of a process.
+/// The file that records the runtime's path.
 const RUNTIME: &str = "runtime";
-/// Whose ids are whose.
+/// The directory of ID blocks.
 const IDS: &str = "ids";
 
 /// The directory of this process.
 pub(super) struct State {
     directory: PathBuf,
-    /// What the directory of a container's runtime is called.
+    /// The name of the runtime's state directory of a container.
     kind: Kind,
     /// What containers show.
-    pub(super) root: Root,
+    pub(super) root: Rootfs,
     number: AtomicU64,
 }
 
 impl State {
-    pub(super) fn open(runtime: &Runtime, root: Root) -> Result<Self, BackendError> {
+    pub(super) fn open(runtime: &Runtime, root: Rootfs) -> Result<Self, BackendError> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         sweep();
         let prefix = Hierarchy::own_prefix();
-        let prefix = prefix.map_err(|error| crate::failed("name a directory", error))?;
+        let prefix = prefix.map_err(|error| crate::error::failed("name a directory", error))?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let opened = || {
-            let directory = enter(Path::new(PLACE), &format!("{prefix}{number}"))?;
+            let directory = enter(Path::new(STATE_DIRECTORY), &format!("{prefix}{number}"))?;
             fill(&directory, &root.skeleton)?;
             runtime.note(&directory.join(RUNTIME))?;
             Ok(directory)
@@ -59,17 +60,17 @@ impl State {
         Ok(Self { directory, kind, root, number: AtomicU64::new(0) })
     }
 
-    /// What everything of this process is called that holds containers.
+    /// Prefix of the names of this process's containers.
     pub(super) fn name(&self) -> String {
         self.directory.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// The agent's program.
+    /// The agent's executable.
     pub(super) fn agent(&self) -> PathBuf {
         self.directory.join("agent")
     }
 
-    /// A directory with nothing in it.
+    /// An empty directory.
     pub(super) fn empty(&self) -> PathBuf {
         self.directory.join("empty")
     }
@@ -84,24 +85,25 @@ impl State {
         Ok((bundle, name))
     }
 
-    /// Where the runtime keeps what it knows of a container. The name tells a later start whom to ask.
+    /// The runtime's state of a container. Its name identifies the runtime for a later start.
     pub(super) fn runtime_root(&self, bundle: &Path) -> PathBuf {
         bundle.join(self.kind.program())
     }
 
-    /// The root of a container that shows these: of its own, so that nobody learns from it what others use.
-    pub(super) fn root_for(&self, purpose: &Purpose, bundle: &Path) -> io::Result<PathBuf> {
-        // gVisor's kernel makes inodes of its own of it.
+    /// A root with mount points for these trees, one for each container, so that it reveals nothing
+    /// about other containers.
+    pub(super) fn root_for(&self, spec: &ContainerSpec, bundle: &Path) -> io::Result<PathBuf> {
+        // gVisor's kernel creates inodes of its own for it.
         let can_share = self.kind.kernel() == Kernel::Gvisor;
-        if can_share && purpose.trees.is_empty() && purpose.places.is_empty() {
+        if can_share && spec.trees.is_empty() && spec.places.is_empty() {
             return Ok(self.directory.join(ROOT));
         }
         let root = bundle.join(ROOT);
-        // Those that the agent makes are directories.
-        let made = purpose.made_trees().map(|place| (place.to_owned(), true));
-        let shown = purpose.shown_trees().map(|(host, inside)| (inside, host.is_dir()));
-        let places = purpose.places.iter();
-        // Others are made in file systems of the container's own.
+        // The agent builds these, and they are directories.
+        let made = spec.made_trees().map(|place| (place.to_owned(), true));
+        let shown = spec.shown_trees().map(|(host, inside)| (inside, host.is_dir()));
+        let places = spec.places.iter();
+        // The others are created in file systems of the container's own.
         let places = places.filter(|place| !is_program_s(&place.path));
         let places = places.map(|place| (place.path.clone(), place.is_directory));
         build_root(&root, &self.root.skeleton, shown.chain(made).chain(places))?;
@@ -109,12 +111,13 @@ impl State {
     }
 }
 
-/// Whether something lies in one of the program's own file systems.
+/// Whether a path is on one of the program's own file systems.
 fn is_program_s(path: &Path) -> bool {
     ["/work", "/tmp"].iter().any(|place| path.starts_with(place))
 }
 
-/// Places in a bundle where trees can be shown that are hidden from the runtime. Each comes with where it is on the host.
+/// Paths in a bundle at which trees are mounted that the runtime cannot reach otherwise. Each with
+/// its host path.
 pub(super) fn places_for(trees: &[Tree], bundle: &Path) -> io::Result<Vec<(PathBuf, PathBuf)>> {
     let directory = bundle.join("trees");
     make_directory(&directory)?;
@@ -132,11 +135,11 @@ impl Drop for State {
     }
 }
 
-/// Ids for containers, in the name of whoever has them.
+/// IDs for containers, in the name of the process that has them.
 pub(crate) fn claim_ids(name: &str) -> io::Result<Ids> {
-    let ids = Path::new(PLACE).join(IDS);
+    let ids = Path::new(STATE_DIRECTORY).join(IDS);
     again_if_gone(|| {
-        open_directory(Path::new(PLACE))?;
+        open_directory(Path::new(STATE_DIRECTORY))?;
         open_directory(&ids)?;
         Ids::sweep(&ids);
         Ids::claim(&ids, name)
@@ -150,7 +153,7 @@ fn fill(directory: &Path, skeleton: &Skeleton) -> io::Result<()> {
     build_root(&directory.join(ROOT), skeleton, [].into_iter())
 }
 
-/// Builds the root of containers.
+/// Creates the root of containers.
 fn build_root(
     root: &Path,
     skeleton: &Skeleton,
@@ -167,7 +170,7 @@ fn build_root(
     fs::set_permissions(root.join("tmp"), Permissions::from_mode(0o1777))
 }
 
-/// Whatever our file mode mask is.
+/// Independent of the umask.
 fn let_all_read(directory: &Path) -> io::Result<()> {
     fs::set_permissions(directory, Permissions::from_mode(0o755))?;
     for entry in fs::read_dir(directory)? {
@@ -182,9 +185,9 @@ fn let_all_read(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes what processes left that are gone: their containers first, which their agents end when they notice.
+/// Removes what ended processes left: first their containers, whose agents exit when they notice.
 fn sweep() {
-    let Ok(entries) = fs::read_dir(PLACE) else { return };
+    let Ok(entries) = fs::read_dir(STATE_DIRECTORY) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let is_left = name.to_str().is_some_and(Hierarchy::is_left_by_the_dead);
@@ -196,18 +199,18 @@ fn sweep() {
         bundles.for_each(|bundle| end_container(&bundle.path(), &note));
         let _ = fs::remove_dir_all(entry.path());
     }
-    // Now that nobody has them.
-    Ids::sweep(&Path::new(PLACE).join(IDS));
+    // After their containers are gone.
+    Ids::sweep(&Path::new(STATE_DIRECTORY).join(IDS));
 }
 
-/// Ends the container of a bundle, if there is one, with the program that was noted.
+/// Kills the container of a bundle, if there is one, with the recorded runtime.
 fn end_container(bundle: &Path, note: &Path) {
     for kind in Kind::ALL {
         let root = bundle.join(kind.program());
         if !root.exists() {
             continue;
         }
-        // If the runtime is gone, nobody knows of its containers.
+        // If the runtime is not installed any more, its containers are unknown.
         let Some(runtime) = Runtime::noted(*kind, note) else { continue };
         for container in runtime.containers(&root).unwrap_or_default() {
             runtime.delete(&root, &container);

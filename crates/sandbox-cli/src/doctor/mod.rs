@@ -7,7 +7,7 @@ mod host;
 use std::fmt::Write as _;
 use std::io;
 
-use sandbox::{ByteSize, Capabilities, Protection, Sandbox, TogetherLimits};
+use sandbox::{ByteSize, Capabilities, Protection, Sandbox, AggregateLimits};
 use serde::Serialize;
 
 use crate::args::DoctorArgs;
@@ -28,7 +28,7 @@ struct Findings {
     /// Why no native sandbox can be started, if so.
     error: Option<String>,
     /// Limits on all sandboxes of one process together.
-    together: Option<TogetherLimits>,
+    together: Option<AggregateLimits>,
     /// The protections of the native backend.
     protections: Vec<Finding>,
     #[serde(flatten)]
@@ -88,15 +88,15 @@ fn findings(
         ok: error.is_none() && protections.iter().all(|finding| finding.enforceable),
         host,
         error,
-        together: capabilities.together,
+        together: capabilities.aggregate_limits,
         protections,
         backends,
     }
 }
 
 /// Describes the cgroup limits on all sandboxes of one process together.
-fn describe_together(limits: Option<TogetherLimits>) -> String {
-    let Some(TogetherLimits { memory_bytes, pids }) = limits else {
+fn describe_together(limits: Option<AggregateLimits>) -> String {
+    let Some(AggregateLimits { memory_bytes, pids }) = limits else {
         return "none on all sandboxes together".to_owned();
     };
     let memory = ByteSize::mib(memory_bytes >> 20);
@@ -174,7 +174,7 @@ mod tests {
         Capabilities {
             enforceable: Protection::ALL.iter().filter(is_enforced).copied().collect(),
             missing,
-            together: Some(TogetherLimits { memory_bytes: 8 << 30, pids: 30_000 }),
+            together: Some(AggregateLimits { memory_bytes: 8 << 30, pids: 30_000 }),
         }
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use sandbox::{ExecutionId, Isolation, Report, Stage, StageFigures, StageReport, Status, Timings};
+use sandbox::{ExecutionId, Isolation, Report, Stage, StageUsage, StageReport, Status, Timings};
 
 pub(crate) fn report() -> Report {
     Report {
@@ -35,12 +35,12 @@ pub(crate) fn report() -> Report {
             status: Status::Completed,
             exit_code: 0,
             signal: None,
-            figures: StageFigures {
+            usage: StageUsage {
                 wall_time: Duration::from_micros(11_800),
                 cpu_user: Duration::from_millis(7),
                 cpu_system: Duration::from_micros(2100),
                 memory_peak_kb: 8192,
-                ..StageFigures::default()
+                ..StageUsage::default()
             },
             cached: false,
             start: sandbox::Start::Cold,

@@ -110,7 +110,7 @@ fn headline(report: &Report, paint: Paint) -> String {
     let mut figures = Vec::new();
     for stage in &report.stages {
         if stage.name == Stage::Compile && report.stage == Stage::Run {
-            let millis = stage.figures.wall_time.as_secs_f64() * 1000.0;
+            let millis = stage.usage.wall_time.as_secs_f64() * 1000.0;
             figures.push(if stage.cached {
                 "compilation cached".to_owned()
             } else {
@@ -121,10 +121,10 @@ fn headline(report: &Report, paint: Paint) -> String {
     // The figures of the last stage that ran: the run stage, or the compile stage if that failed.
     if let Some(stage) = report.stages.last() {
         let millis = |duration: std::time::Duration| format_millis(duration.as_secs_f64() * 1000.0);
-        figures.push(format!("cpu {}", millis(stage.figures.cpu_time())));
-        let memory = format_size(stage.figures.memory_peak_kb.saturating_mul(1024));
+        figures.push(format!("cpu {}", millis(stage.usage.cpu_time())));
+        let memory = format_size(stage.usage.memory_peak_kb.saturating_mul(1024));
         figures.push(format!("memory {memory}"));
-        let wall = format!(" in {}", millis(stage.figures.wall_time));
+        let wall = format!(" in {}", millis(stage.usage.wall_time));
         let rest = figures.iter().map(|figure| format!(" · {figure}"));
         return format!("{status}{wall}{}", paint.dim(&rest.collect::<String>()));
     }

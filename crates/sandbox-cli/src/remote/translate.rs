@@ -46,7 +46,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
         asked.usage_interval_ms = Some(millis("--usage-interval", interval)?);
     }
     let compile = request.compile_limits();
-    if compile.is_asked(Protection::WallTime) {
+    if compile.is_requested(Protection::WallTime) {
         asked.compile_timeout_ms = Some(millis("--compile-timeout", compile.wall_time())?);
     }
     run_limits(request.run_limits(), &mut asked)?;
@@ -55,7 +55,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
 
 /// Only limits that were typed are sent: the others are the server's to choose.
 fn run_limits(limits: &Limits, asked: &mut ExecuteRequest) -> Result<(), Failure> {
-    let typed = |protection| limits.is_asked(protection);
+    let typed = |protection| limits.is_requested(protection);
     if typed(Protection::WallTime) {
         asked.timeout_ms = Some(millis("--timeout", limits.wall_time())?);
     }

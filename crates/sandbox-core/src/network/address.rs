@@ -1,19 +1,19 @@
-//! Ranges of addresses, and which addresses are no part of the public internet.
+//! Address ranges, and which addresses are not part of the public internet.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-/// All addresses that begin with the same bits.
+/// An address range: all addresses with the same prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressRange {
     network: IpAddr,
-    /// So many bits are the same.
+    /// Length of the prefix in bits.
     prefix: u32,
 }
 
-/// Addresses that are not public, and what they are. From the registries of special-purpose addresses
-/// (RFC 6890 and what was registered since), and what clouds keep for themselves among public ones.
+/// Special-purpose addresses and what they are, from the IANA registries (RFC 6890 and later), and
+/// addresses that cloud providers reserve within public ranges.
 const NOT_PUBLIC: &[(AddressRange, &str)] = &[
     (v4([0, 0, 0, 0], 8), "an address of this network"),
     (v4([10, 0, 0, 0], 8), "a private address"),
@@ -36,7 +36,7 @@ const NOT_PUBLIC: &[(AddressRange, &str)] = &[
     (v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96), "an IPv4 address in disguise"),
     // Both prefixes of NAT64.
     (v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 32), "an IPv4 address in disguise"),
-    // Teredo is among these.
+    // Includes Teredo.
     (v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23), "an address for protocols"),
     (v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32), "an address for documentation"),
     (v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16), "an IPv4 address in disguise"),
@@ -46,10 +46,10 @@ const NOT_PUBLIC: &[(AddressRange, &str)] = &[
     (v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8), "a multicast address"),
 ];
 
-/// All of IPv6 that is given out to be reached from everywhere.
+/// All IPv6 addresses that are allocated as global unicast.
 const GLOBAL_V6: AddressRange = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
 
-/// What an address is, if it is not one of the public internet.
+/// What an address is, if it is not public.
 pub fn special_address(address: IpAddr) -> Option<&'static str> {
     let special = NOT_PUBLIC.iter().find(|(range, _)| range.contains(address));
     match special {
@@ -60,30 +60,30 @@ pub fn special_address(address: IpAddr) -> Option<&'static str> {
 }
 
 impl AddressRange {
-    /// The first of them.
+    /// The first address of the range.
     pub fn first(&self) -> IpAddr {
         self.network
     }
 
-    /// The only one, if there is only one.
+    /// The only address of the range, if it has one.
     pub fn only(&self) -> Option<IpAddr> {
         let width = if self.network.is_ipv4() { 32 } else { 128 };
         (self.prefix == width).then_some(self.network)
     }
 
-    /// Whether all of these are among those of another range.
+    /// Whether this range is part of another one.
     pub fn is_within(&self, other: &Self) -> bool {
         other.contains(self.network) && self.prefix >= other.prefix
     }
 
-    /// Whether none of these is anything but public.
+    /// Whether all addresses of the range are public.
     pub fn is_public(&self) -> bool {
         let touches = |range: &Self| self.is_within(range) || range.is_within(self);
         let is_given_out = self.network.is_ipv4() || self.is_within(&GLOBAL_V6);
         is_given_out && !NOT_PUBLIC.iter().any(|(range, _)| touches(range))
     }
 
-    /// Whether it is one of these.
+    /// Whether the range contains the address.
     pub fn contains(&self, address: IpAddr) -> bool {
         let is_same_kind = self.network.is_ipv4() == address.is_ipv4();
         is_same_kind && first_bits(self.network, self.prefix) == first_bits(address, self.prefix)
@@ -99,7 +99,7 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// An address and a number of bits; an address alone is a range of one.
+/// An address and a prefix length; an address alone is a range of one.
 impl FromStr for AddressRange {
     type Err = String;
 
@@ -118,7 +118,7 @@ impl FromStr for AddressRange {
         };
         let prefix = prefix.ok_or_else(wrong)?;
         let whole = u128::from_be_bytes(bits(network));
-        // Somebody who wrote 10.1.2.3/8 may have meant less than all of 10.0.0.0/8.
+        // The author of 10.1.2.3/8 may have meant less than all of 10.0.0.0/8.
         if first_bits(network, prefix) != whole {
             return Err(format!("'{text}' names one address of its range, not where it begins"));
         }
@@ -126,13 +126,13 @@ impl FromStr for AddressRange {
     }
 }
 
-/// An address with all bits behind these set to zero.
+/// An address with all bits after the prefix set to zero.
 fn first_bits(address: IpAddr, count: u32) -> u128 {
     let mask = u128::MAX.checked_shl(128 - count).unwrap_or(0);
     u128::from_be_bytes(bits(address)) & mask
 }
 
-/// An address from the left.
+/// The bytes of an address, left-aligned.
 fn bits(address: IpAddr) -> [u8; 16] {
     let mut bits = [0; 16];
     match address {

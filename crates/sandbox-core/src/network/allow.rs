@@ -1,4 +1,5 @@
-//! What a program may reach where it may reach something: names, domains and ranges of addresses, each with ports.
+//! The allow-list: names, domains and address ranges that a program may connect to, each with
+//! ports.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -7,33 +8,33 @@ use std::str::FromStr;
 
 use super::AddressRange;
 
-/// What stands for a rule without ports: those of the web.
-const USUAL_PORTS: [RangeInclusive<u16>; 2] = [80..=80, 443..=443];
-/// Each port of a name is listened to for itself.
+/// The ports of a rule that names none: those of the web.
+const DEFAULT_PORTS: [RangeInclusive<u16>; 2] = [80..=80, 443..=443];
+/// Each port of a name takes a listener.
 const MAX_PORTS: u32 = 64;
-/// More rules than anyone could oversee.
+/// More rules than an operator could review.
 const MAX_RULES: usize = 256;
 
-/// A place that may be reached: `example.org`, `example.org:8080`, `*.example.org:443`, `10.1.0.0/16:5432`,
-/// `127.0.0.1:8000-8010`, `[2001:db8::1]:80`.
+/// A destination that a program may connect to: `example.org`, `example.org:8080`,
+/// `*.example.org:443`, `10.1.0.0/16:5432`, `127.0.0.1:8000-8010`, `[2001:db8::1]:80`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct AllowRule {
     target: AllowTarget,
     ports: Vec<RangeInclusive<u16>>,
 }
 
-/// What a rule is about.
+/// The hosts that a rule allows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AllowTarget {
-    /// A host by name, in small letters.
+    /// A host by name, in lower case.
     Name(String),
     /// Every name below this one, but not this one.
     Below(String),
-    /// Addresses.
+    /// A range of addresses.
     Range(AddressRange),
 }
 
-/// A text that is no rule, and why.
+/// An invalid rule, and why.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{}' cannot be allowed: {reason}", text.escape_debug())]
 pub struct InvalidAllowRule {
@@ -41,7 +42,7 @@ pub struct InvalidAllowRule {
     reason: &'static str,
 }
 
-/// Everything that a program may reach, and how much of it.
+/// The destinations that a program may connect to, and limits on how much.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allowlist {
     rules: Vec<AllowRule>,
@@ -49,18 +50,18 @@ pub struct Allowlist {
     limits: NetworkLimits,
 }
 
-/// How much of what is allowed.
+/// Limits on connections and traffic of one execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NetworkLimits {
-    /// Connections in a whole execution.
+    /// Connections in the whole execution.
     pub connections: u64,
-    /// Connections at one time.
+    /// Connections at the same time.
     pub at_once: usize,
-    /// Bytes that come in through all of them.
+    /// Bytes received over all connections.
     pub bytes_in: u64,
-    /// Bytes that go out.
+    /// Bytes sent over all connections.
     pub bytes_out: u64,
-    /// Questions for names.
+    /// DNS queries.
     pub questions: u64,
 }
 
@@ -77,7 +78,8 @@ impl Default for NetworkLimits {
 }
 
 impl Allowlist {
-    /// These rules. With `dns` any name is looked up; connections are held to the rules all the same.
+    /// Creates an allow-list. With `dns`, any name is resolved; connections are restricted to the
+    /// rules in both cases.
     pub fn new(rules: Vec<AllowRule>, dns: bool) -> Result<Self, InvalidAllowRule> {
         if rules.len() > MAX_RULES {
             let reason = "there are more than 256 rules before it";
@@ -86,7 +88,7 @@ impl Allowlist {
         Ok(Self { rules, dns, limits: NetworkLimits::default() })
     }
 
-    /// The same with other limits.
+    /// The same list with other limits.
     #[must_use]
     pub fn with_limits(self, limits: NetworkLimits) -> Self {
         Self { limits, ..self }
@@ -97,22 +99,22 @@ impl Allowlist {
         &self.rules
     }
 
-    /// How much of what they allow.
+    /// The limits.
     pub fn limits(&self) -> &NetworkLimits {
         &self.limits
     }
 
-    /// Whether names are looked up that no rule names.
+    /// Whether names are resolved that no rule allows.
     pub fn looks_up_any_name(&self) -> bool {
         self.dns
     }
 
-    /// Whether a name may be looked up.
+    /// Whether a name may be resolved.
     pub fn answers(&self, name: &str) -> bool {
         self.dns || self.rules.iter().any(|rule| rule.is_about(name))
     }
 
-    /// The ports at which a name may be reached.
+    /// The ports that may be connected to at a name.
     pub fn ports_of(&self, name: &str) -> Vec<u16> {
         let mut ports: Vec<u16> = self
             .rules
@@ -125,7 +127,7 @@ impl Allowlist {
         ports
     }
 
-    /// Whether an address may be reached at a port because it was named itself.
+    /// Whether a rule names this address, or a range that contains it, with this port.
     pub fn names_address(&self, address: IpAddr, port: u16) -> bool {
         self.rules.iter().any(|rule| {
             matches!(&rule.target, AllowTarget::Range(range) if range.contains(address))
@@ -133,7 +135,7 @@ impl Allowlist {
         })
     }
 
-    /// Whether somebody named this very address, or a range that it is in, at some port.
+    /// Whether a rule names this address, or a range that contains it, with any port.
     pub fn covers(&self, address: IpAddr) -> bool {
         let mut ranges = self.rules.iter().filter_map(|rule| match &rule.target {
             AllowTarget::Range(range) => Some(range),
@@ -144,17 +146,17 @@ impl Allowlist {
 }
 
 impl AllowRule {
-    /// What it is about.
+    /// The hosts that it allows.
     pub fn target(&self) -> &AllowTarget {
         &self.target
     }
 
-    /// Each port by itself.
+    /// Each port that it allows.
     pub fn each_port(&self) -> impl Iterator<Item = u16> + '_ {
         self.ports.iter().flat_map(Clone::clone)
     }
 
-    /// Whether it is about this name, which is in small letters and has no dot at its end.
+    /// Whether it allows this name, which is in lower case without a trailing dot.
     fn is_about(&self, name: &str) -> bool {
         match &self.target {
             AllowTarget::Name(own) => own == name,
@@ -190,12 +192,12 @@ impl FromStr for AllowRule {
         let (host, ports) = cut(text).map_err(refuse)?;
         let target = target(host).map_err(refuse)?;
         let ports = ports.map(self::ports).transpose().map_err(refuse)?;
-        let ports = ports.map_or_else(|| USUAL_PORTS.to_vec(), |ports| vec![ports]);
+        let ports = ports.map_or_else(|| DEFAULT_PORTS.to_vec(), |ports| vec![ports]);
         Ok(Self { target, ports })
     }
 }
 
-/// The host and the ports, if there are any. Addresses of version six stand in brackets, unless there are no ports.
+/// Splits a rule into host and ports. IPv6 addresses need brackets if ports follow.
 fn cut(text: &str) -> Result<(&str, Option<&str>), &'static str> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').ok_or("there is no ']'")?;
@@ -230,8 +232,8 @@ fn target(host: &str) -> Result<AllowTarget, &'static str> {
     Ok(if is_below { AllowTarget::Below(name) } else { AllowTarget::Name(name) })
 }
 
-/// Whether this can be a name of a host: labels of letters, digits, hyphens and underscores. What looks like an address of
-/// version four and is none is no name either.
+/// Whether a text is a valid host name: labels of letters, digits, hyphens and underscores. A
+/// malformed IPv4 address is not a name.
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_rule_is_refused_with_a_reason() {
+    fn an_invalid_rule_is_refused_with_a_reason() {
         for (text, reason) in [
             ("", "host name"),
             ("*", "host name"),

@@ -1,32 +1,32 @@
-//! What of the network a program may reach, and what became of its attempts.
+//! Network policies, and reports about what a program connected to.
 
 mod address;
 mod allow;
-mod journal;
+mod report;
 
 use std::fmt;
 use std::str::FromStr;
 
 pub use address::{AddressRange, special_address};
 pub use allow::{AllowRule, AllowTarget, Allowlist, InvalidAllowRule, NetworkLimits};
-pub use journal::{
-    ConnectionRecord, Decision, NetworkEvent, NetworkReport, QuestionRecord, Transport,
+pub use report::{
+    ConnectionRecord, Decision, DnsQueryRecord, NetworkEvent, NetworkReport, Transport,
 };
 
-/// What of the network a program may reach.
+/// What a program may connect to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NetworkPolicy {
-    /// An empty network: no address at all, not even loopback.
+    /// A network without addresses, not even loopback.
     #[default]
     None,
-    /// A loopback of its own: its processes reach each other and nothing else.
+    /// A loopback interface of the sandbox's own: its processes can connect to each other only.
     Localhost,
-    /// The same, and what its [`Allowlist`] names.
+    /// As `Localhost`, and the destinations of its [`Allowlist`].
     Allowlist,
 }
 
-/// A text that is no network policy.
+/// A text that is not a network policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not a network policy: it is none, localhost or allowlist")]
 pub struct InvalidNetworkPolicy {

@@ -8,14 +8,14 @@ use crate::{
     Stdin, Volume,
 };
 
-/// More files than any project that belongs into a request.
+/// More files than any project that belongs in a request.
 const MAX_FILES: usize = 10_000;
 /// The kernel refuses a single argument or variable longer than this (`MAX_ARG_STRLEN`).
 const MAX_TEXT_BYTES: usize = 128 * 1024;
 const MAX_ARGS: usize = 4096;
 const MAX_PACKAGES: usize = 200;
 
-/// Gathers a request; [`RequestBuilder::build`] checks it as a whole.
+/// Collects the parts of a request; [`RequestBuilder::build`] validates it as a whole.
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is built"]
 pub struct RequestBuilder {
@@ -77,155 +77,158 @@ impl RequestBuilder {
         }
     }
 
-    /// The name of the execution, for one that was given its name before; a new one by default.
+    /// Sets the ID of the execution; by default a new one is generated.
     pub fn id(mut self, id: ExecutionId) -> Self {
         self.id = Some(id);
         self
     }
 
-    /// The program as text.
+    /// Sets the code as text.
     pub fn code(mut self, code: impl Into<String>) -> Self {
         self.code = Some(code.into());
         self
     }
 
-    /// A file below the work directory. Without code text, the first file is the entry point.
+    /// Adds a file in the work directory. Without code as text, the first file is the entry point.
     pub fn file(mut self, path: impl Into<String>, contents: impl Into<Vec<u8>>) -> Self {
         self.files.push((path.into(), contents.into()));
         self
     }
 
-    /// The program's standard input; empty by default.
+    /// Sets the program's standard input; empty by default.
     pub fn stdin(mut self, stdin: impl Into<Stdin>) -> Self {
         self.stdin = stdin.into();
         self
     }
 
-    /// The program's arguments.
+    /// Adds program arguments.
     pub fn args<T: Into<String>>(mut self, args: impl IntoIterator<Item = T>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
         self
     }
 
-    /// A variable in the program's environment.
+    /// Adds an environment variable.
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.env.insert(name.into(), value.into());
         self
     }
 
-    /// Limits of the run stage.
+    /// Sets the limits of the run stage.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.run_limits = limits;
         self
     }
 
-    /// Limits of the compile stage.
+    /// Sets the limits of the compile stage.
     pub fn compile_limits(mut self, limits: Limits) -> Self {
         self.compile_limits = limits;
         self
     }
 
-    /// What of the network the program reaches; nothing by default.
+    /// Sets the network policy; none by default.
     pub fn network(mut self, network: NetworkPolicy) -> Self {
         self.network = network;
         self
     }
 
-    /// What the program reaches: a loopback of its own and what this list names.
+    /// Sets the network policy to this allow-list.
     pub fn allow(mut self, allow: Allowlist) -> Self {
         self.network = NetworkPolicy::Allowlist;
         self.allow = Some(allow);
         self
     }
 
-    /// Brings back the files that fit this pattern, and everything in a directory that it names.
+    /// Collects the files that this pattern matches, and everything in a directory that it names.
     pub fn collect(mut self, pattern: impl Into<String>) -> Self {
         self.collect.push(pattern.into());
         self
     }
 
-    /// Shows a host directory inside.
+    /// Mounts a host directory.
     pub fn volume(mut self, volume: Volume) -> Self {
         self.volumes.push(volume);
         self
     }
 
-    /// Starts the program in this directory below the work directory.
+    /// Starts the program in this directory of the work directory.
     pub fn workdir(mut self, directory: impl Into<String>) -> Self {
         self.workdir = Some(directory.into());
         self
     }
 
-    /// Whether packages that are installed on the host for its own use can be imported; they can unless this says no.
+    /// Sets whether the program can import packages that are installed on the host; true by
+    /// default.
     pub fn host_packages(mut self, visible: bool) -> Self {
         self.host_packages = visible;
         self
     }
 
-    /// Lets the execution go on where the host cannot give this protection.
+    /// Allows this protection to be missing if the host cannot provide it.
     pub fn allow_missing(mut self, protection: Protection) -> Self {
         self.allow_missing.insert(protection);
         self
     }
 
-    /// Samples usage this often while the program runs.
+    /// Samples resource usage at this interval while the program runs.
     pub fn usage_interval(mut self, interval: Duration) -> Self {
         self.usage_interval = Some(interval);
         self
     }
 
-    /// Packages to be there for the program: each a name, or a name and the versions that will do.
+    /// Installs packages for the program: each a name, optionally with a version constraint.
     pub fn packages<T: Into<String>>(mut self, packages: impl IntoIterator<Item = T>) -> Self {
         self.packages.extend(packages.into_iter().map(Into::into));
         self
     }
 
-    /// An environment that was built before, whose packages are to be there for the program.
+    /// Uses the packages of a named environment.
     pub fn environment(mut self, name: impl Into<String>) -> Self {
         self.environment = Some(name.into());
         self
     }
 
-    /// A workspace, as `NAME` or `NAME:ro`: its files are in the work directory before the request's own,
-    /// and what the program leaves there is kept. It is made by its first use.
+    /// Uses a workspace, written `NAME` or `NAME:ro`: its files are placed in the work directory
+    /// before the request's own, and the program's changes are saved. The first use creates it.
     pub fn workspace(mut self, workspace: impl Into<String>) -> Self {
         self.workspace = Some(workspace.into());
         self
     }
 
-    /// Whose workspaces are meant, for a program that serves several people. Each has names of its own.
+    /// Sets the owner of the workspace, for a process that serves several users. Each owner has
+    /// names of its own.
     pub fn workspaces_of(mut self, owner: impl Into<String>) -> Self {
         self.workspaces_of = Some(owner.into());
         self
     }
 
-    /// Keeps compile cache entries apart from those of other owners, for a program that serves several
-    /// people: a hit would tell one of them what another has compiled.
+    /// Separates compile cache entries by owner, for a process that serves several users: a cache
+    /// hit would reveal what another user compiled.
     pub fn compile_cache_owner(mut self, owner: impl Into<String>) -> Self {
         self.compile_cache_owner = Some(owner.into());
         self
     }
 
-    /// Keeps installed packages apart from those of other owners, for the same reason. Environments that the
-    /// user of this process built are used by all owners.
+    /// Separates installed packages by owner, for the same reason. All owners share the
+    /// environments that the user of this process built.
     pub fn package_cache_owner(mut self, owner: impl Into<String>) -> Self {
         self.package_cache_owner = Some(owner.into());
         self
     }
 
-    /// The image whose files and programs it is to see instead of the host's: one that was pulled or imported.
+    /// Uses the files and programs of this image, which was pulled or imported, instead of the
+    /// host's.
     pub fn image(mut self, image: impl Into<String>) -> Self {
         self.image = Some(image.into());
         self
     }
 
-    /// Says where a person's code lies in the entry file: errors are then told in lines of that code.
+    /// Sets where the user's code is in the entry file, so that errors refer to lines of that code.
     pub fn snippet(mut self, snippet: impl Into<Option<Snippet>>) -> Self {
         self.snippet = snippet.into();
         self
     }
 
-    /// Checks everything and gives the request its id.
+    /// Validates the request and gives it an ID.
     pub fn build(self) -> Result<Request, InvalidRequest> {
         if self.code.is_none() && self.files.is_empty() {
             return Err(InvalidRequest::NoCode);

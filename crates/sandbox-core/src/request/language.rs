@@ -3,7 +3,7 @@ use std::str::FromStr;
 
 use super::InvalidRequest;
 
-/// A language by name or alias, and a version if only that one will do: `python`, `python@3.11`.
+/// A language by name or alias, optionally with a version: `python`, `python@3.11`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LanguageChoice {
     name: String,
@@ -16,7 +16,7 @@ impl LanguageChoice {
         &self.name
     }
 
-    /// The version, if only that one will do.
+    /// The version, if one is required.
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()
     }

@@ -1,8 +1,7 @@
-//! What every kind of cgroup has to do, tried on whatever [`Hierarchy::detect`] finds here.
+//! Tests that every cgroup implementation must pass, run on whatever [`Hierarchy::detect`] finds.
 //!
-//! The children are this test program itself, started once more for a single ignored test that
-//! plays a role. They wait for a line on their standard input, so that they can be put into the
-//! cgroup before they begin.
+//! The children are this test program itself, started again to run a single ignored test. They wait
+//! for a line on standard input, so that they can be put into the cgroup first.
 
 use std::io::{Read, Write};
 use std::ops::Deref;
@@ -74,7 +73,7 @@ fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// The hierarchy and a cgroup in it, or nothing, out loud, on a host without.
+/// The hierarchy and a cgroup in it; `None`, with a message, on a host without.
 fn fresh() -> Option<(Hierarchy, Held)> {
     let hierarchy = Hierarchy::detect();
     if hierarchy.version() == Version::None {
@@ -304,7 +303,7 @@ fn a_cpu_quota_holds_a_spinning_process_back() {
 }
 
 #[test]
-fn killing_ends_even_those_who_keep_multiplying() {
+fn killing_ends_even_a_fork_bomb() {
     let Some((_, cgroup)) = fresh() else { return };
     cgroup.set_limits(&limits(None, Some(40), None)).unwrap();
     let mut child = start("breed", &*cgroup);
@@ -335,7 +334,7 @@ fn a_command_can_begin_its_life_inside_with_all_that_it_starts() {
 }
 
 #[test]
-fn removing_an_occupied_cgroup_says_who_is_in_it() {
+fn removing_an_occupied_cgroup_names_its_members() {
     let Some((_, cgroup)) = fresh() else { return };
     let child = start("park", &*cgroup);
     let error = cgroup.remove().unwrap_err();

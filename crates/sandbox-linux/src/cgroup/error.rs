@@ -1,4 +1,4 @@
-//! What can go wrong with a cgroup. Each message names the file and what was tried on it.
+//! Cgroup errors. Each message names the file and the operation.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -33,25 +33,25 @@ pub enum CgroupError {
         expected: &'static str,
     },
 
-    /// Something was asked for that the cgroups of this host cannot do.
+    /// The cgroups of this host do not support the request.
     #[error("the cgroups of this host cannot enforce {what}")]
     NotEnforced {
-        /// What was asked for.
+        /// What was requested.
         what: String,
     },
 
-    /// A limit the kernel would refuse.
+    /// A limit that the kernel would refuse.
     #[error("a limit of {value} for {limit} is too low: the least the kernel accepts is {least}")]
     LimitTooLow {
         /// Which limit, with its unit.
         limit: &'static str,
-        /// What was asked for.
+        /// The requested value.
         value: u64,
-        /// The least that works.
+        /// The minimum.
         least: u64,
     },
 
-    /// Members outlived SIGKILL. They hang in the kernel, for instance on a dead network mount.
+    /// Members survived SIGKILL. They hang in the kernel, for instance on a dead network mount.
     #[error("{} still holds living processes {survivors:?}, {waited:?} after they were killed", path.display())]
     StillAlive {
         /// The cgroup.
@@ -76,7 +76,7 @@ impl CgroupError {
         CgroupError::File { verb: verb.into(), path: path.into(), source }
     }
 
-    /// The kernel's error number, when the kernel refused something.
+    /// The kernel's error number, if the kernel refused something.
     pub fn errno(&self) -> Option<Errno> {
         match self {
             CgroupError::File { source, .. } => Some(*source),
@@ -84,7 +84,7 @@ impl CgroupError {
         }
     }
 
-    /// The message and all its causes in one line, for lists of reasons.
+    /// The message and all its causes in one line.
     pub(crate) fn in_full(&self) -> String {
         match self.errno() {
             Some(errno) => format!("{self}: {errno}"),
@@ -100,7 +100,7 @@ pub struct Leftover {
     pub path: PathBuf,
     /// Why the kernel would not remove it.
     pub errno: Errno,
-    /// Who is still in it.
+    /// The processes in it.
     pub processes: Vec<u32>,
 }
 

@@ -1,7 +1,6 @@
-//! Small control files: opened relative to a directory descriptor, read and written at offset 0.
+//! Control files: opened relative to a directory descriptor, read and written at offset 0.
 //!
-//! Every error carries the verb and the path, because "Device or resource busy" alone has sent
-//! many people looking in the wrong place.
+//! Every error names the operation and the path: "Device or resource busy" alone is misleading.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -13,7 +12,7 @@ use rustix::io::Errno;
 use super::CgroupError;
 use super::parse;
 
-/// A cgroup directory, held by an `O_PATH` descriptor so that nobody can swap it for another.
+/// A cgroup directory, held by an `O_PATH` descriptor so that it cannot be swapped for another.
 #[derive(Debug)]
 pub(crate) struct Directory {
     descriptor: OwnedFd,
@@ -43,7 +42,7 @@ impl Directory {
         rustix::fs::mkdirat(&self.descriptor, name, Mode::from_raw_mode(0o755))
             .map_err(|errno| CgroupError::file("make the cgroup", self.path.join(name), errno))?;
         self.open_child(name).inspect_err(|_| {
-            // The error of the open is the one to report; what it leaves is swept later.
+            // The error of the open is reported; what it leaves is swept later.
             let _ = self.remove_child(name);
         })
     }
@@ -56,7 +55,7 @@ impl Directory {
     /// The names of the cgroups below this one.
     pub(crate) fn children(&self) -> Result<Vec<String>, CgroupError> {
         let fail = |errno| CgroupError::file("list the cgroups in", &self.path, errno);
-        // A descriptor with O_PATH cannot be listed itself.
+        // An O_PATH descriptor cannot be listed.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let listing = rustix::fs::openat(&self.descriptor, ".", flags, Mode::empty())
             .and_then(Dir::new)
@@ -64,7 +63,7 @@ impl Directory {
         let mut names = Vec::new();
         for entry in listing {
             let entry = entry.map_err(fail)?;
-            // Names that are not text are not ours.
+            // Names that are not text were not created here.
             if let (FileType::Directory, Ok(name)) = (entry.file_type(), entry.file_name().to_str())
                 && name != "."
                 && name != ".."
@@ -179,7 +178,7 @@ impl ControlFile {
     }
 
     pub(crate) fn write(&self, text: &str) -> Result<(), CgroupError> {
-        // Control files take a value in one write or not at all, so there is no short count.
+        // Control files take a value in one write or not at all, so there is no short write.
         match rustix::io::pwrite(&self.descriptor, text.as_bytes(), 0) {
             Ok(_) => Ok(()),
             Err(errno) => Err(CgroupError::file(format!("write {text} to"), &self.path, errno)),
@@ -214,7 +213,7 @@ impl ReopenableFile {
         *self.lock() = None;
     }
 
-    /// Does something with it while it is open.
+    /// Runs a closure with the open file.
     pub(crate) fn with<T>(
         &self,
         work: impl FnOnce(&ControlFile) -> Result<T, CgroupError>,

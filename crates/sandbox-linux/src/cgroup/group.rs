@@ -14,14 +14,14 @@ use super::file::Directory;
 use super::name;
 use super::{CgroupError, Leftover, Removal};
 
-/// How long a removal waits for members that are dying. A killed process leaves its cgroup only
-/// after its memory is given back, which takes milliseconds for a large one.
+/// How long a removal waits for dying members. A killed process leaves its cgroup only after its
+/// memory is freed, which takes milliseconds for a large one.
 const REMOVAL_DEADLINE: Duration = Duration::from_secs(1);
 
-/// A fresh name is taken only when another PID namespace uses the same directories.
+/// A fresh name can be taken only if another PID namespace uses the same directories.
 const NAME_ATTEMPTS: usize = 16;
 
-/// One cgroup of our own. Dropping it removes the directories if they are empty.
+/// A cgroup of this process. Dropping it removes the directories if they are empty.
 #[derive(Debug)]
 pub(crate) struct Group {
     name: String,
@@ -36,7 +36,7 @@ struct Member {
 }
 
 impl Group {
-    /// Makes one directory in each parent. Nothing is left when one of them fails.
+    /// Creates one directory in each parent. Nothing is left if one of them fails.
     pub(crate) fn make(parents: &[Arc<Directory>]) -> Result<Group, CgroupError> {
         for _ in 1..NAME_ATTEMPTS {
             match Group::make_named(&name::fresh()?, parents) {
@@ -61,7 +61,7 @@ impl Group {
         Ok(group)
     }
 
-    /// All of them, in order.
+    /// All directories, in order.
     pub(crate) fn directories(&self) -> Vec<Arc<Directory>> {
         self.members.iter().map(|member| Arc::clone(&member.directory)).collect()
     }
@@ -70,7 +70,7 @@ impl Group {
         &self.name
     }
 
-    /// The directory made in the parent at this place of the list.
+    /// The directory in the parent with this index.
     pub(crate) fn directory(&self, place: usize) -> &Directory {
         &self.members[place].directory
     }
@@ -90,8 +90,8 @@ impl Group {
             .collect()
     }
 
-    /// The members of any of the directories: a process that was stopped half-way through joining
-    /// is in some of them only.
+    /// The members of any of the directories: a process that was stopped while joining is in some
+    /// of them only.
     pub(crate) fn processes(&self) -> Result<Vec<u32>, CgroupError> {
         let mut processes = Vec::new();
         for member in &self.members {
@@ -118,11 +118,11 @@ impl Group {
         self.remove_until(Instant::now() + REMOVAL_DEADLINE)
     }
 
-    /// Removes all directories, even when one fails, and then tells of those that stayed.
+    /// Removes all directories, even if one fails, and then reports those that stayed.
     ///
-    /// Pages of files on disk that are still cached keep a removed memory cgroup alive inside the
-    /// kernel; anonymous memory and files on a tmpfs that is gone do not. A sandbox writes to the
-    /// latter only, so there is no need for `memory.force_empty`, which takes a millisecond.
+    /// Cached pages of files on disk keep a removed memory cgroup alive inside the kernel;
+    /// anonymous memory and files on a removed tmpfs do not. A sandbox writes only to the latter,
+    /// so `memory.force_empty`, which takes a millisecond, is not needed.
     fn remove_until(&self, deadline: Instant) -> Result<(), CgroupError> {
         let mut left = Vec::new();
         for Member { parent, directory } in &self.members {
@@ -150,10 +150,10 @@ fn remove_one(parent: &Directory, name: &str, deadline: Instant) -> Result<(), E
             return Ok(());
         };
         match error.errno() {
-            // Somebody with a `Removal` was faster.
+            // Another process with a `Removal` was faster.
             Some(Errno::NOENT) => return Ok(()),
             Some(Errno::BUSY) if Instant::now() < deadline => {
-                // v1 has no event for "the last member has left", so this looks again.
+                // v1 has no event for the exit of the last member, so poll.
                 std::thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(10));
             }
@@ -165,8 +165,8 @@ fn remove_one(parent: &Directory, name: &str, deadline: Instant) -> Result<(), E
 impl Drop for Group {
     fn drop(&mut self) {
         if !*self.removed.get_mut() {
-            // Whoever wanted to know the outcome has called `remove`. This is for the early
-            // returns; what is still in use stays for a later sweep.
+            // Callers that need the outcome call `remove`. This is for early returns; what is still
+            // in use is swept later.
             let _ = self.remove_until(Instant::now());
         }
     }

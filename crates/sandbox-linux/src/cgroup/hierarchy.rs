@@ -1,4 +1,4 @@
-//! Which cgroups this host offers, found out by trying.
+//! Detects which cgroups this host offers, by trying.
 
 use std::os::fd::OwnedFd;
 
@@ -11,7 +11,7 @@ use super::v1::V1Hierarchy;
 use super::v2::V2Hierarchy;
 use super::{Cgroup, CgroupError, CgroupLimits, Enforces, OuterLimits, SweepOutcome};
 
-/// The place where this process makes its cgroups.
+/// The directory in which this process creates its cgroups.
 #[derive(Debug)]
 pub struct Hierarchy {
     layout: Layout,
@@ -25,7 +25,7 @@ enum Layout {
     None,
 }
 
-/// Which generation of cgroups is in use.
+/// The version of cgroups in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// The unified hierarchy.
@@ -37,10 +37,10 @@ pub enum Version {
 }
 
 impl Hierarchy {
-    /// Tries v2, then v1, each by making a cgroup, limiting it and removing it again, and settles
-    /// for none when neither works. No cgroup stays behind, with one exception that
-    /// `v2/detect.rs` explains: where the rules of v2 leave no other way, this process moves into
-    /// a `sandbox-run.supervisor` cgroup below the one it was started in. Hence, call this before
+    /// Tries v2, then v1, each by creating a cgroup, limiting it and removing it again; uses no
+    /// cgroups if neither works. No cgroup stays behind, with one exception that `v2/detect.rs`
+    /// explains: if the rules of v2 leave no other way, this process moves into a
+    /// `sandbox-run.supervisor` cgroup below the one it was started in. Hence, call this before
     /// starting other processes.
     pub fn detect() -> Hierarchy {
         let mut reasons = Vec::new();
@@ -54,12 +54,12 @@ impl Hierarchy {
         Hierarchy { layout, reasons }
     }
 
-    /// A host without usable cgroups, for callers who want to go without.
+    /// A host without usable cgroups, for callers that choose to use none.
     pub fn none(reason: impl Into<String>) -> Hierarchy {
         Hierarchy { layout: Layout::None, reasons: vec![reason.into()] }
     }
 
-    /// Which generation was found.
+    /// The detected version.
     pub fn version(&self) -> Version {
         match self.layout {
             Layout::V2(_) => Version::V2,
@@ -68,7 +68,7 @@ impl Hierarchy {
         }
     }
 
-    /// What the cgroups made here can do.
+    /// What the cgroups created here can enforce.
     pub fn enforces(&self) -> Enforces {
         match &self.layout {
             Layout::V2(hierarchy) => hierarchy.enforces(),
@@ -88,14 +88,14 @@ impl Hierarchy {
         }
     }
 
-    /// Whatever was tried and did not work, as sentences with the remedy. There may be some even
-    /// when cgroups were found: why it is not v2, or which part is missing.
+    /// What was tried and did not work, as sentences with the remedy. May be non-empty even if
+    /// cgroups were found: why it is not v2, or which part is missing.
     pub fn reasons(&self) -> &[String] {
         &self.reasons
     }
 
-    /// Puts a cgroup around all that are made here from now on, with these limits but no more memory than the cgroup
-    /// around that has. It goes with this value. Returns the limits that it has.
+    /// Creates a cgroup around all that are created here from now on, with these limits but no more
+    /// memory than the parent cgroup has. It is removed with this value. Returns its limits.
     pub fn enclose(&mut self, limits: OuterLimits) -> Result<Option<OuterLimits>, CgroupError> {
         match &mut self.layout {
             Layout::V2(hierarchy) => hierarchy.enclose(limits).map(Some),
@@ -104,20 +104,21 @@ impl Hierarchy {
         }
     }
 
-    /// Work for a thread of its own that makes the next attachments to cgroups quick, where they can be slow.
+    /// Work for a thread that speeds up later attachments to cgroups where they can be slow.
     ///
-    /// Under v1, the first process that is attached after some 15 ms without any waits for an RCU grace period, which
-    /// takes 5 to 10 ms on an idle host; those after it take microseconds. Attaching this process to the cgroup
-    /// that it is in changes nothing and has the kernel do that waiting before a sandbox needs it.
+    /// Under v1, the first process that is attached after some 15 ms without any waits for an RCU
+    /// grace period, which takes 5 to 10 ms on an idle host; later ones take microseconds.
+    /// Attaching this process to its current cgroup changes nothing and makes the kernel wait
+    /// before a sandbox needs it.
     pub fn attach_preparation(&self) -> Option<impl FnOnce() + Send + 'static> {
         match &self.layout {
             Layout::V1(hierarchy) => Some(hierarchy.attach_preparation()),
-            // With v2 a process is cloned into its cgroup, and nobody waits.
+            // With v2 a process is cloned into its cgroup, without a wait.
             Layout::V2(_) | Layout::None => None,
         }
     }
 
-    /// Makes one fresh cgroup.
+    /// Creates a cgroup.
     pub fn create(&self) -> Result<Box<dyn Cgroup>, CgroupError> {
         match &self.layout {
             Layout::V2(hierarchy) => Ok(Box::new(hierarchy.create()?)),
@@ -126,7 +127,7 @@ impl Hierarchy {
         }
     }
 
-    /// The directories in which cgroups are made, the innermost first.
+    /// The directories in which cgroups are created, innermost first.
     pub fn parents(&self) -> Result<Vec<OwnedFd>, CgroupError> {
         match &self.layout {
             Layout::V2(hierarchy) => hierarchy.parents(),
@@ -135,17 +136,17 @@ impl Hierarchy {
         }
     }
 
-    /// How the names of all cgroups that this process makes begin.
+    /// Prefix of the names of all cgroups of this process.
     pub fn own_prefix() -> Result<String, CgroupError> {
         name::own_prefix()
     }
 
-    /// Whether a name is one that [`own_prefix`](Self::own_prefix) begins, of a process that is gone.
+    /// Whether a name has the [`own_prefix`](Self::own_prefix) of a process that is dead.
     pub fn is_left_by_the_dead(name: &str) -> bool {
         name::Creator::of_cgroup(name).is_some_and(|creator| !creator.is_alive())
     }
 
-    /// Removes the empty cgroups of supervisors that are dead. It kills nobody.
+    /// Removes the empty cgroups of dead supervisors. It kills nothing.
     pub fn sweep(&self) -> SweepOutcome {
         let mut outcome = SweepOutcome::default();
         match &self.layout {
@@ -169,7 +170,7 @@ impl Layout {
     }
 }
 
-/// Does once with a new cgroup what a run will do, and removes it. The limits are arbitrary.
+/// Tries everything that a run needs with a new cgroup, and removes it. The limits are arbitrary.
 pub(crate) fn exercise(cgroup: &dyn Cgroup, enforces: Enforces) -> Result<(), CgroupError> {
     let limits =
         CgroupLimits { memory_bytes: Some(64 << 20), pids: Some(16), cpu_millis: Some(500) };

@@ -1,4 +1,4 @@
-//! Killing every member of a cgroup by hand, for kernels and hierarchies without `cgroup.kill`.
+//! Kills every member of a cgroup one by one, for kernels and hierarchies without `cgroup.kill`.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -13,17 +13,18 @@ use super::group::Group;
 /// How long members may take to die. Only processes that hang in the kernel take this long.
 pub(crate) const KILL_DEADLINE: Duration = Duration::from_secs(5);
 
-/// How long one round waits for those it has killed before it looks for newcomers.
-const ROUND: Duration = Duration::from_millis(50);
+/// How long one round waits for the killed processes before it looks for new ones.
+const ROUND_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// How many members one round takes on, because each costs a descriptor.
-const BATCH: usize = 256;
+/// How many members one round kills, because each takes a descriptor.
+const MAX_KILLS_PER_ROUND: usize = 256;
 
 /// Kills the members until there are none.
 ///
-/// A process id read from a file may belong to somebody else by the time of the signal. So each
-/// round first takes a pidfd for every listed id and then reads the list again: an id that is still
-/// listed belongs to a member, and the pidfd can only mean that member or one that is already dead.
+/// A PID read from a file may belong to another process by the time of the signal. So each round
+/// first opens a pidfd for every listed PID and then reads the list again: a PID that is still
+/// listed belongs to a member, and the pidfd can only refer to that member or one that is already
+/// dead.
 pub(crate) fn kill_members(group: &Group) -> Result<(), CgroupError> {
     let deadline = Instant::now() + KILL_DEADLINE;
     loop {
@@ -35,7 +36,7 @@ pub(crate) fn kill_members(group: &Group) -> Result<(), CgroupError> {
             return Err(still_alive(group, listed));
         }
         let mut handles = Vec::new();
-        for &process in listed.iter().take(BATCH) {
+        for &process in listed.iter().take(MAX_KILLS_PER_ROUND) {
             if let Some(handle) = open_handle(group, process)? {
                 handles.push((process, handle));
             }
@@ -50,7 +51,7 @@ pub(crate) fn kill_members(group: &Group) -> Result<(), CgroupError> {
     }
 }
 
-/// Removes a group, and whoever should not be left in it.
+/// Removes a group, and kills its members first.
 pub(crate) fn dissolve(group: &Group) -> Result<(), CgroupError> {
     group.remove().or_else(|_| {
         kill_members(group)?;
@@ -90,18 +91,18 @@ fn failed(verb: &str, process: u32, group: &Group, errno: Errno) -> CgroupError 
 }
 
 fn wait_for_deaths(handles: &[(u32, OwnedFd)]) {
-    let end = Instant::now() + ROUND;
+    let end = Instant::now() + ROUND_TIMEOUT;
     for (_, handle) in handles {
         // A pidfd is readable once its process is dead, reaped or not.
         let _ = wait_until_ready(handle, PollFlags::IN, end);
     }
     if handles.is_empty() {
-        // All listed were dying already. Give them the processor instead of reading in a circle.
+        // All listed processes are dying already: yield instead of polling.
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Waits for one descriptor until a point in time, and tells whether it became ready.
+/// Waits for a descriptor until a deadline; returns whether it became ready.
 pub(crate) fn wait_until_ready(
     descriptor: impl AsFd,
     wanted: PollFlags,

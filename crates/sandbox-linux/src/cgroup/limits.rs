@@ -1,4 +1,4 @@
-//! What can be limited, and which of it this host enforces.
+//! The limits of a cgroup, and which of them this host enforces.
 
 use super::CgroupError;
 
@@ -6,9 +6,9 @@ use super::CgroupError;
 pub(crate) const CPU_PERIOD_MICROSECONDS: u64 = 100_000;
 
 /// The kernel accepts no CPU quota below one millisecond a period, which is a hundredth of a CPU.
-const LEAST_CPU_MILLIS: u32 = 10;
+const MIN_CPU_MILLIS: u32 = 10;
 
-/// The kernel has no more process ids than this and refuses a higher limit.
+/// The kernel has no more PIDs than this and refuses a higher limit.
 const MAX_PROCESSES: u64 = 4_194_304;
 
 /// The limits of one cgroup. `None` leaves a resource unlimited.
@@ -18,20 +18,20 @@ pub struct CgroupLimits {
     pub memory_bytes: Option<u64>,
     /// Processes and threads at one time.
     pub pids: Option<u64>,
-    /// CPU time per time, in thousandths of a CPU: 1000 is one CPU.
+    /// CPU bandwidth, in thousandths of a CPU: 1000 is one CPU.
     pub cpu_millis: Option<u32>,
 }
 
 impl CgroupLimits {
-    /// The same with this much more memory, for what is in the cgroup beside the program.
+    /// The same with this much more memory, for what is in the cgroup besides the program.
     #[must_use]
     pub fn with_more_memory(self, bytes: u64) -> CgroupLimits {
         let memory_bytes = self.memory_bytes.map(|limit| limit.saturating_add(bytes));
         CgroupLimits { memory_bytes, ..self }
     }
 
-    /// The part of these limits that a host with those abilities can enforce. A caller who accepts
-    /// to run without the rest says so by calling this.
+    /// The part of these limits that a host with those abilities can enforce. By calling this, a
+    /// caller accepts to run without the rest.
     #[must_use]
     pub fn enforceable_by(&self, enforces: Enforces) -> CgroupLimits {
         CgroupLimits {
@@ -41,7 +41,7 @@ impl CgroupLimits {
         }
     }
 
-    /// Refuses limits that cannot be applied, before any of them is.
+    /// Refuses limits that cannot be applied, before any of them is applied.
     pub(crate) fn check(&self, enforces: Enforces) -> Result<(), CgroupError> {
         let beyond = [
             ("a memory limit", self.memory_bytes.is_some() && !enforces.memory),
@@ -54,16 +54,16 @@ impl CgroupLimits {
             return Err(CgroupError::NotEnforced { what: beyond.join(" or ") });
         }
         match self.cpu_millis {
-            Some(millis) if millis < LEAST_CPU_MILLIS => Err(CgroupError::LimitTooLow {
+            Some(millis) if millis < MIN_CPU_MILLIS => Err(CgroupError::LimitTooLow {
                 limit: "the CPU, in thousandths,",
                 value: millis.into(),
-                least: LEAST_CPU_MILLIS.into(),
+                least: MIN_CPU_MILLIS.into(),
             }),
             _ => Ok(()),
         }
     }
 
-    /// The limit on processes, lowered to the most the kernel accepts.
+    /// The limit on processes, lowered to the kernel's maximum.
     pub(crate) fn pids_for_kernel(&self) -> Option<u64> {
         self.pids.map(|pids| pids.min(MAX_PROCESSES))
     }
@@ -83,22 +83,22 @@ impl CgroupLimits {
 pub struct Enforces {
     /// Memory can be limited.
     pub memory: bool,
-    /// A memory limit cannot be evaded by swapping, be it that swap is limited too or that the host
-    /// had none when it was looked at.
+    /// A memory limit cannot be evaded by swapping: swap is limited too, or the host had none at
+    /// detection.
     pub swap_off: bool,
     /// The number of processes and threads can be limited.
     pub pids: bool,
-    /// CPU time per time can be limited.
+    /// CPU bandwidth can be limited.
     pub cpu_quota: bool,
     /// CPU time is counted for the whole cgroup.
     pub cpu_accounting: bool,
-    /// The highest memory use is recorded.
+    /// Peak memory is recorded.
     pub memory_peak: bool,
-    /// The highest number of processes is recorded.
+    /// The peak number of processes is recorded.
     pub pids_peak: bool,
-    /// Kills for want of memory are counted and announced.
+    /// OOM kills are counted and announced.
     pub oom_events: bool,
-    /// Every member can be found and killed.
+    /// Every member can be listed and killed.
     pub kill: bool,
 }
 

@@ -1,8 +1,8 @@
-//! Where the cgroup hierarchies are mounted and where in them this process is.
+//! Finds where the cgroup hierarchies are mounted and where in them this process is.
 //!
 //! `/proc/self/cgroup` gives a path inside each hierarchy; `/proc/self/mountinfo` tells where a
-//! hierarchy, or the part of it that a container may see, appears in the file system. Only the two
-//! together give a directory.
+//! hierarchy, or the part of it that a container may see, is mounted. Only both together give a
+//! directory.
 
 use std::path::{Path, PathBuf};
 
@@ -55,13 +55,13 @@ impl Locations {
         }
     }
 
-    /// The v2 hierarchy, or a sentence that says what is missing.
+    /// The v2 hierarchy, or an error message.
     pub(crate) fn v2(&self) -> Result<Place, String> {
         let membership = self.memberships.iter().find(|line| line.controllers.is_empty());
         self.place("The cgroup v2 hierarchy", "cgroup2", membership, |mount| mount.is_v2)
     }
 
-    /// The v1 hierarchy with a controller, or a sentence that says what is missing.
+    /// The v1 hierarchy with a controller, or an error message.
     pub(crate) fn v1(&self, controller: &str) -> Result<Place, String> {
         let names = |list: &[String]| list.iter().any(|name| name == controller);
         let membership = self.memberships.iter().find(|line| names(&line.controllers));
@@ -97,7 +97,7 @@ impl Locations {
 impl CgroupMount {
     fn directory_of(&self, path: &str) -> Option<Place> {
         let below = Path::new(path).strip_prefix(&self.root).ok()?;
-        // A path that leads up is how the kernel shows a cgroup outside the cgroup namespace.
+        // A path with `..` is how the kernel shows a cgroup outside the cgroup namespace.
         if below.components().any(|part| part.as_os_str() == "..") {
             return None;
         }

@@ -12,10 +12,10 @@
 //! [`Hierarchy::own_prefix`] in [`Hierarchy::parents`] and removes them, and if that died too the next
 //! start calls [`Hierarchy::sweep`].
 
-mod elsewhere;
 mod error;
 mod hierarchy;
 mod limits;
+mod other_hierarchies;
 mod usage;
 
 mod none;
@@ -44,98 +44,98 @@ use std::time::Duration;
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
 
-pub use elsewhere::{processes_in, remove_everywhere, sweep_everywhere};
 pub use error::{CgroupError, Leftover};
 pub use hierarchy::{Hierarchy, Version};
 pub(crate) use kill::wait_until_ready;
 pub use limits::{CgroupLimits, Enforces};
 pub use oom::OomWatch;
+pub use other_hierarchies::{processes_in, remove_everywhere, sweep_everywhere};
 pub use outer::OuterLimits;
 pub use sweep::SweepOutcome;
 pub use usage::Usage;
 
 /// One cgroup, made for one sandbox and used once.
 pub trait Cgroup: Send + Sync {
-    /// How a process gets in. The descriptors are fresh and close on exec.
+    /// How a process joins. The descriptors are fresh and close-on-exec.
     fn entry(&self) -> Result<Entry, CgroupError>;
 
     /// Applies the limits that are given and leaves the others as they are, which in a fresh cgroup
     /// means unlimited. A limit that cannot be enforced here is an error before anything is
-    /// written, so that nobody runs under a limit that is not there.
+    /// written, so that no program runs with a missing limit.
     fn set_limits(&self, limits: &CgroupLimits) -> Result<(), CgroupError>;
 
-    /// Starts the memory peak anew, so that what joined the cgroup in preparation does not count.
-    /// A v2 kernel before 6.12 cannot do this; there nothing has been in the cgroup yet, so the
-    /// peak is clean and this call does nothing.
+    /// Resets the memory peak, so that what joined the cgroup in preparation does not count. A v2
+    /// kernel before 6.12 cannot do this; there nothing has been in the cgroup yet, so the peak is
+    /// clean and this call does nothing.
     fn reset_peak(&self) -> Result<(), CgroupError>;
 
-    /// What has been used so far. On v1 the slot process sits in the cgroup from early on, so the
-    /// CPU time of a run is the difference between two calls.
+    /// Usage so far. On v1, init is in the cgroup from early on, so the CPU time of a run is the
+    /// difference between two calls.
     fn usage(&self) -> Result<Usage, CgroupError>;
 
-    /// The CPU time used so far, by one read of a descriptor that is already open: cheap enough to
-    /// be asked every few milliseconds.
+    /// CPU time so far, by one read of an open descriptor: cheap enough to call every few
+    /// milliseconds.
     fn cpu_total(&self) -> Result<Duration, CgroupError>;
 
-    /// How many processes and threads there are now, as cheaply.
+    /// Number of processes and threads, equally cheap.
     fn tasks(&self) -> Result<u64, CgroupError>;
 
-    /// Bytes in socket buffers, where the limit on memory does not count them.
+    /// Bytes in socket buffers, if the memory limit does not count them.
     fn uncounted_socket_memory(&self) -> Result<u64, CgroupError> {
         Ok(0)
     }
 
-    /// Closes control files that are not looked at while a program runs, of one that runs long: there may be
-    /// thousands, and each has a dozen. They are opened again when they are needed.
+    /// Closes control files that are not needed while a program runs: there may be thousands of
+    /// long-running programs, with a dozen files each. They are reopened when they are needed.
     fn close_files(&self) {}
 
-    /// How often the kernel has killed here for want of memory. More than zero is a verdict; the
-    /// exact number is not one, since v2 counts the first victim of a group twice.
+    /// Number of OOM kills. Any number above zero determines the verdict; the exact number means
+    /// nothing, because v2 counts the first victim of a group twice.
     fn oom_kills(&self) -> Result<u64, CgroupError>;
 
-    /// A descriptor that wakes up when memory runs out, or nothing where the kernel has none. Worth
-    /// asking for ahead of time, as it takes as long as setting all limits.
+    /// A descriptor that announces OOM kills; `None` if the kernel has none. Create it ahead of
+    /// time, as it takes as long as setting all limits.
     fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError>;
 
-    /// The process ids of the members, as seen from the caller's PID namespace.
+    /// The PIDs of the members, in the caller's PID namespace.
     fn processes(&self) -> Result<Vec<u32>, CgroupError>;
 
-    /// Kills every member and returns when none is alive. This is final: on v1 it first forbids the
-    /// cgroup to fork, which is what makes the chase end.
+    /// Kills every member and returns when all are dead. This is final: on v1 it first forbids the
+    /// cgroup to fork, without which the loop might not end.
     fn kill(&self) -> Result<(), CgroupError>;
 
-    /// What a container runtime calls it that runs in the same cgroups as this process: a path below them, or from the
-    /// top if it begins with a slash.
+    /// The path that a container runtime in the same cgroups as this process uses for it: relative,
+    /// or absolute if it starts with a slash.
     fn path_for_runtimes(&self) -> Option<String>;
 
-    /// Makes another one below it.
+    /// Creates a child cgroup.
     fn make_child(&self, name: &str) -> Result<Box<dyn Cgroup>, CgroupError>;
 
-    /// Where its directories are, for whoever wants to look from outside.
+    /// Its directories, for inspection from outside.
     fn removal(&self) -> Result<Vec<Removal>, CgroupError>;
 
-    /// Removes the cgroup, waiting a short while for members that are dying. It is no error when
-    /// somebody holding the [`Removal`] was faster.
+    /// Removes the cgroup, waiting a short while for dying members. It is no error if another
+    /// holder of the [`Removal`] was faster.
     fn remove(&self) -> Result<(), CgroupError>;
 
-    /// Removes a cgroup that nobody needs any more, and whoever is left in it. Its files are closed first:
-    /// the kernel keeps for good what it has of a file that is open while its directory goes.
+    /// Removes a cgroup that is no longer needed, and kills its members. Its files are closed
+    /// first: the kernel leaks state of a file that is open while its directory is removed.
     fn dissolve(self: Box<Self>) -> Result<(), CgroupError>;
 }
 
-/// How a process gets into a cgroup.
+/// How a process joins a cgroup.
 #[derive(Debug)]
 pub enum Entry {
     /// v1: the process itself writes `0` to each of these.
     Write(Vec<OwnedFd>),
     /// v2: the directory to give to `clone3` with `CLONE_INTO_CGROUP`.
     CloneInto(OwnedFd),
-    /// There is no cgroup to get into.
+    /// There is no cgroup to join.
     Nothing,
 }
 
 impl Entry {
-    /// Puts another process in, which somebody else started.
+    /// Moves another process into it.
     pub fn admit(&self, process: u32) -> Result<(), Errno> {
         let text = process.to_string();
         let write = |door: &OwnedFd| rustix::io::write(door, text.as_bytes()).map(drop);
@@ -149,7 +149,7 @@ impl Entry {
         }
     }
 
-    /// Has a command begin its life in the cgroup, so that everything it starts is there too.
+    /// Makes a command start in the cgroup, so that all its children are in it too.
     pub fn admit_at_start(self, command: &mut Command) -> Result<(), Errno> {
         let doors = match self {
             Self::Write(doors) => doors,
@@ -174,7 +174,7 @@ impl Entry {
 /// One directory to remove, by `unlinkat(parent, name, AT_REMOVEDIR)`.
 #[derive(Debug)]
 pub struct Removal {
-    /// The directory above, opened with `O_PATH`.
+    /// The parent directory, opened with `O_PATH`.
     pub parent: OwnedFd,
     /// The name of the cgroup in it.
     pub name: CString,

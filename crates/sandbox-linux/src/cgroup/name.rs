@@ -1,9 +1,9 @@
-//! The names of our cgroups: `sandbox-run.<pid>.<start time>.<number>`.
+//! The names of cgroups: `sandbox-run.<pid>.<start time>.<number>`.
 //!
-//! The process id and start time are those of the process that made the cgroup, so that a later
-//! start can tell what a dead process left from what a living one uses. The start time is what
-//! tells a process from a later one with the same id. Both are read in the reader's PID namespace:
-//! two supervisors that share a cgroup directory have to share a PID namespace too.
+//! PID and start time are those of the process that created the cgroup, so that a later start can
+//! tell leftovers of a dead process from cgroups in use. The start time distinguishes processes
+//! with the same PID. Both are read in the reader's PID namespace: two supervisors that share a
+//! cgroup directory must also share a PID namespace.
 
 use std::io;
 use std::sync::OnceLock;
@@ -15,19 +15,19 @@ use super::CgroupError;
 
 const PREFIX: &str = "sandbox-run";
 
-/// The process that made a cgroup.
+/// The process that created a cgroup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Creator {
     pub(crate) process: u32,
-    /// In clock ticks since the machine started.
+    /// In clock ticks since boot.
     pub(crate) start_time: u64,
 }
 
 impl Creator {
     /// The calling process.
     pub(crate) fn current() -> Result<Creator, CgroupError> {
-        // The start time never changes, but a process forked from this one would inherit the
-        // remembered answer, so it counts only for the process that asked.
+        // The start time never changes, but a child forked from this process would inherit the
+        // cached answer, so it is valid only for the process that asked.
         static REMEMBERED: OnceLock<Creator> = OnceLock::new();
         let process = std::process::id();
         if let Some(creator) = REMEMBERED.get().filter(|creator| creator.process == process) {
@@ -47,11 +47,11 @@ impl Creator {
         Ok(creator)
     }
 
-    /// Whether this very process is still there. When that cannot be told, it counts as alive.
+    /// Whether this very process is alive. If unknown, it counts as alive.
     pub(crate) fn is_alive(self) -> bool {
         match std::fs::read_to_string(format!("/proc/{}/stat", self.process)) {
             Ok(text) => start_time(&text).is_none_or(|started| started == self.start_time),
-            // The process may also go away between the opening and the reading.
+            // The process may also exit between the open and the read.
             Err(error) => {
                 error.kind() != io::ErrorKind::NotFound
                     && error.raw_os_error() != Some(Errno::SRCH.raw_os_error())
@@ -59,7 +59,7 @@ impl Creator {
         }
     }
 
-    /// Reads a name back. Anything that is not exactly of our form is not ours.
+    /// Parses a name. Anything that is not exactly of this form belongs to another program.
     pub(crate) fn of_cgroup(name: &str) -> Option<Creator> {
         let mut parts = name.split('.');
         if parts.next()? != PREFIX {
@@ -72,26 +72,26 @@ impl Creator {
     }
 }
 
-/// How the names of all cgroups of this process begin.
+/// Prefix of the names of all cgroups of this process.
 pub(crate) fn own_prefix() -> Result<String, CgroupError> {
     let Creator { process, start_time } = Creator::current()?;
     Ok(format!("{PREFIX}.{process}.{start_time}."))
 }
 
-/// A name nobody has used before.
+/// A name that was not used before.
 pub(crate) fn fresh() -> Result<String, CgroupError> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     Ok(format!("{}{number}", own_prefix()?))
 }
 
-/// Rust's own parser would take a leading plus sign.
+/// Rust's own parser accepts a leading plus sign.
 fn digits<T: std::str::FromStr>(text: &str) -> Option<T> {
     text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
 }
 
 /// Field 22 of `/proc/<pid>/stat`. The second field is the program's name in parentheses, which may
-/// itself hold spaces and parentheses, so counting starts behind the last one.
+/// itself contain spaces and parentheses, so counting starts after the last one.
 fn start_time(stat: &str) -> Option<u64> {
     let (_, behind_name) = stat.rsplit_once(')')?;
     behind_name.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_forms_are_not_ours() {
+    fn names_of_other_forms_are_not_parsed() {
         for name in [
             "sandbox-run",
             "sandbox-run.supervisor",

@@ -1,11 +1,11 @@
-//! No cgroups: what is left when the host offers none that this process may use. It counts nothing
-//! and refuses what it cannot enforce, so that a caller who goes on without limits has said so.
+//! No cgroups: for hosts that offer none to this process. It counts nothing and refuses what it
+//! cannot enforce, so that a caller has to accept missing limits explicitly.
 
 use std::time::Duration;
 
 use super::{Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage};
 
-/// Stands where a cgroup would be.
+/// Takes the place of a cgroup.
 #[derive(Debug)]
 pub(crate) struct NoCgroup;
 

@@ -1,4 +1,4 @@
-//! Waiting for the kernel to run out of memory in a cgroup.
+//! Notifications of OOM kills in a cgroup.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -10,21 +10,21 @@ use super::CgroupError;
 use super::file::{ControlFile, Directory};
 use super::parse;
 
-/// How long [`OomWatch::triggered`] waits for the kill that v1 has announced. Choosing and killing
-/// takes the kernel well under a millisecond.
-const ANNOUNCED_KILL: Duration = Duration::from_millis(2);
+/// How long [`OomWatch::triggered`] waits for the kill that v1 has announced. The kernel needs well
+/// under a millisecond.
+const OOM_KILL_TIMEOUT: Duration = Duration::from_millis(2);
 
-/// Tells when the kernel kills for want of memory in one cgroup.
+/// Reports OOM kills in one cgroup.
 ///
-/// Poll [`OomWatch::fd`] for [`OomWatch::events`], then ask [`OomWatch::triggered`]. The descriptor
-/// is only an alarm: v1 sounds it before the kill, also when memory has run out in a cgroup further
-/// up, and once more when the cgroup is removed. So the count of kills decides.
+/// Poll [`OomWatch::fd`] for [`OomWatch::events`], then call [`OomWatch::triggered`]. The
+/// descriptor is only an alarm: v1 signals before the kill, also if memory ran out in a parent
+/// cgroup, and once more when the cgroup is removed. So the count of kills decides.
 #[derive(Debug)]
 pub struct OomWatch {
-    /// v1 only: the eventfd, and whether it has sounded without a kill being counted yet.
+    /// v1 only: the eventfd, and whether it was signalled without a counted kill since.
     alarm: Option<OwnedFd>,
     announced: bool,
-    /// Where the kills are counted; on v2 also what to poll.
+    /// The file with the count; on v2 also the one to poll.
     counter: ControlFile,
     seen: u64,
 }
@@ -36,7 +36,7 @@ impl OomWatch {
         let counter = memory.open_file("memory.oom_control", OFlags::RDONLY)?;
         let alarm = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|errno| CgroupError::file("make an eventfd for", memory.path(), errno))?;
-        // Read first: a kill between the two is then seen as new rather than lost.
+        // Read first, so that a kill in between counts as new rather than being lost.
         let seen = kills(&counter)?;
         let order = {
             use std::os::fd::AsRawFd;
@@ -57,14 +57,14 @@ impl OomWatch {
         self.alarm.as_ref().map_or(self.counter.as_fd(), AsFd::as_fd)
     }
 
-    /// What to poll it for: an eventfd becomes readable, a v2 file has "priority" news.
+    /// The events to poll for: an eventfd becomes readable, a v2 file has priority data.
     pub fn events(&self) -> PollFlags {
         if self.alarm.is_some() { PollFlags::IN } else { PollFlags::PRI }
     }
 
-    /// Whether something has been killed since the watch began or since this last answered yes.
-    /// Call it when the descriptor is ready, and whenever there is time anyway: a kill that was
-    /// announced but slow to come is seen by a later call.
+    /// Whether a kill was counted since the watch was created or since this last returned true.
+    /// Call it when the descriptor is ready, and also otherwise: a kill that was announced but slow
+    /// is seen by a later call.
     pub fn triggered(&mut self) -> bool {
         if let Some(alarm) = &self.alarm {
             let mut count = [0_u8; 8];
@@ -75,7 +75,7 @@ impl OomWatch {
                 return false;
             }
         }
-        let end = Instant::now() + ANNOUNCED_KILL;
+        let end = Instant::now() + OOM_KILL_TIMEOUT;
         loop {
             match kills(&self.counter) {
                 Ok(count) if count > self.seen => {
@@ -87,7 +87,7 @@ impl OomWatch {
                     std::thread::sleep(Duration::from_micros(100));
                 }
                 Ok(_) => return false,
-                // The cgroup is gone, and with it whatever could still be killed.
+                // The cgroup is gone, and with it everything that could be killed.
                 Err(_) => {
                     self.announced = false;
                     return false;

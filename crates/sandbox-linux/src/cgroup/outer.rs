@@ -1,9 +1,9 @@
-//! The cgroup around all sandboxes of one supervisor. Whatever a sandbox finds to use up beyond its own limits stops
-//! there, and the supervisor and the host live. See docs/adr/0029.
+//! The cgroup around all sandboxes of one supervisor. If sandboxes use up a resource beyond their
+//! own limits, this protects the supervisor and the host. See docs/adr/0029.
 
 use std::path::Path;
 
-/// What all sandboxes of one supervisor may use together.
+/// Limits on all sandboxes of one supervisor together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OuterLimits {
     /// Bytes of memory.
@@ -12,17 +12,17 @@ pub struct OuterLimits {
     pub pids: u64,
 }
 
-/// Memory that stays with the supervisor and the host, at least.
+/// Minimum memory that is reserved for the supervisor and the host.
 const MIN_MEMORY_RESERVE: u64 = 256 << 20;
-/// The same for processes: enough to log in and look.
+/// Minimum number of processes that is reserved: enough to log in.
 const MIN_PIDS_RESERVE: u64 = 1024;
-/// Reserves are at least one of so many parts.
-const RESERVED_PART: u64 = 10;
-/// Where the kernel does not say how many processes there may be: its own default.
+/// The reserve is at least this fraction of the total.
+const RESERVE_DIVISOR: u64 = 10;
+/// The kernel's default maximum of processes, if the actual one is unknown.
 const ASSUMED_PIDS: u64 = 32_768;
 
 impl OuterLimits {
-    /// A tenth less than this machine has, in a container less than the container has.
+    /// The memory and processes of this machine, or of its container, less a tenth.
     pub fn of_host() -> OuterLimits {
         let system = rustix::system::sysinfo();
         let total = system.totalram.saturating_mul(system.mem_unit.into());
@@ -34,7 +34,7 @@ impl OuterLimits {
         }
     }
 
-    /// No more memory than the cgroup around may have, less the reserve.
+    /// Lowers the memory to that of the parent cgroup, less the reserve.
     pub(super) fn within(self, enclosing: impl Iterator<Item = u64>) -> OuterLimits {
         let smallest = enclosing.min().unwrap_or(u64::MAX);
         let memory_bytes = self.memory_bytes.min(without_reserve(smallest, MIN_MEMORY_RESERVE));
@@ -42,7 +42,7 @@ impl OuterLimits {
     }
 }
 
-/// The limits in a file of this name here and further up.
+/// The limits in files of this name, here and in the parent cgroups.
 pub(super) fn limits_above(directory: &Path, file: &str) -> impl Iterator<Item = u64> {
     directory.ancestors().filter_map(move |above| read_number(&above.join(file)))
 }
@@ -51,9 +51,9 @@ fn read_number(path: &Path) -> Option<u64> {
     std::fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// Of very little, half is left.
+/// If there is little, half is left.
 fn without_reserve(total: u64, at_least: u64) -> u64 {
-    let reserve = (total / RESERVED_PART).max(at_least);
+    let reserve = (total / RESERVE_DIVISOR).max(at_least);
     total - reserve.min(total / 2)
 }
 

@@ -1,21 +1,21 @@
-//! Removing what dead processes have left. This never kills: a leftover with somebody in it may be
-//! a sandbox whose launcher is still cleaning up, so it is named and kept.
+//! Removes what dead processes left. This never kills: a leftover with members may be a sandbox
+//! whose launcher is still cleaning up, so it is reported and kept.
 
 use rustix::io::Errno;
 
 use super::file::Directory;
 use super::name::Creator;
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct SweepOutcome {
     /// The directories that were removed.
     pub removed: Vec<String>,
-    /// The directories with a name of ours that were kept, each with the reason.
+    /// Matching directories that were kept, each with the reason.
     pub kept: Vec<(String, String)>,
 }
 
-/// Goes through the cgroups in one directory and adds to the outcome.
+/// Sweeps the cgroups in one directory and adds to the result.
 pub(crate) fn sweep_directory(parent: &Directory, outcome: &mut SweepOutcome) {
     let names = match parent.children() {
         Ok(names) => names,
@@ -34,7 +34,7 @@ pub(crate) fn sweep_directory(parent: &Directory, outcome: &mut SweepOutcome) {
             outcome.kept.push((path, reason));
             continue;
         }
-        // It may be one around others, which go first. One without a name any more has none in it.
+        // It may be a cgroup around others, which must be removed first.
         if let Ok(outer) = parent.open_child(&name) {
             sweep_directory(&outer, outcome);
         }
@@ -87,7 +87,7 @@ mod tests {
         for name in [living.as_str(), &reused, dead, busy, "sandbox-run", "somebody-else"] {
             parent.make_child(name).unwrap();
         }
-        // A file in the way makes an ordinary directory as unremovable as members make a cgroup.
+        // A file blocks the removal of an ordinary directory like members block that of a cgroup.
         std::fs::write(folder.path().join(busy).join("cgroup.procs"), "77\n").unwrap();
 
         let mut outcome = SweepOutcome::default();

@@ -1,26 +1,26 @@
-//! What a cgroup has used.
+//! Resource usage of a cgroup.
 
 use std::time::Duration;
 
-/// What a cgroup has used since it was made, or since the last reset for the memory peak.
+/// Resource usage since the cgroup was created, or since the last reset for the memory peak.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// CPU time of all members, dead ones included. Zero where CPU time is not counted.
+    /// CPU time of all members, including dead ones. Zero if CPU time is not counted.
     pub cpu_total: Duration,
-    /// The part of it spent in programs.
+    /// CPU time in user mode.
     pub cpu_user: Option<Duration>,
-    /// The part of it spent in the kernel on their behalf.
+    /// CPU time in the kernel.
     pub cpu_system: Option<Duration>,
-    /// Memory charged now, page cache and tmpfs included.
+    /// Memory charged now, including page cache and tmpfs.
     pub memory_current: u64,
-    /// The most memory ever charged at one time.
+    /// Peak of the memory charged.
     pub memory_peak: Option<u64>,
     /// Processes and threads now.
     pub pids_current: u64,
-    /// The most processes and threads at one time.
+    /// Peak number of processes and threads.
     pub pids_peak: Option<u64>,
-    /// Bytes read from block devices. Only v2 tells.
+    /// Bytes read from block devices. Only on v2.
     pub io_read_bytes: Option<u64>,
-    /// Bytes written to block devices. Only v2 tells: v1 cannot say whose a buffered write was.
+    /// Bytes written to block devices. Only on v2: v1 cannot attribute buffered writes.
     pub io_write_bytes: Option<u64>,
 }

@@ -1,12 +1,13 @@
-//! The first process of a sandbox. It builds everything that does not depend on the program, waits for
-//! an order, places the program's files, starts it, reaps everything that dies, passes signals on, and
-//! tells the supervisor how it ended.
+//! Init, the first process of a sandbox. It sets up everything that does not depend on the program,
+//! waits for an exec request, places the program's files, starts it, reaps all processes, forwards
+//! signals, and reports the exit to the supervisor.
 //!
-//! It is the only process of ours inside. It cannot be debugged or signalled by the program: it has
-//! another id (where there are ids to give), is not dumpable, and is process 1 of the namespace.
+//! It is the only trusted process inside. The program can neither debug nor signal it: init has
+//! another user ID (if there are IDs to assign), is not dumpable, and is process 1 of the
+//! namespace.
 
-mod carry_out;
-mod figures;
+mod exec;
+mod usage;
 mod watch;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,15 +25,15 @@ use sandbox_protocol::exec::InitMessage;
 use sandbox_protocol::launcher::SlotKind;
 use sandbox_protocol::notice::Notice;
 
-use crate::Walls;
+use crate::ProtectionSet;
 use crate::capabilities;
 use crate::config::Config;
 use crate::exec_message::ExecMessage;
 use crate::ids::Ids;
 use crate::landlock::Rules;
-use crate::place::{self, DiskSize};
 use crate::private_root::PrivateRoot;
 use crate::program::Confinement;
+use crate::rootfs::{self, DiskSize};
 use crate::seccomp;
 use crate::socket;
 use crate::step::{AtStep, StepError};
@@ -40,14 +41,14 @@ use crate::streams::Streams;
 use crate::stub::Stub;
 use crate::syscall::{self, SharedNumber};
 use crate::template;
-use figures::{Before, IoCounters};
+use usage::{Baseline, IoCounters};
 
-/// Event loops and file watchers take one each. The kernel's default limit for a user is 128.
+/// Event loops and file watchers use one each. The kernel's default limit for a user is 128.
 const MAX_INOTIFY_INSTANCES: &str = "32";
 /// Enough for a project with its dependencies.
 const MAX_INOTIFY_WATCHES: &str = "16384";
 
-/// What init gets from the launcher it was copied from.
+/// What init gets from the launcher.
 pub(crate) struct Init<'a> {
     pub(crate) config: &'a Config,
     pub(crate) kind: SlotKind,
@@ -59,24 +60,25 @@ pub(crate) struct Init<'a> {
     pub(crate) network_settings: BorrowedFd<'a>,
 }
 
-/// What is built before there is an order.
+/// Everything set up before the request.
 struct Prepared {
     ids: Ids,
     rules: Option<Rules>,
     filter: Vec<libc::sock_filter>,
     counters: Option<IoCounters>,
-    /// The template's root, if a private one covers it: toolchains that an overlay is to cover are attached there.
+    /// The template's root, if a private one covers it: toolchains are attached there before an
+    /// overlay covers them.
     template: Option<OwnedFd>,
-    /// Where copies of what is shown copy-on-write go.
-    copies: OwnedFd,
+    /// Upper layers of copy-on-write trees.
+    upper_layers: OwnedFd,
     started: SharedNumber,
     signals: libc::sigset_t,
 }
 
-/// Runs to the end of the sandbox.
+/// Runs until the end of the sandbox.
 pub(crate) fn run(init: &Init<'_>, streams: Streams, root: Option<PrivateRoot<'_>>) -> ! {
     if let Err(error) = try_run(init, streams, root) {
-        // If even this cannot be told, the supervisor sees the socket close.
+        // If this fails too, the supervisor notices the closed socket.
         let _ = socket::send(init.supervisor.as_fd(), &Notice::Failed(error.into()).encode(), &[]);
     }
     syscall::exit_now(0)
@@ -91,11 +93,11 @@ fn try_run(
     let mut prepared = prepare(init, root)?;
     let stub = match init.kind {
         SlotKind::Any => {
-            // Kept here too, for an order that needs other rules.
+            // Also kept here, for a request that adds rules.
             let rules = prepared.rules.as_ref().map(Rules::share).transpose()?;
             let mut confinement = prepared.confinement(init, &streams, rules);
-            let orders = streams.orders.as_fd();
-            Some(Stub::make(&mut confinement, &prepared.started, orders, supervisor)?)
+            let requests = streams.requests.as_fd();
+            Some(Stub::make(&mut confinement, &prepared.started, requests, supervisor)?)
         }
         SlotKind::Waiting | SlotKind::Adopting => None,
     };
@@ -104,41 +106,41 @@ fn try_run(
         _ => None,
     };
     let work = rustix::fs::open(
-        place::WORK,
+        rootfs::WORK,
         OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
         Mode::empty(),
     )
     .at("open the work directory")?;
-    watch::rehearse(prepared.counters.as_ref());
-    let before = Before::now(prepared.counters.as_ref(), None);
+    watch::prefault(prepared.counters.as_ref());
+    let before = Baseline::now(prepared.counters.as_ref(), None);
     let ready = Notice::Ready { owner: prepared.ids.owner() };
     let mut handed_out = vec![work.as_fd()];
     handed_out.extend(rules.as_ref().map(AsFd::as_fd));
-    socket::send(supervisor, &ready.encode(), &handed_out).at("say that init is ready")?;
+    socket::send(supervisor, &ready.encode(), &handed_out).at("report that init is ready")?;
     drop((work, rules));
     if let Some(stub) = stub
-        && is_over_already(supervisor, &prepared.signals)?
+        && has_child_exited(supervisor, &prepared.signals)?
     {
-        return carry_out::see_through(init, &prepared, stub, streams, &before);
+        return exec::watch_stub(init, &prepared, stub, streams, &before);
     }
-    match socket::receive(supervisor).at("wait for an order")? {
+    match socket::receive(supervisor).at("wait for a request")? {
         Some(message) if InitMessage::decode(&message.bytes) == Ok(InitMessage::ExecSentToStub) => {
             match stub {
-                Some(stub) => carry_out::see_through(init, &prepared, stub, streams, &before),
+                Some(stub) => exec::watch_stub(init, &prepared, stub, streams, &before),
                 None => Err(Errno::PROTO).at("decode the request"),
             }
         }
         Some(message) => {
             let message = ExecMessage::open(message)?;
-            carry_out::carry_out(init, prepared, stub, streams, message)
+            exec::handle_exec(init, prepared, stub, streams, message)
         }
         None => Ok(()),
     }
 }
 
-/// Waits for a word from the supervisor, and says whether a child's end came first: a short program may be
-/// over before anybody had the time to tell us that it was begun.
-fn is_over_already(
+/// Waits for a message from the supervisor, and returns whether a child exited first: a short
+/// program may end before the message arrives that it was started.
+fn has_child_exited(
     supervisor: BorrowedFd<'_>,
     signals: &libc::sigset_t,
 ) -> Result<bool, StepError> {
@@ -149,10 +151,10 @@ fn is_over_already(
     ];
     loop {
         match poll(&mut watched, None) {
-            // The signal stays where it is.
+            // The signal stays queued.
             Ok(_) => return Ok(watched[0].revents().is_empty()),
             Err(Errno::INTR) => {}
-            Err(error) => return Err(error).at("wait for an order"),
+            Err(error) => return Err(error).at("wait for a request"),
         }
     }
 }
@@ -166,7 +168,7 @@ impl Prepared {
     ) -> Confinement<'a> {
         let Streams { stdin, stdout, stderr, .. } = streams;
         Confinement {
-            walls: init.config.walls,
+            protections: init.config.protections,
             streams: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
             rules,
             filter: &self.filter,
@@ -176,50 +178,53 @@ impl Prepared {
     }
 }
 
-/// Builds every wall that can stand before the program is known.
+/// Sets up all isolation that does not depend on the program.
 fn prepare(init: &Init<'_>, root: Option<PrivateRoot<'_>>) -> Result<Prepared, StepError> {
-    let walls = init.config.walls;
+    let protections = init.config.protections;
     let signals = syscall::block_all_signals().at("block signals")?;
-    set_parent_process_death_signal(Some(Signal::KILL)).at("bind init's life to the launcher")?;
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .at("set the parent death signal of init")?;
     for entry in &init.entries {
-        // Zero means the writer itself. What it may do was decided when the file was opened.
+        // Zero means the writing process. Permissions were checked when the file was opened.
         rustix::io::write(entry, b"0").at("join a cgroup")?;
     }
     let ids = take_ids(init.launcher.as_fd())?;
-    // Once more, because changing ids clears it.
-    set_parent_process_death_signal(Some(Signal::KILL)).at("bind init's life to the launcher")?;
-    // Changing ids made this process undumpable, and one like that may not look at its own files in
-    // /proc. No other process is here yet that could make use of the moment.
-    set_dumpable_behavior(DumpableBehavior::Dumpable).at("look at init's own files")?;
+    // Again, because changing IDs clears it.
+    set_parent_process_death_signal(Some(Signal::KILL))
+        .at("set the parent death signal of init")?;
+    // Changing IDs made this process undumpable, which denies access to its own files in /proc. No
+    // other process is in the namespace yet that could use this moment.
+    set_dumpable_behavior(DumpableBehavior::Dumpable).at("make init dumpable")?;
     rustix::process::umask(Mode::empty());
-    if walls.has(Protection::UtsNamespace) {
+    if protections.has(Protection::UtsNamespace) {
         rustix::system::sethostname(b"sandbox").at("set the host name")?;
     }
-    if walls.has(Protection::Keyring) {
+    if protections.has(Protection::Keyring) {
         match syscall::join_new_session_keyring() {
             // A kernel without keyrings has none to share.
             Ok(()) | Err(Errno::NOSYS) => {}
             Err(error) => return Err(error).at("start a session keyring"),
         }
     }
-    if walls.has(Protection::Rlimits) {
+    if protections.has(Protection::Rlimits) {
         bound_inotify()?;
     }
     let template = root.map(PrivateRoot::enter).transpose()?;
-    place::mount_proc(walls)?;
-    place::mount_terminals()?;
-    let copies = place::mount_writable(default_size(init.config), walls)?;
-    if walls.has(Protection::CgroupNamespace) {
-        // It begins at the cgroup this process is in by now.
+    rootfs::mount_proc(protections)?;
+    rootfs::mount_terminals()?;
+    let upper_layers = rootfs::mount_writable(default_size(init.config), protections)?;
+    if protections.has(Protection::CgroupNamespace) {
+        // Its root is the current cgroup of this process.
         syscall::unshare(syscall::NEW_CGROUP).at("enter a cgroup namespace")?;
     }
-    if walls.has(Protection::Capabilities) {
-        // For the program, which inherits it; what init itself holds is not touched.
+    if protections.has(Protection::Capabilities) {
+        // For the program, which inherits it; init's own capabilities are not affected.
         capabilities::lock_out().at("lock capabilities out")?;
     }
     let counters = IoCounters::open();
-    let rules = if walls.has(Protection::Landlock) { Some(rules(walls)?) } else { None };
-    // From here on a program could look at init: it finds nothing to hold on to.
+    let rules =
+        if protections.has(Protection::Landlock) { Some(rules(protections)?) } else { None };
+    // A program could inspect init from here on.
     set_dumpable_behavior(DumpableBehavior::NotDumpable).at("make init undumpable")?;
     let filter = seccomp::Program::from_bytes(&init.config.filter);
     Ok(Prepared {
@@ -228,13 +233,13 @@ fn prepare(init: &Init<'_>, root: Option<PrivateRoot<'_>>) -> Result<Prepared, S
         filter: filter.map_err(|_| Errno::INVAL).at("read the filter")?.instructions,
         counters,
         template,
-        copies,
-        started: SharedNumber::new().at("make a place for the time of the start")?,
+        upper_layers,
+        started: SharedNumber::new().at("allocate shared memory for the start time")?,
         signals,
     })
 }
 
-/// Waits until the launcher has mapped our ids, and takes those that may make files.
+/// Waits until the launcher has mapped the IDs, and switches to those that can create files.
 fn take_ids(launcher: BorrowedFd<'_>) -> Result<Ids, StepError> {
     let answer = socket::receive(launcher).at("wait for ids")?;
     let ids = answer.and_then(|message| Ids::decode(&message.bytes));
@@ -242,33 +247,33 @@ fn take_ids(launcher: BorrowedFd<'_>) -> Result<Ids, StepError> {
     if let Ids::Range(_) = ids {
         let (uid, gid) = (Uid::from_raw(0), Gid::from_raw(0));
         rustix::thread::set_thread_groups(&[]).at("leave all groups")?;
-        rustix::thread::set_thread_res_gid(gid, gid, gid).at("take group 0")?;
-        rustix::thread::set_thread_res_uid(uid, uid, uid).at("take user 0")?;
+        rustix::thread::set_thread_res_gid(gid, gid, gid).at("switch to group 0")?;
+        rustix::thread::set_thread_res_uid(uid, uid, uid).at("switch to user 0")?;
     }
     Ok(ids)
 }
 
-/// Bounds what the kernel counts for each user namespace. It counts it for the owner of this one too, whose own limit some
-/// sandboxes may share.
+/// Limits what the kernel counts for each user namespace. It also counts for the owner of this one,
+/// whose limit some sandboxes may share.
 fn bound_inotify() -> Result<(), StepError> {
     for (name, limit) in [("instances", MAX_INOTIFY_INSTANCES), ("watches", MAX_INOTIFY_WATCHES)] {
-        // The template's /proc, which a sandbox's own covers later.
+        // The template's /proc, which the sandbox's own covers later.
         std::fs::write(format!("/proc/sys/user/max_inotify_{name}"), limit)
             .at(&format!("bound the number of inotify {name}"))?;
     }
     Ok(())
 }
 
-fn rules(walls: Walls) -> Result<Rules, StepError> {
-    let mut rules = Rules::new(walls)?;
+fn rules(protections: ProtectionSet) -> Result<Rules, StepError> {
+    let mut rules = Rules::new(protections)?;
     rules.allow_reading("/")?;
-    for path in place::WRITABLE {
+    for path in rootfs::WRITABLE {
         rules.allow_writing(path)?;
     }
     for path in template::DEVICES {
         rules.allow_device(path)?;
     }
-    for path in [place::TERMINALS, template::OWN_TERMINAL] {
+    for path in [rootfs::TERMINALS, template::OWN_TERMINAL] {
         rules.allow_terminals(path)?;
     }
     Ok(rules)

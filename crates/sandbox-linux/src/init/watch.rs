@@ -1,4 +1,4 @@
-//! Waiting for a program's end, and for everything it left behind.
+//! Waits for the program and for all processes that it left behind.
 
 use std::sync::atomic::Ordering;
 
@@ -7,26 +7,26 @@ use sandbox_core::Protection;
 use sandbox_protocol::Message as _;
 use sandbox_protocol::notice::{ExitNotice, Notice};
 
-use super::figures::{Before, IoCounters};
+use super::usage::{Baseline, IoCounters};
 use crate::clock;
-use crate::syscall::{self, SharedNumber, Whose};
-use crate::walls::Walls;
+use crate::protection_set::ProtectionSet;
+use crate::syscall::{self, SharedNumber, UsageOf};
 
 /// Waits for both.
 pub(super) fn watch(
     program: Pid,
     signals: &libc::sigset_t,
     started: &SharedNumber,
-    walls: Walls,
+    protections: ProtectionSet,
 ) -> ExitNotice {
     let mut exit = ExitNotice::default();
     let mut ended = false;
     while !ended {
         match syscall::next_signal(signals) {
             libc::SIGCHLD => ended = reap(program, &mut exit),
-            signal if signal == syscall::end_everything_signal() => kill_all(program, walls),
+            signal if signal == syscall::end_everything_signal() => kill_all(program, protections),
             signal => {
-                // The program's own group gets what a terminal would have sent it.
+                // Forward the signal to the program's process group, like a terminal does.
                 if let Some(signal) = Signal::from_named_raw(signal) {
                     let _ = kill_process_group(program, signal);
                 }
@@ -35,11 +35,11 @@ pub(super) fn watch(
     }
     let started = started.get().load(Ordering::Relaxed);
     exit.wall_nanos = clock::monotonic_nanos().saturating_sub(started);
-    kill_all(program, walls);
-    // Waiting for each is what adds their CPU time and I/O to ours, where it can be read.
+    kill_all(program, protections);
+    // Reaping adds their CPU time and I/O to this process's counters.
     while rustix::process::wait(WaitOptions::empty()).is_ok() {}
-    let children = syscall::cpu_times(Whose::Children);
-    let own = syscall::cpu_times(Whose::Mine);
+    let children = syscall::cpu_times(UsageOf::Children);
+    let own = syscall::cpu_times(UsageOf::Process);
     exit.user_micros = children.user_micros;
     exit.system_micros = children.system_micros;
     exit.max_rss_kib = children.max_rss_kib;
@@ -48,17 +48,17 @@ pub(super) fn watch(
     exit
 }
 
-/// Goes through the end of a program once: a copy of a process has its code only when it comes to it, and that
-/// would be while somebody waits.
-pub(super) fn rehearse(counters: Option<&IoCounters>) {
+/// Runs the code that handles the program's end once: a forked process gets its memory pages on
+/// first access, which would otherwise happen while a caller waits.
+pub(super) fn prefault(counters: Option<&IoCounters>) {
     let mut exit = ExitNotice::default();
     reap(Pid::INIT, &mut exit);
-    exit.user_micros = syscall::cpu_times(Whose::Children).user_micros;
-    let exit = Before::now(counters, None).subtract(exit, counters);
+    exit.user_micros = syscall::cpu_times(UsageOf::Children).user_micros;
+    let exit = Baseline::now(counters, None).subtract(exit, counters);
     drop(Notice::Exited(exit).encode());
 }
 
-/// Takes everything that has ended; true once the program itself is among it.
+/// Reaps all ended processes; true if the program is one of them.
 fn reap(program: Pid, exit: &mut ExitNotice) -> bool {
     let mut ended = false;
     while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
@@ -71,14 +71,15 @@ fn reap(program: Pid, exit: &mut ExitNotice) -> bool {
     ended
 }
 
-/// Ends every process of the sandbox but this one.
-fn kill_all(program: Pid, walls: Walls) {
-    if walls.has(Protection::PidNamespace) {
-        // As process 1 of a namespace, "everything" is everything in it and nothing else.
+/// Kills every process of the sandbox but this one.
+fn kill_all(program: Pid, protections: ProtectionSet) {
+    if protections.has(Protection::PidNamespace) {
+        // For process 1 of a PID namespace, -1 means all processes in it.
         // SAFETY: kill takes two numbers.
         unsafe { libc::kill(-1, libc::SIGKILL) };
     } else {
-        // Without the namespace that would reach the host: only the program's own group.
+        // Without a PID namespace, -1 would reach the host's processes: only the program's process
+        // group.
         let _ = kill_process_group(program, Signal::KILL);
     }
 }

@@ -1,4 +1,4 @@
-//! The architectures we filter for, and their tables of system calls.
+//! The supported architectures, and their system-call tables.
 
 use serde::Deserialize;
 
@@ -17,7 +17,7 @@ pub enum Arch {
 const X32_BIT: u32 = 0x4000_0000;
 
 impl Arch {
-    /// Every architecture a profile speaks of.
+    /// Every architecture that profiles support.
     pub const ALL: [Self; 2] = [Self::X86_64, Self::Aarch64];
 
     /// The architecture this program was built for.
@@ -36,7 +36,7 @@ impl Arch {
         }
     }
 
-    /// The name as profiles write it.
+    /// The name in profiles.
     pub const fn name(self) -> &'static str {
         match self {
             Self::X86_64 => "x86_64",
@@ -71,10 +71,10 @@ impl Arch {
         last.unsigned_abs()
     }
 
-    /// What to call a number that is not in the table.
+    /// The name for a number that is not in the table.
     ///
-    /// There are few such names on purpose: a program may try four thousand million numbers, and
-    /// the supervisor keeps a count per name.
+    /// There are few such names on purpose: a program may try four billion numbers, and the
+    /// supervisor keeps a count per name.
     pub(super) const fn name_of_unknown(self, number: u32) -> &'static str {
         match self {
             Self::X86_64 if number >= X32_BIT => "x32",

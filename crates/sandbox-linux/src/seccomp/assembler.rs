@@ -1,4 +1,4 @@
-//! Writing classic BPF from the end to the beginning.
+//! Assembles classic BPF from the end to the beginning.
 //!
 //! Jumps in classic BPF only go forward, and a conditional jump reaches 255 instructions at most.
 //! If the last instruction is written first, the target of every jump is already in place when the
@@ -17,15 +17,15 @@ const JUMP_IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
 const JUMP_IF_AT_LEAST: u16 = 0x35; // BPF_JMP | BPF_JGE | BPF_K
 const RETURN: u16 = 0x06; // BPF_RET | BPF_K
 
-/// How far a conditional jump reaches. The jump offset has 8 bits; one instruction is kept in
-/// reserve, because a stepping stone for the other arm may come to stand between.
-const REACH: usize = 254;
+/// Maximum distance of a conditional jump. The jump offset has 8 bits; one instruction is reserved,
+/// because a stepping stone for the other branch may come in between.
+const MAX_JUMP: usize = 254;
 
-/// A place in the program that can be jumped to: instructions counted from the end.
+/// A position in the program that can be jumped to: instructions counted from the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Label(usize);
 
-/// A question that a conditional jump asks about the accumulator.
+/// The test of a conditional jump on the accumulator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Test {
     Equals(u32),
@@ -39,7 +39,7 @@ pub(super) struct Assembler {
 }
 
 impl Assembler {
-    /// The filter ends with `action`. One instruction serves everyone who asks for the same action.
+    /// The filter ends with `action`. One instruction serves all jumps to the same action.
     pub(super) fn return_action(&mut self, action: u32) -> Label {
         if let Some(&label) = self.returns.get(&action) {
             return label;
@@ -49,19 +49,19 @@ impl Assembler {
         label
     }
 
-    /// Loads the word at `offset` of `seccomp_data`, then goes on at `then`.
+    /// Loads the word at `offset` of `seccomp_data`, then continues at `then`.
     pub(super) fn load(&mut self, offset: u32, then: Label) -> Label {
         self.fall_through_to(then);
         self.push(LOAD_WORD, 0, 0, offset)
     }
 
-    /// Masks the accumulator, then goes on at `then`.
+    /// Masks the accumulator, then continues at `then`.
     pub(super) fn mask(&mut self, mask: u32, then: Label) -> Label {
         self.fall_through_to(then);
         self.push(AND, 0, 0, mask)
     }
 
-    /// Goes on at `yes` or `no`, depending on the accumulator.
+    /// Continues at `yes` or `no`, depending on the accumulator.
     pub(super) fn branch(&mut self, test: Test, yes: Label, no: Label) -> Label {
         let yes = self.within_reach(yes);
         let no = self.within_reach(no);
@@ -74,7 +74,7 @@ impl Assembler {
         self.push(code, offset(yes), offset(no), value)
     }
 
-    /// The program, first instruction first. The entry point is the label made last.
+    /// The program, first instruction first. The entry point is the label that was created last.
     pub(super) fn finish(mut self) -> Vec<sock_filter> {
         self.reversed.reverse();
         self.reversed
@@ -85,7 +85,7 @@ impl Assembler {
         Label(self.reversed.len() - 1)
     }
 
-    /// How many instructions the next one would have to skip to get to `label`.
+    /// How many instructions the next one would have to skip to reach `label`.
     fn distance_to(&self, label: Label) -> usize {
         self.reversed.len() - 1 - label.0
     }
@@ -97,14 +97,14 @@ impl Assembler {
     }
 
     fn within_reach(&mut self, label: Label) -> Label {
-        if self.distance_to(label) > REACH { self.stepping_stone(label) } else { label }
+        if self.distance_to(label) > MAX_JUMP { self.stepping_stone(label) } else { label }
     }
 
-    /// An instruction, right here, that is as good as `label`.
+    /// An instruction, at this position, that is equivalent to `label`.
     fn stepping_stone(&mut self, label: Label) -> Label {
         let target = self.reversed[label.0];
         if target.code == RETURN {
-            // A return is as short as a jump to it, and one step quicker.
+            // A return is as short as a jump to it, and one step faster.
             return self.push(RETURN, 0, 0, target.k);
         }
         let distance = u32::try_from(self.distance_to(label)).expect("programs are short");

@@ -1,9 +1,9 @@
-//! Cutting up what the arguments of a call can be, for filters whose rules can say less than ours.
+//! Splits the argument values of a call into blocks, for filter formats with weaker rules.
 //!
-//! A rule of a container runtime compares each argument once: the bits under a mask with a value. There is no order between
-//! rules, no "none of these", and two comparisons of one argument count as alternatives. So the rules of a call are
-//! turned into cells: each is a block of values for some arguments, every call in it has the same outcome, and no two of them
-//! overlap.
+//! A rule of a container runtime compares each argument once: the bits under a mask with a value.
+//! Rules have no order, there is no "none of these", and two comparisons of one argument count as
+//! alternatives. So the rules of a call are converted to cells: each is a block of values for some
+//! arguments, every call in it has the same outcome, and no two of them overlap.
 
 use super::rules::Condition;
 
@@ -15,21 +15,21 @@ pub(super) struct Block {
     pub(super) value: u64,
 }
 
-/// Calls with arguments in all these blocks have this outcome; there is at most one block for an argument.
+/// Calls with arguments in all these blocks have this outcome; at most one block for each argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cell<Outcome> {
     pub(super) blocks: Vec<Block>,
     pub(super) outcome: Outcome,
 }
 
-/// What follows if all the conditions hold, and no earlier rule's did.
+/// What applies if all the conditions hold, and no earlier rule matched.
 #[derive(Clone, Debug)]
 pub(super) struct Rule<'profile, Outcome> {
     pub(super) conditions: Vec<&'profile Condition>,
     pub(super) outcome: Outcome,
 }
 
-/// The cells that the rules make. The last rule must have no conditions.
+/// The cells for these rules. The last rule must have no conditions.
 pub(super) fn cells<Outcome: Clone + Eq>(rules: &[Rule<'_, Outcome>]) -> Vec<Cell<Outcome>> {
     let settled = rules.iter().position(|rule| rule.conditions.is_empty());
     let settled = settled.expect("the last rule has no conditions");
@@ -46,8 +46,8 @@ pub(super) fn cells<Outcome: Clone + Eq>(rules: &[Rule<'_, Outcome>]) -> Vec<Cel
         .collect()
 }
 
-/// Halves the block until each piece settles every condition on its argument. What the other arguments make of each piece
-/// comes with it.
+/// Halves the block until each piece decides every condition on its argument. Returns the pieces
+/// with the rules that remain for the other arguments.
 fn cut<Outcome: Clone + Eq>(
     rules: &[Rule<'_, Outcome>],
     block: Block,
@@ -70,8 +70,8 @@ fn cut<Outcome: Clone + Eq>(
 }
 
 impl Block {
-    /// A bit that the condition looks at and this block leaves open, if the condition may hold for one value in it and
-    /// not for another.
+    /// A bit that the condition tests and this block leaves open, if the condition holds for some
+    /// values in it and not for others.
     fn open_bit(self, condition: &Condition) -> Option<u64> {
         let left = condition.mask & !self.mask;
         let is_undecided = left != 0 && self.may_hold_one_of(condition);
@@ -85,7 +85,8 @@ impl Block {
 }
 
 impl<Outcome: Clone> Rule<'_, Outcome> {
-    /// What is left of the rule for a block that settles its argument; nothing if it does not hold there.
+    /// What remains of the rule for a block that decides its argument; `None` if it does not match
+    /// there.
     fn within(&self, block: Block) -> Option<Self> {
         let (here, elsewhere): (Vec<&Condition>, Vec<&Condition>) =
             self.conditions.iter().partition(|condition| condition.argument == block.argument);

@@ -1,9 +1,9 @@
-//! From a profile to a BPF program.
+//! Compiles a profile to a BPF program.
 //!
-//! The program reads, in this order: the architecture (another one kills the process, because its
+//! The program checks, in this order: the architecture (another one kills the process, because its
 //! numbers mean other calls), the number (a binary search, see `switch`), and for a few calls their
 //! arguments. Since it is written from its end (see `assembler`), the functions below take the
-//! places to go on to as arguments and return the place where their own code starts.
+//! labels to continue at as arguments and return the label where their own code starts.
 
 use std::collections::BTreeSet;
 
@@ -25,12 +25,12 @@ const NUMBER_OFFSET: u32 = 0;
 const ARCH_OFFSET: u32 = 4;
 const ARGUMENTS_OFFSET: u32 = 16;
 
-/// Who answers a denied call.
+/// What answers a denied call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedAction {
-    /// The supervisor, which also counts it. Quiet denials are still answered by the kernel.
+    /// The supervisor, which also counts it. The kernel still answers quiet denials.
     Notify,
-    /// The kernel, with the entry's errno. Nobody is told.
+    /// The kernel, with the entry's error number. The call is not reported.
     Errno,
 }
 
@@ -55,8 +55,8 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// Pins the architecture: a 32-bit call of an x86_64 program ends it, since no ordinary program
-    /// makes one, and its number would be judged by the wrong table.
+    /// Checks the architecture: a 32-bit call kills the process, since no ordinary x86_64 program
+    /// makes one, and its number would be looked up in the wrong table.
     fn entry(&mut self, arch: Arch, dispatch: Label) -> Label {
         let kill = self.assembler.return_action(SECCOMP_RET_KILL_PROCESS);
         let number = self.assembler.load(NUMBER_OFFSET, dispatch);
@@ -64,10 +64,10 @@ impl Compiler {
         self.assembler.load(ARCH_OFFSET, pinned)
     }
 
-    /// Goes to what each call number deserves.
+    /// Dispatches on the call number.
     ///
-    /// The numbers of x32 lie far above the table and are unknown like all others there, with the
-    /// same answer that a kernel without x32 gives: no extra instruction looks for them.
+    /// The numbers of x32 lie far above the table and are treated as unknown, with the same error
+    /// as from a kernel without x32: no extra instruction checks for them.
     fn dispatch(&mut self, arch: Arch, profile: &Profile) -> Label {
         let unlisted = self.denial(Answer::UNLISTED);
         let unknown = self.denial(Answer::UNKNOWN);
@@ -85,7 +85,7 @@ impl Compiler {
         switch(&mut self.assembler, &ranges)
     }
 
-    /// The judgement of one call: its allow rules in turn, then its deny rules in turn.
+    /// The decision about one call: its allow rules in order, then its deny rules in order.
     fn call(&mut self, rules: &CallRules) -> Label {
         let allowed = self.assembler.return_action(SECCOMP_RET_ALLOW);
         let allow = rules.allow.iter();
@@ -98,10 +98,10 @@ impl Compiler {
         self.decide(&list)
     }
 
-    /// Goes to the target of the first rule whose conditions all hold. The last rule has none.
+    /// Continues at the target of the first rule whose conditions all hold. The last rule has none.
     ///
-    /// All conditions on the first rule's first argument are settled at once: that argument is loaded
-    /// and searched for one time, however many rules speak of it.
+    /// All conditions on the first rule's first argument are decided at once: that argument is
+    /// loaded and searched only once, however many rules test it.
     fn decide(&mut self, rules: &[Rule<'_>]) -> Label {
         let (first, rest) = rules.split_first().expect("the last rule has no conditions");
         let Some(subject) = first.conditions.first() else { return first.target };
@@ -124,8 +124,8 @@ impl Compiler {
         self.half(argument_offset(subject.argument), low(subject.mask), &ranges.ranges)
     }
 
-    /// Decides what is left once the subject has this value, or none of those that rules list. Values that
-    /// leave the same rules share the code.
+    /// Compiles what remains for one value of the subject, or for none of those that rules list.
+    /// Values that leave the same rules share the code.
     fn decide_rest<'rules>(
         &mut self,
         rules: &[Rule<'rules>],
@@ -155,7 +155,7 @@ impl Compiler {
         self.assembler.return_action(action)
     }
 
-    /// Goes to `yes` if all conditions hold. Without conditions there is nothing to ask.
+    /// Continues at `yes` if all conditions hold. Without conditions there is nothing to test.
     fn conditions(&mut self, conditions: &[&Condition], yes: Label, no: Label) -> Label {
         conditions.iter().rev().fold(yes, |yes, condition| self.condition(condition, yes, no))
     }
@@ -168,8 +168,8 @@ impl Compiler {
         if listed == otherwise {
             return yes;
         }
-        // The accumulator has 32 bits, so that an argument is judged by halves: the high half leads
-        // to the question about the low half. Halves that are masked off are not looked at.
+        // The accumulator has 32 bits, so an argument is tested in halves: the high half leads to
+        // the test of the low half. Halves that are masked off are not tested.
         let mut high_halves: Vec<u32> = condition.values.iter().map(|&value| high(value)).collect();
         high_halves.dedup();
         let mut high_ranges = RangesAround::new(otherwise);
@@ -186,10 +186,10 @@ impl Compiler {
         self.half(offset, high(condition.mask), &high_ranges.ranges)
     }
 
-    /// Loads half an argument, masks it, and goes where its value leads.
+    /// Loads half of an argument, masks it, and dispatches on its value.
     fn half(&mut self, offset: u32, mask: u32, ranges: &[Range]) -> Label {
         if mask == 0 {
-            // What is left is always zero, and the first range is the one that zero is in.
+            // The rest is always zero, and the first range contains zero.
             return ranges[0].target;
         }
         let mut judge = switch(&mut self.assembler, ranges);
@@ -200,7 +200,7 @@ impl Compiler {
     }
 }
 
-/// What follows if all the conditions hold.
+/// What applies if all the conditions hold.
 #[derive(PartialEq)]
 struct Rule<'profile> {
     conditions: Vec<&'profile Condition>,
@@ -212,8 +212,8 @@ impl<'profile> Rule<'profile> {
         Self { conditions: conditions.iter().collect(), target }
     }
 
-    /// What is left of the rule once the subject has this value, or none that any rule lists; nothing if it
-    /// cannot hold then.
+    /// What remains of the rule for one value of the subject, or for none that any rule lists;
+    /// `None` if it cannot match then.
     fn within(&self, subject: &Condition, value: Option<u64>) -> Option<Self> {
         let (settled, open): (Vec<&Condition>, Vec<&Condition>) =
             self.conditions.iter().partition(|condition| condition.has_subject_of(subject));
@@ -225,7 +225,7 @@ impl<'profile> Rule<'profile> {
     }
 }
 
-/// Ranges that all lead to one place, but for single values added in rising order.
+/// Ranges with one target, except for single values that are added in ascending order.
 struct RangesAround {
     ranges: Vec<Range>,
     otherwise: Label,
@@ -237,7 +237,8 @@ impl RangesAround {
     }
 
     fn add(&mut self, value: u32, target: Label) {
-        // The range that ran on from the value before is replaced if this value directly follows.
+        // Replace the range that continues from the previous value if this value directly follows
+        // it.
         if self.ranges.last().is_some_and(|range| range.first == value) {
             self.ranges.pop();
         }

@@ -1,13 +1,14 @@
-//! The profile in the words of container runtimes: what `docker run --security-opt seccomp=FILE` takes, and `linux.seccomp` of
-//! the OCI runtime specification.
+//! The profile in the formats of container runtimes: `docker run --security-opt seccomp=FILE`, and
+//! `linux.seccomp` of the OCI runtime specification.
 //!
-//! Both formats leave the making of the program to libseccomp, which knows neither order between rules nor "none of
-//! these": `blocks` turns our rules into some that need neither. What else is different:
+//! Both formats are compiled by libseccomp, which knows neither an order of rules nor "none of
+//! these": `blocks` converts the rules accordingly. Further differences:
 //!
-//! * A call through another ABI (32 bits, x32) kills the thread. Ours kills the process for the first, and answers
-//!   ENOSYS for the second.
-//! * A call that libseccomp is too old to know the name of has the default outcome: it is refused.
-//! * The runtime does its own last steps behind the filter, so that they are allowed to the program as well.
+//! * A call through another ABI (32 bits, x32) kills the thread. The native filter kills the process
+//!   for the first, and answers ENOSYS for the second.
+//! * A call whose name libseccomp is too old to know has the default outcome: it is denied.
+//! * The runtime takes its last steps after it has installed the filter, so these calls are allowed
+//!   to the program as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,21 +19,23 @@ use super::blocks::{Block, Rule, cells};
 use super::profile::Profile;
 use super::rules::{Answer, CallRules, Condition, Membership, Reporting, Width};
 
-/// What a filter is for that a container runtime puts in force.
+/// The role of a filter that a container runtime installs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerFilter {
-    /// It is all there is. Every call has the outcome that it has in the native walls without a supervisor: it is allowed,
-    /// or fails with the error number that the profile says.
+    /// The only filter. Every call has the same outcome as in the native backend without a
+    /// supervisor: it is allowed, or fails with the profile's error number.
     Alone,
-    /// It stands around the agent, which puts the native filter in force for the program and answers its denied calls.
+    /// Applies to the agent, which installs the native filter for the program and answers its
+    /// denied calls.
     ///
-    /// Of two filters the kernel takes the stricter answer, and to hand a call to the agent is weaker than to refuse it. So what
-    /// the agent is to hear of gets an answer that is weaker still and lets nothing through either: a tracer is asked, there is
-    /// none, and the call fails with ENOSYS. That is what becomes of it in a process without the native filter.
+    /// Of two filters the kernel takes the stricter action, and a notification to the agent is less
+    /// strict than an error. So denied calls get an action here that is less strict still and
+    /// allows nothing either: SECCOMP_RET_TRACE without a tracer, which makes the call fail with
+    /// ENOSYS. A process without the native filter gets that error.
     AroundAgent,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     Allow,
@@ -41,12 +44,12 @@ enum Outcome {
     Nobody,
 }
 
-/// A rule as the formats have it, but for the names it counts for.
+/// A rule of these formats, without the names of its calls.
 type RuleKey = (Outcome, Vec<Block>);
 type RuleList = BTreeMap<RuleKey, BTreeSet<&'static str>>;
 
 impl Profile {
-    /// The filter as Docker takes it, for daemons on every architecture.
+    /// The filter in Docker's format, for daemons on every architecture.
     pub fn docker_json(&self, filter: ContainerFilter) -> Value {
         let mut rules: BTreeMap<(RuleKey, &str), BTreeSet<Arch>> = BTreeMap::new();
         for arch in Arch::ALL {
@@ -56,7 +59,7 @@ impl Profile {
                 }
             }
         }
-        // Names that need the same rule on the same architectures stand in one entry.
+        // Names with the same rule on the same architectures share an entry.
         let mut entries: BTreeMap<(RuleKey, BTreeSet<Arch>), BTreeSet<&str>> = BTreeMap::new();
         for ((key, name), arches) in rules {
             entries.entry((key, arches)).or_default().insert(name);
@@ -78,7 +81,7 @@ impl Profile {
         document(filter, "archMap", map, entries)
     }
 
-    /// The filter as `linux.seccomp` of a bundle, for one architecture.
+    /// The filter as `linux.seccomp` of an OCI bundle, for one architecture.
     pub fn oci_json(&self, filter: ContainerFilter, arch: Arch) -> Value {
         let rules = self.runtime_rules(filter, arch);
         let entries = rules.iter().map(|(key, names)| entry(key, names)).collect();
@@ -86,7 +89,7 @@ impl Profile {
         document(filter, "architectures", architectures, entries)
     }
 
-    /// All rules. Where the default is that a tracer is asked, those that say so are left out.
+    /// All rules. If SECCOMP_RET_TRACE is the default, rules with that action are left out.
     fn runtime_rules(&self, filter: ContainerFilter, arch: Arch) -> RuleList {
         let unlisted = CallRules::default();
         let mut list = RuleList::new();
@@ -100,7 +103,7 @@ impl Profile {
             });
             let rules: Vec<_> = own.chain(rules.in_order(filter)).collect();
             for cell in cells(&rules) {
-                // Docker 20.10 has EPERM for the default whatever is said, so that ENOSYS is said for each.
+                // Docker 20.10 always uses EPERM as the default, so ENOSYS is given for each call.
                 if cell.outcome != Outcome::Nobody {
                     let names = list.entry((cell.outcome, cell.blocks)).or_default();
                     names.insert(spelling(name));
@@ -112,7 +115,7 @@ impl Profile {
 }
 
 impl CallRules {
-    /// The rules in the order in which they count.
+    /// The rules in the order in which they apply.
     fn in_order(&self, filter: ContainerFilter) -> Vec<Rule<'_, Outcome>> {
         let allow = self.allow.iter().map(|rule| (&rule.conditions[..], Outcome::Allow));
         let deny = self.deny.iter();
@@ -134,7 +137,7 @@ impl ContainerFilter {
         }
     }
 
-    /// What becomes of a call that no rule speaks of: a number without a name.
+    /// The outcome of a call without a rule: a number without a name.
     fn default_outcome(self) -> Outcome {
         self.denial(Answer::UNKNOWN)
     }
@@ -150,10 +153,11 @@ impl ContainerFilter {
             values: BTreeSet::from([value]),
         };
         match (name, self) {
-            // Unless a container may get no new privileges, runc drops capabilities behind the filter. It would take an error
-            // for "there is no such capability", and the program would keep it. To drop one can do no harm.
+            // Unless a container may get no new privileges, runc drops capabilities after it
+            // installs the filter. It would take an error for "no such capability", and the program
+            // would keep it. Dropping a capability is harmless.
             ("prctl", _) => vec![vec![is(0, PR_CAPBSET_DROP)]],
-            // The agent hears of denied calls. In the program's own filter this is left out.
+            // The agent receives denied calls. The program's own filter leaves this out.
             ("seccomp", Self::AroundAgent) => {
                 let listener = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
                 vec![vec![is(0, SECCOMP_SET_MODE_FILTER), is(1, listener)]]
@@ -166,7 +170,7 @@ impl ContainerFilter {
 fn document(filter: ContainerFilter, kind: &str, arches: Vec<Value>, entries: Vec<Value>) -> Value {
     let mut document = action(filter.default_outcome(), "defaultAction", "defaultErrnoRet");
     document[kind] = Value::Array(arches);
-    // Without this list runtimes lift processor mitigations from what they start.
+    // Without this list, runtimes disable CPU mitigations for what they start.
     document["flags"] = json!([]);
     document["syscalls"] = Value::Array(entries);
     document
@@ -195,8 +199,8 @@ fn action(outcome: Outcome, name: &str, name_of_errno: &str) -> Value {
     }
 }
 
-/// The architecture in the words of runtimes, and what else is let through to the rules. Calls of x32 are refused, and named, by the
-/// native filter; without that filter they must not get so far.
+/// The architecture's name in OCI runtimes, and the ABIs whose calls reach the rules. The native
+/// filter denies and reports calls of x32; without that filter they must not get that far.
 fn runtime_names(filter: ContainerFilter, arch: Arch) -> &'static [&'static str] {
     match (arch, filter) {
         (Arch::X86_64, ContainerFilter::Alone) => &["SCMP_ARCH_X86_64"],
@@ -205,7 +209,7 @@ fn runtime_names(filter: ContainerFilter, arch: Arch) -> &'static [&'static str]
     }
 }
 
-/// The architecture as Docker's rules name it.
+/// The architecture's name in Docker's rules.
 fn go_name(arch: Arch) -> &'static str {
     match arch {
         Arch::X86_64 => "amd64",

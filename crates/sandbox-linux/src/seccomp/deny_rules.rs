@@ -1,4 +1,4 @@
-//! The answers to denied calls as data, for the agent, which gives them where the supervisor cannot.
+//! How denied calls are answered, as data for the agent.
 
 use sandbox_protocol::agent::{self, ArgumentCondition, SyscallDenyRules};
 
@@ -7,7 +7,7 @@ use super::profile::Profile;
 use super::rules::{Condition, DenyRule, Membership};
 
 impl Profile {
-    /// For each call, how its denial is answered: the rules in the order in which they are tried.
+    /// For each call, how its denial is answered: the rules in the order in which they apply.
     pub fn deny_rules(&self, arch: Arch) -> Vec<SyscallDenyRules> {
         let denied = self.rules_of(arch).iter().filter(|(_, rules)| !rules.deny.is_empty());
         denied

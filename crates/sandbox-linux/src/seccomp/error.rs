@@ -1,4 +1,4 @@
-//! What can be wrong with a profile.
+//! Errors in a profile.
 
 /// Why a profile was refused.
 #[derive(Debug, thiserror::Error)]
@@ -6,7 +6,7 @@ pub enum ProfileError {
     /// The text is not TOML, or has fields or values that a profile does not have.
     #[error("the profile cannot be read")]
     Syntax(#[source] Box<toml::de::Error>),
-    /// An entry reads well and makes no sense.
+    /// An entry parses and makes no sense.
     #[error("{list} entry {position} ({names}) of the profile is wrong")]
     Entry {
         /// Which list the entry is in: `allow` or `deny`.
@@ -15,21 +15,21 @@ pub enum ProfileError {
         position: usize,
         /// The names it lists, to find it by.
         names: String,
-        /// What is wrong with it.
+        /// What is wrong.
         #[source]
         problem: EntryProblem,
     },
-    /// The compiled program is longer than the kernel takes.
+    /// The compiled program is longer than the kernel allows.
     #[error("the profile compiles to {length} instructions, and the kernel takes {limit}")]
     TooLong {
         /// How many instructions it came to.
         length: usize,
-        /// How many the kernel takes.
+        /// The kernel's maximum.
         limit: usize,
     },
 }
 
-/// What is wrong with one entry.
+/// What is wrong with an entry.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EntryProblem {
     /// A name is not in the architecture's table.
@@ -63,7 +63,7 @@ pub enum EntryProblem {
         /// The argument the condition is about.
         argument: usize,
     },
-    /// A value can never be found, because it has bits outside the mask or the width.
+    /// A value can never match, because it has bits outside the mask or the width.
     #[error("the value {value} has bits that the condition on argument {argument} masks off")]
     ValueOutsideMask {
         /// The name of the value.
@@ -71,7 +71,7 @@ pub enum EntryProblem {
         /// The argument the condition is about.
         argument: usize,
     },
-    /// Another entry has already said the same without conditions, so this one says nothing.
+    /// An earlier entry already covers the call without conditions, so this one has no effect.
     #[error("an earlier entry has already settled `{name}`, so that this one never counts")]
     NeverCounts {
         /// The call.

@@ -1,4 +1,4 @@
-//! The shape of a profile as it is written, and the checks that each entry must pass.
+//! The file format of a profile, and the checks on each entry.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ struct ConditionEntry {
     is_not: Option<BTreeMap<String, u64>>,
 }
 
-/// The errors a denial may answer with. A short list, so that a typing mistake is found.
+/// The error numbers that a denial may return. A short list, so that typos are found.
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub(super) enum ErrnoName {
@@ -65,7 +65,7 @@ pub(super) enum ErrnoName {
     Eafnosupport,
     Eprotonosupport,
     Enoprotoopt,
-    /// The call is skipped and answers 0.
+    /// The call is skipped and returns 0.
     None,
 }
 
@@ -87,7 +87,7 @@ impl ErrnoName {
     }
 }
 
-/// What both kinds of entry share: which calls they speak of, and when.
+/// What both kinds of entries have: the calls and the conditions.
 pub(super) struct Scope<'entry> {
     names: &'entry [String],
     reason: &'entry str,
@@ -118,7 +118,7 @@ impl DenyEntry {
 }
 
 impl Scope<'_> {
-    /// Every call the entry names, on every architecture it counts on, with its number there.
+    /// Every call that the entry names, on each of its architectures, with its number there.
     pub(super) fn calls(&self) -> Result<Vec<(String, Arch, u32)>, EntryProblem> {
         if self.names.is_empty() {
             return Err(EntryProblem::NoNames);

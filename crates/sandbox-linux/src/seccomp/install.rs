@@ -1,35 +1,33 @@
-//! Putting a filter in force.
+//! Installs a filter.
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 
 use libc::{c_long, c_ulong, sock_filter, sock_fprog};
 use rustix::io::Errno;
 
-/// Whether denied calls are handed to someone.
+/// Whether denied calls are sent to a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
-    /// A descriptor is wanted on which denied calls arrive. There can be one in a chain of filters.
+    /// Return a listener for denied calls. A chain of filters can have one.
     Wanted,
-    /// Nobody listens: the filter must not hand calls over, or they fail with ENOSYS.
+    /// No listener: the filter must not use notifications, or those calls fail with ENOSYS.
     Unwanted,
 }
 
 /// Installs a filter for the calling thread and everything it starts from now on.
 ///
 /// The caller must have set `no_new_privs`, or hold CAP_SYS_ADMIN in its user namespace. The filter
-/// is in force for the very next call, so `close`, `sendmsg` and whatever else is still to be done
-/// before `execve` must be among what it allows. The listener is close-on-exec.
+/// applies to the very next call, so it must allow `close`, `sendmsg` and whatever else happens
+/// before `execve`. The listener is close-on-exec.
 ///
 /// This allocates nothing and takes no lock, so that it may run in a child between clone and exec.
 pub fn install(instructions: &[sock_filter], listener: Listener) -> Result<Option<OwnedFd>, Errno> {
-    // SPEC_ALLOW is left out: it would lift processor mitigations from the very program we
-    // distrust.
+    // SPEC_ALLOW is left out: it would disable CPU mitigations for the untrusted program.
     match listener {
         Listener::Unwanted => set_filter(instructions, 0).map(|_| None),
         Listener::Wanted => {
-            // With WAIT_KILLABLE_RECV a call that the supervisor has already read is not restarted
-            // by every signal that comes in, which would count it twice. Linux before 5.19 lacks
-            // it.
+            // With WAIT_KILLABLE_RECV a signal does not restart a call that the supervisor has
+            // already received, which would count it twice. Linux before 5.19 lacks it.
             let wanted = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
             let restart_free = wanted | libc::SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
             let descriptor = match set_filter(instructions, restart_free) {
@@ -56,7 +54,7 @@ fn set_filter(instructions: &[sock_filter], flags: c_ulong) -> Result<c_long, Er
     if result < 0 { Err(last_errno()) } else { Ok(result) }
 }
 
-/// The errno that the failed call before has left.
+/// The error number of the last failed call.
 pub(super) fn last_errno() -> Errno {
     Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::INVAL)
 }

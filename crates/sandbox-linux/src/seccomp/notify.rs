@@ -1,4 +1,4 @@
-//! The supervisor's end of the filter: denied calls arrive here and are refused.
+//! The supervisor's end of the filter: receives denied calls and returns errors for them.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
@@ -8,49 +8,48 @@ use rustix::io::Errno;
 
 use super::install::last_errno;
 
-/// The calls that a filter with a listener denied, waiting for their answers.
+/// The denied calls of a filter, which wait for their answers.
 ///
-/// Poll the descriptor for reading, then call [`Notifications::receive`] until it gives `None`. The
-/// poll shows a hang-up once the last process under the filter is gone. One thread should do this:
-/// a second could take a call away between the look and the read, and the first would wait for the
-/// next.
+/// Poll the descriptor for reading, then call [`Notifications::receive`] until it returns `None`.
+/// The poll reports a hang-up once the last process under the filter is gone. Only one thread
+/// should do this: a second one could take a call between the poll and the read, and the first
+/// would block.
 #[derive(Debug)]
 pub struct Notifications {
     listener: OwnedFd,
-    /// How large the running kernel's structs are. They may have grown since ours were written.
+    /// Sizes of the running kernel's structs. They may be larger than those defined here.
     sizes: seccomp_notif_sizes,
 }
 
-/// One denied call. The caller is stopped in it until [`Notifications::refuse`] answers.
+/// A denied call. The caller is blocked until [`Notifications::refuse`] answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notification {
-    /// The kernel's ticket for this call, to answer with.
+    /// The kernel's ID of this notification, for the answer.
     pub id: u64,
-    /// The calling thread, as numbered in the supervisor's pid namespace; 0 if it has no number
-    /// there.
+    /// The calling thread's ID in the supervisor's PID namespace; 0 if it has none there.
     pub thread: u32,
-    /// The architecture of the call (`AUDIT_ARCH_*`). The filter lets only one through.
+    /// The architecture of the call (`AUDIT_ARCH_*`). The filter allows only one.
     pub audit_arch: u32,
     /// The number of the call.
     pub number: u32,
-    /// Its arguments. Where they point to memory, that memory belongs to the program.
+    /// Its arguments. Pointers refer to the program's memory.
     pub arguments: [u64; 6],
 }
 
-/// An offset that no file has. A runtime that waited for its program reads from there when it is about to end
-/// with code 0 and has nothing left to do: the call never comes back, and what the kernel does to end a
-/// process, which takes longer than a short program, need not be waited for.
-const FAREWELL: u64 = 0x7ba5_e1f0_0000_0000;
+/// An offset that no file has. A waiting runtime reads at it to announce that it is about to exit
+/// with code 0 and has nothing left to do. The call never returns, so that the response need not
+/// wait for the kernel to end the process, which takes longer than a short program.
+const EARLY_EXIT: u64 = 0x7ba5_e1f0_0000_0000;
 
 impl Notification {
-    /// Whether a runtime says that it ends.
-    pub fn is_farewell(&self) -> bool {
-        i64::from(self.number) == libc::SYS_pread64 && self.arguments[3] == FAREWELL
+    /// Whether a runtime announces its exit with this call.
+    pub fn is_early_exit(&self) -> bool {
+        i64::from(self.number) == libc::SYS_pread64 && self.arguments[3] == EARLY_EXIT
     }
 }
 
 impl Notifications {
-    /// Takes charge of the descriptor that [`install`](super::install) returned.
+    /// Takes ownership of the descriptor that [`install`](super::install) returned.
     pub fn new(listener: OwnedFd) -> Result<Self, Errno> {
         let mut sizes =
             seccomp_notif_sizes { seccomp_notif: 0, seccomp_notif_resp: 0, seccomp_data: 0 };
@@ -64,9 +63,9 @@ impl Notifications {
         Ok(Self { listener, sizes })
     }
 
-    /// Takes the next denied call, without waiting for one.
+    /// Receives the next denied call, without blocking.
     ///
-    /// `None` means that there is none, or that its caller died before it could be read.
+    /// `None` means that there is none, or that its caller died first.
     pub fn receive(&self) -> Result<Option<Notification>, Errno> {
         let mut look = [PollFd::new(&self.listener, PollFlags::IN)];
         match poll(&mut look, Some(&Timespec::default())) {
@@ -74,7 +73,7 @@ impl Notifications {
             Ok(_) | Err(Errno::INTR) => return Ok(None),
             Err(errno) => return Err(errno),
         }
-        // The kernel insists on zeroed memory, and fills as much as its own struct has.
+        // The kernel requires zeroed memory, and fills as much as its own struct has.
         let mut buffer = Zeroed::<seccomp_notif>::new(self.sizes.seccomp_notif);
         match self.ioctl(libc::SECCOMP_IOCTL_NOTIF_RECV, buffer.as_mut_ptr()) {
             Ok(()) => {}
@@ -93,16 +92,16 @@ impl Notifications {
         }))
     }
 
-    /// Whether everyone who was filtered is dead. The descriptor is then ready for ever, with nothing to
-    /// receive: it must no longer be polled.
+    /// Whether all filtered processes are dead. The descriptor is then always ready, with nothing
+    /// to receive: it must no longer be polled.
     pub fn is_over(&self) -> bool {
         let mut look = [PollFd::new(&self.listener, PollFlags::IN)];
         poll(&mut look, Some(&Timespec::default())).is_ok()
             && look[0].revents().contains(PollFlags::HUP)
     }
 
-    /// Answers a call with `errno`. If its caller is gone by now there is nobody to answer, which
-    /// is as good.
+    /// Answers a call with `errno`. If its caller is dead, there is nothing to answer, which is
+    /// fine.
     pub fn refuse(&self, id: u64, errno: i32) -> Result<(), Errno> {
         let response = seccomp_notif_resp { id, val: 0, error: -errno.abs(), flags: 0 };
         let mut buffer = Zeroed::<seccomp_notif_resp>::new(self.sizes.seccomp_notif_resp);
@@ -136,7 +135,7 @@ impl AsFd for Notifications {
     }
 }
 
-/// Zeroed memory for a kernel struct that is `T` for us and may be longer for the kernel.
+/// Zeroed memory for a kernel struct that is `T` here and may be longer in the kernel.
 struct Zeroed<T> {
     words: Vec<u64>,
     kind: std::marker::PhantomData<T>,

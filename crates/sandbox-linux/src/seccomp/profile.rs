@@ -1,4 +1,4 @@
-//! Reading a profile: from TOML text to rules that are known to make sense.
+//! Loads a profile: from TOML text to validated rules.
 
 use super::arch::Arch;
 use super::error::{EntryProblem, ProfileError};
@@ -8,7 +8,7 @@ use super::rules::{AllowRule, Answer, CallRules, DenyRule, Reporting, RuleTable}
 /// The profile that ships with the program.
 const BUILTIN: &str = include_str!("../../../../profiles/default.toml");
 
-/// A policy on system calls, checked and ready to be compiled or consulted.
+/// A system-call policy, validated and ready to be compiled or queried.
 #[derive(Debug)]
 pub struct Profile {
     x86_64: RuleTable,
@@ -16,11 +16,11 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// The profile that ships with the program.
+    /// The built-in profile.
     ///
     /// # Panics
     ///
-    /// If the shipped file is wrong, which a test of this module would have shown.
+    /// If the built-in file is invalid, which a test excludes.
     pub fn builtin() -> Self {
         Self::parse(BUILTIN).expect("the shipped profile is checked by the tests")
     }
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_say_nothing_are_refused() {
+    fn entries_without_effect_are_refused() {
         assert_eq!(problem("[[allow]]\nnames = []\nreason = 'x'"), EntryProblem::NoNames);
         assert_eq!(problem("[[allow]]\nnames = ['read']\nreason = ' '"), EntryProblem::NoReason);
         let nowhere = "[[allow]]\nnames = ['read']\nreason = 'x'\narch = []";

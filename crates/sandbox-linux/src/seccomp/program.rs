@@ -1,14 +1,14 @@
-//! A compiled filter, and how it travels between processes.
+//! A compiled filter, and its encoding.
 
 use libc::sock_filter;
 
-/// The longest classic BPF program the kernel takes (`BPF_MAXINSNS`).
+/// The maximum length of a classic BPF program (`BPF_MAXINSNS`).
 pub(super) const MAX_INSTRUCTIONS: usize = 4096;
 
 /// The size of one instruction: 16 bits of code, two jump offsets of 8 bits, 32 bits of operand.
 const INSTRUCTION_SIZE: usize = 8;
 
-/// A filter in the form the kernel takes.
+/// A filter in the kernel's format.
 #[derive(Clone, Debug)]
 pub struct Program {
     /// Classic BPF instructions, in order.
@@ -21,13 +21,13 @@ pub enum ProgramError {
     /// The bytes do not divide into instructions.
     #[error("a filter of {0} bytes does not divide into instructions of 8 bytes")]
     Ragged(usize),
-    /// The kernel takes between 1 and 4096 instructions.
+    /// The kernel allows between 1 and 4096 instructions.
     #[error("a filter must have 1 to 4096 instructions and has {0}")]
     Length(usize),
 }
 
 impl Program {
-    /// How many instructions the program has.
+    /// Number of instructions.
     #[expect(clippy::len_without_is_empty, reason = "a program is never empty")]
     pub fn len(&self) -> usize {
         self.instructions.len()
@@ -47,8 +47,8 @@ impl Program {
         }
     }
 
-    /// Reads back what [`Program::as_bytes`] gave. Whether the instructions make sense is for the
-    /// kernel to check when the program is installed.
+    /// Decodes the output of [`Program::as_bytes`]. The kernel validates the instructions when the
+    /// program is installed.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, ProgramError> {
         let (chunks, rest) = bytes.as_chunks::<INSTRUCTION_SIZE>();
         if !rest.is_empty() {

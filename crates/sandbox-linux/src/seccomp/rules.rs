@@ -1,16 +1,16 @@
-//! The resolved form of a profile: per call, what allows it and how a denial is answered.
+//! The resolved form of a profile: for each call, what allows it and how a denial is answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rules of one architecture, by call number.
 pub(super) type RuleTable = BTreeMap<u32, CallRules>;
 
-/// Everything a profile says about one call.
+/// All rules for one call.
 #[derive(Debug, Default)]
 pub(super) struct CallRules {
-    /// The call is allowed if one of these holds.
+    /// The call is allowed if one of these matches.
     pub(super) allow: Vec<AllowRule>,
-    /// The first of these that holds answers a call that is not allowed.
+    /// The first of these that matches answers a call that is not allowed.
     pub(super) deny: Vec<DenyRule>,
 }
 
@@ -40,19 +40,19 @@ pub(super) enum Reporting {
 }
 
 impl Answer {
-    /// For calls that the table knows and no deny entry speaks of.
+    /// For known calls without a deny entry.
     pub(super) const UNLISTED: Self = Self { errno: libc::EPERM, reporting: Reporting::Reported };
 
-    /// For numbers that the table does not know: what a kernel without the call answers.
+    /// For unknown numbers: the error of a kernel without the call.
     pub(super) const UNKNOWN: Self = Self { errno: libc::ENOSYS, reporting: Reporting::Reported };
 }
 
-/// How much of an argument register the kernel looks at.
+/// How many bits of an argument register the kernel uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Width {
-    /// The low 32 bits. What stands above them is ignored by the kernel, and so by us: a rule that
-    /// compared all 64 would be passed by setting one of them.
+    /// The low 32 bits. The kernel ignores the others, and so does the filter: a rule that compared
+    /// all 64 could be evaded by setting one of them.
     #[default]
     Int,
     /// All 64 bits.
@@ -60,7 +60,7 @@ pub(super) enum Width {
 }
 
 impl Width {
-    /// The bits of the register that count.
+    /// The bits of the register that matter.
     pub(super) const fn bits(self) -> u64 {
         match self {
             Self::Int => 0xffff_ffff,
@@ -73,7 +73,7 @@ impl Width {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Condition {
     pub(super) argument: usize,
-    /// Already narrowed to the width the kernel looks at.
+    /// Already narrowed to the width that the kernel uses.
     pub(super) mask: u64,
     pub(super) membership: Membership,
     pub(super) values: BTreeSet<u64>,

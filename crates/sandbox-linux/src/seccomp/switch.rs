@@ -1,16 +1,16 @@
-//! Deciding between many values with few instructions.
+//! Dispatches on many values with few instructions.
 //!
 //! A value's range is found by binary search: each step is one comparison, so that a filter of 470
-//! calls asks about seven questions instead of hundreds. Numbers that follow each other and lead to
-//! the same place share one range. Often a single number stands out in a range, like `ioctl` among
-//! the file calls. To cut it out would take two borders; to ask for it by name takes one
-//! instruction. So ranges are first grouped into stretches of one common target with a few
-//! exceptions, as cheaply as possible, and the search runs over the stretches.
+//! calls makes about seven comparisons instead of hundreds. Consecutive numbers with the same
+//! target share a range. Often a single number differs within a range, like `ioctl` among the file
+//! calls. Splitting the range would take two borders; testing for the number takes one instruction.
+//! So ranges are first grouped into stretches with one common target and a few exceptions, with
+//! minimal cost, and the search runs over the stretches.
 
 use super::assembler::{Assembler, Label, Test};
 
-/// How many exceptions a stretch may have. Each is asked for in turn, so many would make the search
-/// linear again; with three the program is nearly as short as it can be.
+/// Maximum number of exceptions of a stretch. Each is tested in turn, so many would make the search
+/// linear; with three the program is nearly as short as possible.
 const MAX_EXCEPTIONS: usize = 3;
 
 /// Values from `first` up to the next range's `first` go to `target`.
@@ -20,17 +20,17 @@ pub(super) struct Range {
     pub(super) target: Label,
 }
 
-/// Consecutive ranges that all lead to `common`, but for single values that lead elsewhere.
+/// Consecutive ranges with the target `common`, except for single values with other targets.
 struct Stretch {
     first: u32,
     common: Label,
     exceptions: Vec<(u32, Label)>,
 }
 
-/// Emits code that takes the accumulator to the target of its range.
+/// Emits code that jumps to the target of the accumulator's range.
 ///
-/// The ranges must be in rising order and start at 0. Where everything leads to one place, no code
-/// is needed and that place is returned.
+/// The ranges must be ascending and start at 0. If all have the same target, no code is needed and
+/// that target is returned.
 pub(super) fn switch(assembler: &mut Assembler, ranges: &[Range]) -> Label {
     let mut merged = ranges.to_vec();
     merged.dedup_by_key(|range| range.target);
@@ -51,7 +51,7 @@ fn search(assembler: &mut Assembler, stretches: &[Stretch]) -> Label {
     assembler.branch(Test::AtLeast(upper[0].first), at_least, below)
 }
 
-/// Divides the ranges into the stretches that cost the fewest instructions: one for each border and
+/// Divides the ranges into the stretches that need the fewest instructions: one for each border and
 /// one for each exception. `cheapest[n]` holds the cost of the first `n` ranges and the start of
 /// their last stretch.
 fn group(ranges: &[Range]) -> Vec<Stretch> {
@@ -80,7 +80,7 @@ fn stretch(ranges: &[Range], start: usize, end: usize) -> Option<Stretch> {
     let is_single = |index: usize| {
         ranges.get(index + 1).is_some_and(|next| next.first == ranges[index].first + 1)
     };
-    // A range of many values cannot be an exception, so it decides what is common.
+    // A range of several values cannot be an exception, so it determines the common target.
     let common_index = (start..end).find(|&index| !is_single(index)).unwrap_or(start);
     let common = ranges[common_index].target;
     let mut exceptions = Vec::new();
@@ -98,8 +98,8 @@ mod tests {
     use super::super::tests::interpreter;
     use super::*;
 
-    /// Compiles ranges of (first value, action), and says how long the program is and what each
-    /// value leads to.
+    /// Compiles ranges of (first value, action); returns the length of the program and the action
+    /// for each value.
     fn compiled(ranges: &[(u32, u32)]) -> (usize, impl Fn(u32) -> u32) {
         let mut assembler = Assembler::default();
         let ranges: Vec<Range> = ranges

@@ -1,29 +1,30 @@
-//! The judgement of one call, straight from the profile's data.
+//! The decision about one call, directly from the profile's data.
 
 use super::arch::Arch;
 use super::profile::Profile;
 use super::rules::{AllowRule, Answer, CallRules, Condition, Membership, Reporting};
 
-/// What the profile says about one call.
+/// The profile's decision about a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The kernel may carry it out.
+    /// The kernel may execute it.
     Allow,
-    /// The call is refused.
+    /// The call is denied.
     Deny {
         /// The kernel's name of the call; `x32` or `unknown` for numbers outside the table.
         name: &'static str,
-        /// The errno the program gets.
+        /// The error number that the program gets.
         errno: i32,
-        /// True if ordinary programs make this call and it must not count as a violation.
+        /// True if ordinary programs make this call, so that it is not counted as a violation.
         quiet: bool,
     },
 }
 
 impl Profile {
-    /// Judges the call `number` with `arguments`, made by a program of `arch`.
+    /// Decides about the call `number` with `arguments` on `arch`.
     ///
-    /// This reads the data and not the compiled program, so that each can be checked by the other.
+    /// This uses the data and not the compiled program, so that each can be tested against the
+    /// other.
     pub fn verdict(&self, arch: Arch, number: u32, arguments: [u64; 6]) -> Verdict {
         let (name, answer) = match arch.name_of(number) {
             None => (arch.name_of_unknown(number), Answer::UNKNOWN),
@@ -54,7 +55,7 @@ fn all_hold(conditions: &[Condition], arguments: [u64; 6]) -> bool {
 }
 
 impl Condition {
-    /// Whether both look at the same bits of the same argument.
+    /// Whether both test the same bits of the same argument.
     pub(super) fn has_subject_of(&self, other: &Condition) -> bool {
         (self.argument, self.mask) == (other.argument, other.mask)
     }

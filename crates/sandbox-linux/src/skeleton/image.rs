@@ -1,7 +1,7 @@
-//! What an unpacked image gives to a root.
+//! The content of a root from an unpacked image.
 //!
-//! Its files are a stranger's, and so are the links among them: none is followed here. The directory belongs to us and
-//! nobody writes to it, so what was looked at stays what it was.
+//! The image's files are untrusted, and so are its links: none is followed here. The directory
+//! belongs to this user and no other process writes to it, so checked files do not change.
 
 use std::fs::{DirEntry, FileType};
 use std::io;
@@ -10,14 +10,14 @@ use std::path::Path;
 
 use super::{Shown, Skeleton, WRITTEN};
 
-/// Names at the top that are a sandbox's own, whatever the image has there.
+/// Top-level names that belong to the sandbox, whatever the image contains there.
 const OWN: &[&str] = &["dev", "mnt", "proc", "run", "sys", "tmp", "work"];
 
-/// Copied rather than shown, because some of its files are ours.
+/// Copied rather than mounted, because the sandbox has files of its own in it.
 const SETTINGS: &str = "etc";
-/// Shown name by name, because things of ours are shown in it too.
+/// Mounted entry by entry, because the sandbox has entries of its own in it.
 const SHARED: &str = "opt";
-/// Where those are.
+/// The sandbox's own entries.
 const OWN_SHARED: &str = "layers";
 
 /// More than the settings of any distribution.
@@ -47,7 +47,7 @@ pub(super) fn read(directory: &Path) -> io::Result<Skeleton> {
     Ok(skeleton)
 }
 
-/// What lies in a directory, in the order of names. A name that is not text cannot be asked for.
+/// The entries of a directory, sorted. Names that are not valid UTF-8 are ignored.
 fn entries(directory: &Path) -> io::Result<Vec<(String, DirEntry, FileType)>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -61,7 +61,7 @@ fn entries(directory: &Path) -> io::Result<Vec<(String, DirEntry, FileType)>> {
     Ok(found)
 }
 
-/// Directories are mounted, links are made again. What else there may be at these places is of no use to a program.
+/// Directories are mounted, links are recreated. Other files at these paths are ignored.
 fn show(skeleton: &mut Skeleton, entry: &DirEntry, kind: FileType, path: String) -> io::Result<()> {
     if kind.is_dir() {
         let inside = Path::new("/").join(path);
@@ -72,7 +72,7 @@ fn show(skeleton: &mut Skeleton, entry: &DirEntry, kind: FileType, path: String)
     Ok(())
 }
 
-/// How much was copied.
+/// The size of what was copied.
 #[derive(Default)]
 struct Settings {
     entries: usize,
@@ -122,7 +122,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
-    fn what_an_image_has_is_shown_but_for_what_is_ours() {
+    fn an_images_files_are_mounted_except_the_sandboxs_own() {
         let image = tempfile::tempdir().unwrap();
         let at = |path: &str| image.path().join(path);
         for directory in ["usr/bin", "opt/tool", "opt/layers", "etc/ssl", "proc", "tmp", "var"] {

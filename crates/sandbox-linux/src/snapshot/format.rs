@@ -2,52 +2,52 @@ use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 
 use sandbox_core::WorkspaceSize;
 
-/// Longer paths are not kept: nobody could make such a file again. It is the kernel's bound with room for
-/// the directory it is joined to.
+/// Longer paths are not saved: such a file could not be created again. The kernel's bound, less the
+/// directory that the path is joined to.
 pub const MAX_PATH_LEN: usize = 2048;
 
 const MAGIC: &[u8; 8] = b"sbxwork1";
 const END: u8 = 0;
 const END_LENGTH: i64 = 1 + 3 * 8;
 const BUFFER: usize = 1 << 17;
-/// What tmpfs hands out.
+/// The allocation unit of tmpfs.
 const PAGE: u64 = 4096;
-/// A link up to here lies in the inode.
+/// A link up to this length is stored in the inode.
 const SHORT_LINK: u64 = 128;
 
-/// What a name stands for.
+/// The type of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A directory. It stands before everything in it.
+    /// A directory. It comes before its content.
     Directory,
-    /// A regular file; its bytes follow.
+    /// A regular file, followed by its content.
     File,
-    /// A symbolic link; where it leads follows, and is never looked at.
+    /// A symbolic link, followed by its target, which is never resolved.
     Link,
 }
 
-/// One name.
+/// An entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Where it is, below the top. Bytes as the kernel takes them, which need not be text.
+    /// The path relative to the top, as bytes: it need not be valid UTF-8.
     pub path: Vec<u8>,
-    /// What it stands for.
+    /// Its type.
     pub kind: Kind,
     /// Permissions: nine bits.
     pub mode: u32,
-    /// When it was changed: seconds since 1970, and nanoseconds.
+    /// Modification time: seconds since 1970, and nanoseconds.
     pub modified: (i64, u32),
-    /// How many bytes follow.
+    /// Number of bytes that follow.
     pub size: u64,
 }
 
-/// How much a snapshot holds.
+/// The size of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SnapshotSize {
-    /// As it is told.
-    pub told: WorkspaceSize,
-    /// Bytes it takes once it is laid out, in whole pages: a thousand files of one byte take more than a
-    /// thousand bytes.
+    /// The size of the content.
+    pub content: WorkspaceSize,
+    /// Bytes that it takes when restored, in whole pages: a thousand files of one byte take more
+    /// than a thousand bytes.
     pub room: u64,
 }
 
@@ -60,17 +60,17 @@ pub struct SnapshotWriter<W: Write> {
 /// Reads a snapshot, entry by entry.
 pub struct SnapshotReader<R: Read + Seek> {
     file: BufReader<R>,
-    /// Of the entry that was read last.
+    /// Remaining bytes of the current entry.
     left: u64,
 }
 
 impl SnapshotSize {
-    /// With one more entry.
+    /// The size with one more entry.
     #[must_use]
     pub fn plus(mut self, entry: &Entry) -> Self {
-        self.told.files += 1;
+        self.content.files += 1;
         if entry.kind == Kind::File {
-            self.told.bytes = self.told.bytes.saturating_add(entry.size);
+            self.content.bytes = self.content.bytes.saturating_add(entry.size);
         }
         if entry.kind == Kind::File || entry.size >= SHORT_LINK {
             let pages = entry.size.div_ceil(PAGE).saturating_mul(PAGE);
@@ -81,14 +81,14 @@ impl SnapshotSize {
 }
 
 impl<W: Write> SnapshotWriter<W> {
-    /// Begins one.
+    /// Starts a snapshot.
     pub fn new(file: W) -> io::Result<Self> {
         let mut file = BufWriter::with_capacity(BUFFER, file);
         file.write_all(MAGIC)?;
         Ok(Self { file, size: SnapshotSize::default() })
     }
 
-    /// Adds a name, with as many bytes as it says. Fewer are an error.
+    /// Adds an entry with its content. Fewer bytes than announced are an error.
     pub fn add(&mut self, entry: &Entry, content: &mut dyn Read) -> io::Result<()> {
         let kind = match entry.kind {
             Kind::Directory => 1_u8,
@@ -110,15 +110,15 @@ impl<W: Write> SnapshotWriter<W> {
         Ok(())
     }
 
-    /// How much there is so far.
+    /// The size so far.
     pub fn size(&self) -> SnapshotSize {
         self.size
     }
 
-    /// Writes the end, without which the whole does not count.
+    /// Writes the trailer, without which a snapshot is invalid.
     pub fn finish(mut self) -> io::Result<SnapshotSize> {
         self.file.write_all(&[END])?;
-        for number in [self.size.told.bytes, self.size.told.files, self.size.room] {
+        for number in [self.size.content.bytes, self.size.content.files, self.size.room] {
             self.file.write_all(&number.to_le_bytes())?;
         }
         self.file.flush()?;
@@ -127,7 +127,7 @@ impl<W: Write> SnapshotWriter<W> {
 }
 
 impl<R: Read + Seek> SnapshotReader<R> {
-    /// Begins at the beginning.
+    /// Starts at the first entry.
     pub fn new(mut file: R) -> io::Result<Self> {
         file.seek(SeekFrom::Start(0))?;
         let mut file = BufReader::with_capacity(BUFFER, file);
@@ -139,7 +139,7 @@ impl<R: Read + Seek> SnapshotReader<R> {
         Ok(Self { file, left: 0 })
     }
 
-    /// How much a snapshot holds, from its end.
+    /// The size of a snapshot, from its trailer.
     pub fn size_of(file: &mut R) -> io::Result<SnapshotSize> {
         file.seek(SeekFrom::End(-END_LENGTH))?;
         let mut end = [0; 1];
@@ -153,10 +153,10 @@ impl<R: Read + Seek> SnapshotReader<R> {
             Ok(u64::from_le_bytes(bytes))
         };
         let (bytes, files, room) = (number()?, number()?, number()?);
-        Ok(SnapshotSize { told: WorkspaceSize { bytes, files }, room })
+        Ok(SnapshotSize { content: WorkspaceSize { bytes, files }, room })
     }
 
-    /// The next name; none at the end. What was not read of the one before is passed over.
+    /// The next entry; `None` at the end. Skips unread content of the current one.
     pub fn next_entry(&mut self) -> io::Result<Option<Entry>> {
         let left = i64::try_from(self.left).map_err(|_| malformed())?;
         self.file.seek_relative(left)?;
@@ -188,7 +188,7 @@ impl<R: Read + Seek> SnapshotReader<R> {
     }
 }
 
-/// The bytes of the entry that was read last.
+/// Reads the content of the current entry.
 impl<R: Read + Seek> Read for SnapshotReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let most = usize::try_from(self.left).unwrap_or(usize::MAX).min(buffer.len());
@@ -228,7 +228,7 @@ mod tests {
     fn what_was_written_reads_back_whether_or_not_it_is_looked_into() {
         let bytes = written();
         let size = SnapshotReader::size_of(&mut Cursor::new(&bytes)).unwrap();
-        assert_eq!(size.told, WorkspaceSize { bytes: 5, files: 3 });
+        assert_eq!(size.content, WorkspaceSize { bytes: 5, files: 3 });
         assert_eq!(size.room, 4096);
         let mut reader = SnapshotReader::new(Cursor::new(&bytes)).unwrap();
         let directory = reader.next_entry().unwrap().unwrap();
@@ -252,13 +252,13 @@ mod tests {
                 }
                 Ok(())
             });
-            // The last 24 bytes are the totals, which a reader of entries has no need of.
+            // The last 24 bytes are the totals, which a reader of entries does not need.
             assert!(read.is_err() || length + 24 >= bytes.len(), "{length} of {}", bytes.len());
         }
     }
 
     #[test]
-    fn a_file_that_is_shorter_than_it_says_is_an_error() {
+    fn a_file_that_is_shorter_than_announced_is_an_error() {
         let mut writer = SnapshotWriter::new(Vec::new()).unwrap();
         assert!(writer.add(&entry(b"a", Kind::File, 9), &mut &b"short"[..]).is_err());
     }

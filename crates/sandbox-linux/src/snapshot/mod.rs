@@ -1,17 +1,17 @@
-//! A directory as one file: how the content of a workspace is kept between executions.
+//! A directory as one file: the format in which the content of a workspace is saved.
 //!
-//! It is one file so that it can be replaced by one rename, and so that no name a program chose is ever
-//! made on the host. It holds directories, regular files and symbolic links, the last as data: nothing
-//! here ever follows one. `take` writes such a file from a directory that a hostile program filled,
-//! `lay_out` fills the work directory of a fresh sandbox from it, from inside.
+//! One file can be replaced by one rename, and no name that a program chose is ever created on the
+//! host. It contains directories, regular files and symbolic links, the latter as data: nothing
+//! here follows one. `take` creates such a file from a directory that a hostile program filled;
+//! `restore` fills the work directory of a fresh sandbox from it, from inside.
 
 mod format;
-mod lay_out;
+mod restore;
 mod take;
 
 pub use format::{Entry, Kind, MAX_PATH_LEN, SnapshotReader, SnapshotSize, SnapshotWriter};
-pub(crate) use lay_out::lay_out;
+pub(crate) use restore::restore;
 pub use take::{Taken, take};
 
-/// Directories deeper than this are not kept: each level holds a descriptor while it is walked.
-pub const DEEPEST: usize = 64;
+/// Deeper directories are not saved: each level holds a descriptor open.
+pub const MAX_DEPTH: usize = 64;

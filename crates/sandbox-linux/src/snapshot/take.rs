@@ -8,28 +8,28 @@ use rustix::fs::{Dir, FileType, Mode, OFlags, Stat, fstat};
 use rustix::io::Errno;
 use sandbox_core::{InputFile, SkippedFile, WorkspaceQuota, WorkspaceSize};
 
-use super::DEEPEST;
+use super::MAX_DEPTH;
 use super::format::{Entry, Kind, MAX_PATH_LEN, SnapshotWriter};
 use crate::collect::open_beneath;
 
-/// Names listed as left out; a program can make more than anyone wants to read about.
+/// Maximum number of left-out files that are listed.
 const MAX_LEFT_OUT: usize = 100;
 
-/// What came of taking a snapshot.
+/// The result of taking a snapshot.
 #[derive(Debug, Default)]
 pub struct Taken {
-    /// How much it holds.
+    /// Its size.
     pub size: WorkspaceSize,
-    /// Why the directory cannot be kept. What was written then counts for nothing.
+    /// Why the directory cannot be saved. What was written is then invalid.
     pub refusal: Option<String>,
     /// Pipes, sockets and devices.
     pub left_out: Vec<SkippedFile>,
 }
 
-/// Writes everything below a work directory into a file, after every process of the sandbox is dead.
+/// Writes everything below a work directory to a file, after every process of the sandbox is dead.
 ///
-/// `own` are files of the request: as long as they are as they were placed, they are no part of the
-/// workspace. An error is a failure to write; what the program left can only be a reason to refuse.
+/// `own` are files of the request: if unchanged, they are not part of the workspace. An error is an
+/// internal failure; the content can only be a reason to refuse.
 pub fn take(
     work: BorrowedFd<'_>,
     into: &File,
@@ -50,7 +50,7 @@ pub fn take(
     let Walk { writer, left_out, .. } = walk;
     match walked {
         Ok(()) => {
-            let size = writer.finish()?.told;
+            let size = writer.finish()?.content;
             Ok(Taken { size, refusal: None, left_out })
         }
         Err(Stop::Refuse(reason)) => {
@@ -60,21 +60,21 @@ pub fn take(
     }
 }
 
-/// Why a walk ended early.
+/// Why a walk stopped early.
 enum Stop {
-    /// What is there cannot be kept.
+    /// The content cannot be saved.
     Refuse(String),
-    /// We failed.
+    /// An internal failure.
     Failed(io::Error),
 }
 
 struct Walk<'a> {
     writer: SnapshotWriter<&'a File>,
     quota: WorkspaceQuota,
-    /// By their paths.
+    /// By path.
     own: BTreeMap<&'a [u8], &'a InputFile>,
     left_out: Vec<SkippedFile>,
-    /// Directories around files of the request: part of the workspace only if something else is in them.
+    /// Directories around files of the request: saved only if they contain something else.
     pending: Vec<Entry>,
 }
 
@@ -91,7 +91,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// The names in a directory, in order: what is kept then depends on nothing but what is there.
+    /// The entries of a directory, sorted, so that the result depends only on the content.
     fn names(&self, directory: &OwnedFd, prefix: &[u8]) -> Result<Vec<CString>, Stop> {
         let unreadable = |error| refuse(prefix, &format!("it could not be listed: {error}"));
         let mut names = Vec::new();
@@ -116,13 +116,13 @@ impl Walk<'_> {
         path: Vec<u8>,
         depth: usize,
     ) -> Result<(), Stop> {
-        // The kind is asked of what was opened, not of the name: O_PATH opens nothing yet.
+        // Check the type of what was opened, not of the name: O_PATH has no side effects.
         let place = open_beneath(directory.as_fd(), name, OFlags::PATH | OFlags::NOFOLLOW);
         let looked = place.and_then(|place| Ok((fstat(&place)?, place)));
         let (stat, place) = looked
             .map_err(|error| refuse(&path, &format!("it could not be looked at: {error}")))?;
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory if depth >= DEEPEST => Err(refuse(&path, "it lies too deep")),
+            FileType::Directory if depth >= MAX_DEPTH => Err(refuse(&path, "it lies too deep")),
             FileType::Directory => {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY;
                 let below = open(directory, name, &place, &stat, flags)
@@ -164,12 +164,12 @@ impl Walk<'_> {
         let unreadable = |error: &dyn std::fmt::Display| format!("it could not be read: {error}");
         let size = u64::try_from(stat.st_size).unwrap_or(u64::MAX);
         let entry = entry(path, Kind::File, size, stat);
-        // Before a byte of it is read: what a sparse file says it holds may be more than any disk.
+        // Before a byte of it is read: a sparse file may report a size larger than any disk.
         let own = self.own.get(entry.path.as_slice()).copied();
         if own.is_none_or(|own| own.contents.len() as u64 != size) {
             self.check(&entry)?;
         }
-        // Non-blocking, in case it is no regular file after all; reading it then fails.
+        // Non-blocking, in case it is not a regular file any more; reading it then fails.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let file = open(directory, name, place, stat, flags)
             .map_err(|error| refuse(&entry.path, &unreadable(&error)))?;
@@ -205,7 +205,7 @@ impl Walk<'_> {
 
     fn check(&self, entry: &Entry) -> Result<(), Stop> {
         let size = self.writer.size().plus(entry);
-        let fits = size.room <= self.quota.bytes.as_u64() && size.told.files <= self.quota.files;
+        let fits = size.room <= self.quota.bytes.as_u64() && size.content.files <= self.quota.files;
         if fits { Ok(()) } else { Err(self.too_much()) }
     }
 
@@ -227,15 +227,15 @@ fn entry(path: Vec<u8>, kind: Kind, size: u64, stat: &Stat) -> Entry {
     Entry {
         path,
         kind,
-        // Never a bit that gives somebody's rights away.
+        // Never the set-user-ID, set-group-ID or sticky bit.
         mode: stat.st_mode & 0o777,
         modified: (stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0)),
         size,
     }
 }
 
-/// Opens what `place` is, also where its owner may not read it: without root we are the owner, whom
-/// permissions bind.
+/// Opens what `place` refers to, even if its owner may not read it: without root this process is
+/// the owner, and permissions apply to it.
 fn open(
     directory: &OwnedFd,
     name: &CStr,
@@ -245,7 +245,7 @@ fn open(
 ) -> Result<OwnedFd, Errno> {
     match open_beneath(directory.as_fd(), name, flags) {
         Err(Errno::ACCESS) => {
-            // By the descriptor: no name is looked up again.
+            // Through the descriptor: no name is resolved again.
             let mode = Mode::from_raw_mode(stat.st_mode & 0o777 | 0o700);
             rustix::fs::chmod(format!("/proc/self/fd/{}", place.as_raw_fd()), mode)?;
             open_beneath(directory.as_fd(), name, flags)
@@ -283,7 +283,7 @@ mod tests {
         let taken = take(work.unwrap().as_fd(), &file, quota, own).unwrap();
         let mut entries = Vec::new();
         if taken.refusal.is_none() {
-            assert_eq!(SnapshotReader::size_of(&mut file).unwrap().told, taken.size);
+            assert_eq!(SnapshotReader::size_of(&mut file).unwrap().content, taken.size);
             let mut reader = SnapshotReader::new(file).unwrap();
             while let Some(entry) = reader.next_entry().unwrap() {
                 entries.push(entry);

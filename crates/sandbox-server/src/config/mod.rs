@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use sandbox::{ByteSize, Copies, Isolation, OciRuntime};
+use sandbox::{ByteSize, ForkPolicy, Isolation, OciRuntime};
 use sandbox_store::{Permissions, Retention};
 
 use crate::callbacks::AddressPolicy;
@@ -94,7 +94,7 @@ pub(crate) struct Config {
     /// Whether runtimes are started ahead of requests.
     pub(crate) warm: bool,
     /// When runtimes are forked from a zygote.
-    pub(crate) warm_copies: Copies,
+    pub(crate) warm_copies: ForkPolicy,
     /// Sustained request rate of one client; 0 means no limit.
     pub(crate) requests_per_minute: u32,
     /// Burst size of the rate limit.

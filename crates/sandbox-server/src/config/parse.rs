@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sandbox::{AddressRange, ByteSize, Copies, Isolation, OciRuntime, parse_duration};
+use sandbox::{AddressRange, ByteSize, ForkPolicy, Isolation, OciRuntime, parse_duration};
 use sandbox_store::{Permission, Permissions, Retention};
 
 use super::layers::Layer;
@@ -261,11 +261,11 @@ fn on_off(text: &str) -> Result<bool, String> {
     }
 }
 
-fn copies(text: &str) -> Result<Copies, String> {
+fn copies(text: &str) -> Result<ForkPolicy, String> {
     match text {
-        "never" => Ok(Copies::Never),
-        "hurry" => Ok(Copies::InAHurry),
-        "always" => Ok(Copies::Always),
+        "never" => Ok(ForkPolicy::Never),
+        "hurry" => Ok(ForkPolicy::OnDemand),
+        "always" => Ok(ForkPolicy::Always),
         _ => Err(format!("'{text}' is not 'never', 'hurry' or 'always'")),
     }
 }

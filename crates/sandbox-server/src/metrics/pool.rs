@@ -6,7 +6,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use sandbox::PoolFigures;
+use sandbox::PoolStats;
 
 /// Metrics of the sandbox pool, copied from the library's counters at each scrape.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl Pool {
         Self { wanted, ready, loaded, hits, misses, warm_ready, warm_hits, warm_misses }
     }
 
-    pub(super) fn set(&self, figures: &PoolFigures) {
+    pub(super) fn set(&self, figures: &PoolStats) {
         let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
         self.wanted.set(gauge(figures.wanted));
         self.ready.set(gauge(figures.ready));

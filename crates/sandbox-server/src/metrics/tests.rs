@@ -1,9 +1,9 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use sandbox::WarmFigures;
+use sandbox::WarmPoolStats;
 use sandbox::{
-    ExecutionId, Isolation, Stage, StageFigures, StageReport, Status, Timings, Violation,
+    ExecutionId, Isolation, Stage, StageUsage, StageReport, Status, Timings, Violation,
 };
 
 use super::*;
@@ -52,11 +52,11 @@ fn compiled(cached: bool) -> StageReport {
         status: Status::Completed,
         exit_code: 0,
         signal: None,
-        figures: StageFigures {
+        usage: StageUsage {
             wall_time: Duration::from_millis(1500),
             cpu_user: Duration::from_millis(500),
             cpu_system: Duration::from_millis(250),
-            ..StageFigures::default()
+            ..StageUsage::default()
         },
         cached,
         start: sandbox::Start::Cold,
@@ -81,18 +81,18 @@ fn sample() -> Metrics {
     metrics.running(2);
     metrics.answered("GET", "/api/v1/execute/{id}", 200, Duration::from_millis(1));
     metrics.answered("POST", "unknown", 404, Duration::from_millis(1));
-    metrics.pool(&PoolFigures {
+    metrics.pool(&PoolStats {
         wanted: 4,
         ready: 3,
         loaded: 1,
         prepared_claims: 10,
         built_claims: 2,
-        warm: vec![WarmFigures {
+        warm: vec![WarmPoolStats {
             name: "python".to_owned(),
             ready: 2,
             hits: 5,
             misses: 1,
-            ..WarmFigures::default()
+            ..WarmPoolStats::default()
         }],
     });
     metrics.store_size(4096);

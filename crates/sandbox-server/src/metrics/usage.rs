@@ -59,7 +59,7 @@ impl Usage {
             keys.insert(key.to_owned());
         }
         self.executions.get_or_create(&label).inc();
-        let figures = || report.stages.iter().map(|stage| &stage.figures);
+        let figures = || report.stages.iter().map(|stage| &stage.usage);
         let cpu = figures().map(|figures| figures.cpu_time().as_secs_f64()).sum::<f64>();
         let wall = figures().map(|figures| figures.wall_time.as_secs_f64()).sum::<f64>();
         self.cpu_seconds.get_or_create(&label).inc_by(cpu);

@@ -101,11 +101,11 @@ impl Ended<'_> {
                 continue;
             };
             let of_stage = || KeyValue::new("sandboxd.stage", stage.name.name());
-            let after = stage.figures.wall_time + stage.collect_time;
+            let after = stage.usage.wall_time + stage.collect_time;
             let prepare_time =
                 prepare_duration(begun, next.unwrap_or(now), stage.prepare_time, after);
             let started = begun + prepare_time;
-            let ended = started + stage.figures.wall_time;
+            let ended = started + stage.usage.wall_time;
             let mut attributes = vec![
                 of_stage(),
                 KeyValue::new("sandboxd.status", stage.status.name()),
@@ -117,7 +117,7 @@ impl Ended<'_> {
             let part = |name, begun, took, attributes| ChildSpan { name, begun, took, attributes };
             parts.extend([
                 part("prepare", begun, prepare_time, vec![of_stage()]),
-                part(stage.name.name(), started, stage.figures.wall_time, attributes),
+                part(stage.name.name(), started, stage.usage.wall_time, attributes),
                 part("collect", ended, stage.collect_time, vec![of_stage()]),
             ]);
         }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use sandbox_core::{PoolFigures, Protection, Report, Request, Status, with_causes};
+use sandbox_core::{PoolStats, Protection, Report, Request, Status, with_causes};
 
 use super::canaries::{Canaries, CanaryError};
 use super::entries::HeaderError;
@@ -79,7 +79,7 @@ impl AttackHarness {
     }
 
     /// State of the pool of the sandbox with every protection, which shows how an attack was started.
-    pub fn pool(&self) -> Option<PoolFigures> {
+    pub fn pool(&self) -> Option<PoolStats> {
         self.protected.pool()
     }
 

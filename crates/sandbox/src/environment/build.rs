@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sandbox_core::{
-    Backend, CancelToken, CollectedFile, Gate, HostPort, InputFile, PackageSpec, RelativePath,
-    StageOutcome, Tree,
+    Backend, CancelToken, CollectedFile, EgressProxy, HostPort, InputFile, PackageSpec,
+    RelativePath, StageOutcome, Tree,
 };
 
 use super::PackageError;
@@ -197,9 +197,9 @@ impl<'a> PackageBuilder<'a> {
                 .extend(usual.filter_map(|(host, port)| HostPort::new(host, *port).ok()));
         }
         let Settings { places, proxies, mut variables, host_files, .. } = settings;
-        let gate = Gate { port: PROXY_PORT, places, proxies };
+        let egress_proxy = EgressProxy { port: PROXY_PORT, places, proxies };
         for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"] {
-            variables.insert(name.to_owned(), gate.url());
+            variables.insert(name.to_owned(), egress_proxy.url());
         }
         let mut files = vec![wanted];
         files.extend(host_files.files);
@@ -208,7 +208,7 @@ impl<'a> PackageBuilder<'a> {
             files,
             trees: host_files.trees,
             variables,
-            gate: Some(gate),
+            egress_proxy: Some(egress_proxy),
             collect: &[LOCK_FILE, &format!("{FETCHED}/**"), &format!("{BUILT}/**")],
         };
         let outcome = self.run(packages, &tool, step)?;
@@ -229,7 +229,7 @@ impl<'a> PackageBuilder<'a> {
             files,
             trees: Vec::new(),
             variables: BTreeMap::new(),
-            gate: None,
+            egress_proxy: None,
             collect: &[&format!("{LAYER}/**")],
         };
         let outcome = self.run(packages, &tool, step)?;

@@ -20,7 +20,7 @@ pub(super) fn check(
             let stderr = String::from_utf8_lossy(&outcome.stderr);
             let message = manager.error_line(&stderr);
             // A manager whose connection was refused often says only that it found nothing.
-            PackageError::Refused(match outcome.turned_away.first() {
+            PackageError::Refused(match outcome.proxy_refusals.first() {
                 Some(reason) => format!("{message} ({reason})"),
                 None => message,
             })

@@ -96,7 +96,7 @@ impl BackendOptions {
         let native = NativeOptions {
             image: files.clone(),
             // Warm runtimes need preparation that exists only for toolchains of the host.
-            most_warm: 0,
+            max_warm: 0,
             ..self.native.clone()
         };
         let mut containers = self.containers.clone();

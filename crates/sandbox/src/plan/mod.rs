@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sandbox_core::{
-    Artefacts, ByteSize, CollectRule, Gate, InputFile, InvalidRequest, Limits, NetworkPolicy,
-    RelativePath, Request, Stage, StagePlan, Stdin, Tree, WarmPlan,
+    Artefacts, ByteSize, CollectRule, EgressProxy, InputFile, InvalidRequest, Limits,
+    NetworkPolicy, RelativePath, Request, Stage, StagePlan, Stdin, Tree, WarmPlan,
 };
 
 use crate::runtime::{Compile, Layer, Recipe, Runtime, Values, Variables, Warm};
@@ -129,7 +129,7 @@ pub(crate) fn compile(
         limits,
         network: NetworkPolicy::None,
         allow: None,
-        gate: None,
+        egress_proxy: None,
         volumes: Vec::new(),
         workspace: None,
         warm,
@@ -183,7 +183,7 @@ pub(crate) fn run(
         stdin: take_stdin(request),
         network: request.network(),
         allow: request.allow().cloned(),
-        gate: None,
+        egress_proxy: None,
         // Set by the engine.
         volumes: Vec::new(),
         workspace: None,
@@ -259,7 +259,7 @@ fn internal_stage(
         limits,
         network: NetworkPolicy::None,
         allow: None,
-        gate: None,
+        egress_proxy: None,
         volumes: Vec::new(),
         workspace: None,
         warm: None,
@@ -289,7 +289,7 @@ pub(crate) struct PackageStep<'a> {
     pub(crate) files: Vec<InputFile>,
     pub(crate) trees: Vec<Tree>,
     pub(crate) variables: BTreeMap<String, String>,
-    pub(crate) gate: Option<Gate>,
+    pub(crate) egress_proxy: Option<EgressProxy>,
     /// Patterns of the files to collect.
     pub(crate) collect: &'a [&'a str],
 }
@@ -313,7 +313,7 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
     env.extend(step.variables);
     StagePlan {
         files: step.files,
-        gate: step.gate,
+        egress_proxy: step.egress_proxy,
         trees,
         collect,
         ..internal_stage(step.command, env, limits)
@@ -330,7 +330,7 @@ pub(crate) fn package_limits() -> Limits {
         .and_then(|limits| limits.with_cpus(4.0))
         .and_then(|limits| limits.with_pids(512))
         .and_then(|limits| limits.with_open_files(4096));
-    limits.expect("these are within their ranges").asked_like(&Limits::compile())
+    limits.expect("these are within their ranges").requested_like(&Limits::compile())
 }
 
 fn compile_limits(recipe: &Recipe, request: &Request) -> Limits {

@@ -51,7 +51,7 @@ impl LimitDefaults {
 impl RawLimits {
     fn fill(&self, limits: &Limits) -> Result<Limits, InvalidLimit> {
         let mut filled = limits.clone();
-        let open = |protection| !limits.is_asked(protection);
+        let open = |protection| !limits.is_requested(protection);
         if let Some(Time(time)) = self.wall_time.filter(|_| open(Protection::WallTime)) {
             filled = filled.with_wall_time(time)?;
         }
@@ -76,7 +76,7 @@ impl RawLimits {
         if let Some(files) = self.open_files.filter(|_| open(Protection::OpenFiles)) {
             filled = filled.with_open_files(files)?;
         }
-        Ok(filled.asked_like(limits))
+        Ok(filled.requested_like(limits))
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(filled.pids(), 128);
         assert_eq!(filled.wall_time(), Duration::from_secs(3));
         assert_eq!(filled.open_files(), Limits::run().open_files());
-        assert!(!filled.is_asked(Protection::Pids), "nobody asked for it");
+        assert!(!filled.is_requested(Protection::Pids), "nobody asked for it");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One line of a message, and its references to source lines.
 
-use sandbox_core::{Place, RelativePath, Snippet, Stage};
+use sandbox_core::{LineOrigin, RelativePath, Snippet, Stage};
 
 /// How a line number, and optionally a column, follows the name of a file. A digit follows each text.
 struct Form {
@@ -92,10 +92,10 @@ impl<'a> Rewriter<'a> {
     /// Rewrites a reference; returns where it ended.
     fn tell(&self, line: &[u8], mention: &Mention, result: &mut Vec<u8>) -> usize {
         let (path, number) = (mention.path, mention.line);
-        let (name, told, indent) = match self.snippet.place(number.2) {
-            Place::Code { line: told, indent } => (&line[path.0..path.1], told, indent),
-            Place::Template(told) => (TEMPLATE.as_bytes(), told, 0),
-            Place::Made(told) => (FILLED_TEMPLATE.as_bytes(), told, 0),
+        let (name, told, indent) = match self.snippet.origin(number.2) {
+            LineOrigin::Code { line: told, indent } => (&line[path.0..path.1], told, indent),
+            LineOrigin::Template(told) => (TEMPLATE.as_bytes(), told, 0),
+            LineOrigin::Generated(told) => (FILLED_TEMPLATE.as_bytes(), told, 0),
         };
         result.extend_from_slice(name);
         result.extend_from_slice(&line[path.1..number.0]);
@@ -142,9 +142,9 @@ impl<'a> Rewriter<'a> {
 
     /// A number in the margin, in as many columns as before.
     fn in_margin(&self, start: usize, end: usize, number: usize) -> Option<String> {
-        let told = match self.snippet.place(number) {
-            Place::Code { line, .. } | Place::Template(line) => line,
-            Place::Made(_) => return None,
+        let told = match self.snippet.origin(number) {
+            LineOrigin::Code { line, .. } | LineOrigin::Template(line) => line,
+            LineOrigin::Generated(_) => return None,
         };
         // rustc writes the numbers to the left, gcc to the right.
         Some(if start == 0 { format!("{told:<end$}") } else { format!("{told:>end$}") })

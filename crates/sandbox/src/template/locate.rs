@@ -89,7 +89,7 @@ fn matching<'a>(pairs: impl Iterator<Item = (&'a &'a str, &'a &'a str)>) -> usiz
 mod tests {
     use super::*;
     use crate::template::render;
-    use sandbox_core::Place;
+    use sandbox_core::LineOrigin;
     use std::collections::BTreeMap;
 
     fn rendered(template: &str, code: &str) -> (String, Option<Snippet>) {
@@ -154,18 +154,18 @@ mod tests {
     fn lines_around_the_code_are_those_of_the_template() {
         let places = |template: &str, lines: &[usize]| {
             let snippet = found(template, "a\nb");
-            lines.iter().map(|line| snippet.place(*line)).collect::<Vec<_>>()
+            lines.iter().map(|line| snippet.origin(*line)).collect::<Vec<_>>()
         };
         let template = "1 {{ three | length }}\n2\n{{ code }}\n4\n5";
         let told = places(template, &[1, 2, 5, 6]);
-        assert_eq!(told, [1, 2, 4, 5].map(Place::Template));
+        assert_eq!(told, [1, 2, 4, 5].map(LineOrigin::Template));
         // A value of three lines: lines below it have other numbers, and no line can be reported for the
         // value itself.
         let template = "1\n{{ three }}\n3\n{{ code }}\n5\n{{ three }}\n7\n";
         let told = places(template, &[1, 2, 3, 4, 5, 8, 9, 12]);
-        assert_eq!(told[0], Place::Template(1));
-        assert_eq!(told[1..5], [2, 3, 4, 5].map(Place::Made));
-        assert_eq!(told[5], Place::Made(8));
-        assert_eq!(told[7], Place::Template(7));
+        assert_eq!(told[0], LineOrigin::Template(1));
+        assert_eq!(told[1..5], [2, 3, 4, 5].map(LineOrigin::Generated));
+        assert_eq!(told[5], LineOrigin::Generated(8));
+        assert_eq!(told[7], LineOrigin::Template(7));
     }
 }

@@ -58,7 +58,7 @@ impl Claim {
         let size = match &mut content {
             Some(file) => {
                 let size = SnapshotReader::size_of(file);
-                size.map_err(WorkspaceError::io("parse", &path))?.told
+                size.map_err(WorkspaceError::io("parse", &path))?.content
             }
             None => WorkspaceSize::default(),
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 
-use sandbox_backends::snapshot::{DEEPEST, Entry, Kind, MAX_PATH_LEN, SnapshotWriter};
+use sandbox_backends::snapshot::{Entry, Kind, MAX_DEPTH, MAX_PATH_LEN, SnapshotWriter};
 use sandbox_core::WorkspaceQuota;
 use tar::{Archive, EntryType, PaxExtensions};
 
@@ -165,7 +165,7 @@ impl Import<'_> {
             return Err(refuse(&entry.path, "is there twice").into());
         }
         let size = self.writer.size().plus(entry);
-        if size.room > self.quota.bytes.as_u64() || size.told.files > self.quota.files {
+        if size.room > self.quota.bytes.as_u64() || size.content.files > self.quota.files {
             return Err(TarError::TooLarge(self.quota).into());
         }
         let mut content = TrackErrors { content, failed: false };
@@ -208,7 +208,7 @@ fn plain(path: &[u8]) -> Result<Option<Vec<u8>>, TarError> {
         return Err(refuse(path, "has a name that no file can have"));
     }
     let joined = parts.join(&b'/');
-    if parts.len() > DEEPEST || joined.len() > MAX_PATH_LEN {
+    if parts.len() > MAX_DEPTH || joined.len() > MAX_PATH_LEN {
         return Err(refuse(path, "lies too deep"));
     }
     Ok((!parts.is_empty()).then_some(joined))

@@ -82,7 +82,7 @@ fn a_heap_that_grows_reaches_the_memory_limit(backend: &NativeBackend) -> Outcom
     let limits = possible(limits().with_memory(mib(64)))?;
     let outcome = own_payload(backend, &["touch", "512"], limits)?;
     expect_ending(&outcome, Ending::OutOfMemory)?;
-    let peak = outcome.figures.memory_peak_kb;
+    let peak = outcome.usage.memory_peak_kb;
     ensure!((56 << 10..=64 << 10).contains(&peak), "the peak is {peak} KiB");
     Ok(())
 }
@@ -104,7 +104,7 @@ fn memory_below_the_limit_is_fine_and_is_the_peak(backend: &NativeBackend) -> Ou
     let limits = possible(limits().with_memory(mib(128)))?;
     let outcome = own_payload(backend, &["touch", "64"], limits)?;
     expect_ending(&outcome, Ending::Exited(0))?;
-    let peak = outcome.figures.memory_peak_kb;
+    let peak = outcome.usage.memory_peak_kb;
     ensure!((64 << 10..(64 + 16) << 10).contains(&peak), "the peak is {peak} KiB");
     Ok(())
 }
@@ -115,7 +115,7 @@ fn processes_are_limited_and_counted(backend: &NativeBackend) -> Outcome {
     expect_ending(&outcome, Ending::Exited(0))?;
     let made = text(&outcome.stdout);
     ensure!(made == "7", "it made {made} processes beside itself");
-    let peak = outcome.figures.processes_peak;
+    let peak = outcome.usage.processes_peak;
     ensure!(peak == 8, "the most processes at once are told as {peak}");
     Ok(())
 }
@@ -125,7 +125,7 @@ fn a_share_of_a_cpu_is_all_it_gets(backend: &NativeBackend) -> Outcome {
     let limits = possible(limits.with_wall_time(Duration::from_secs(3)))?;
     let outcome = bash(backend, "(while :; do :; done) & while :; do :; done", limits)?;
     expect_ending(&outcome, Ending::TimedOut(TimeKind::Wall))?;
-    let figures = outcome.figures;
+    let figures = outcome.usage;
     let share = figures.cpu_time().as_secs_f64() / figures.wall_time.as_secs_f64();
     ensure!(share > 0.02 && share < 0.4, "it had {share} of a CPU where 0.25 was its share");
     Ok(())
@@ -135,7 +135,7 @@ fn cpu_time_of_brief_children_adds_up(backend: &NativeBackend) -> Outcome {
     let limits = possible(limits().with_cpu_time(Duration::from_millis(800)))?;
     let outcome = bash(backend, "while :; do busybox true; done", limits)?;
     expect_ending(&outcome, Ending::TimedOut(TimeKind::Cpu))?;
-    let used = outcome.figures.cpu_time();
+    let used = outcome.usage.cpu_time();
     let fits = used >= Duration::from_millis(790) && used < Duration::from_secs(5);
     ensure!(fits, "it used {used:?}");
     Ok(())
@@ -147,7 +147,7 @@ fn cpu_time_is_what_was_used(backend: &NativeBackend) -> Outcome {
     let outcome = bash(backend, script, limits())?;
     expect_ending(&outcome, Ending::Exited(0))?;
     let measured: f64 = text(&outcome.stdout).split_whitespace().filter_map(seconds).sum();
-    let told = outcome.figures.cpu_time().as_secs_f64();
+    let told = outcome.usage.cpu_time().as_secs_f64();
     let fits = told >= measured * 0.95 - 0.02 && told <= measured * 1.5 + 0.5;
     ensure!(measured > 0.05 && fits, "the shell measured {measured} s, we tell {told} s");
     Ok(())
@@ -171,7 +171,7 @@ fn at_the_wall(backend: &NativeBackend, script: &str) -> Outcome {
     let limits = possible(limits().with_wall_time(Duration::from_secs(1)))?;
     let outcome = bash(backend, script, limits)?;
     expect_ending(&outcome, Ending::TimedOut(TimeKind::Wall))?;
-    let wall = outcome.figures.wall_time;
+    let wall = outcome.usage.wall_time;
     let fits = wall >= Duration::from_millis(950) && wall < Duration::from_secs(6);
     ensure!(fits, "it ended after {wall:?}");
     Ok(())
@@ -189,7 +189,7 @@ fn output_is_limited(backend: &NativeBackend) -> Outcome {
 fn a_daemon_ends_with_the_program(backend: &NativeBackend) -> Outcome {
     let outcome = bash(backend, "(setsid sleep 60 &); echo over", limits())?;
     expect_ending(&outcome, Ending::Exited(0))?;
-    let wall = outcome.figures.wall_time;
+    let wall = outcome.usage.wall_time;
     ensure!(wall < Duration::from_secs(20), "it ended after {wall:?}");
     no_sleepers()
 }

@@ -51,7 +51,7 @@ pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {
         limits,
         network: NetworkPolicy::None,
         allow: None,
-        gate: None,
+        egress_proxy: None,
         volumes: Vec::new(),
         workspace: None,
         warm: None,

@@ -179,7 +179,7 @@ fn volume(volume: &Volume) -> Result<(PathBuf, PathBuf, bool), Failure> {
 
 impl WireLimits {
     fn of(limits: &Limits) -> Self {
-        let asked = |protection| limits.is_asked(protection);
+        let asked = |protection| limits.is_requested(protection);
         Self {
             wall_time: asked(Protection::WallTime).then(|| limits.wall_time()),
             cpu_time: limits.cpu_time().filter(|_| asked(Protection::CpuTime)),

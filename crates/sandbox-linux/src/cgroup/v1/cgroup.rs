@@ -1,4 +1,4 @@
-//! One v1 cgroup.
+//! A v1 cgroup.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::super::{
 use super::detect::Layout;
 use super::files::Files;
 
-/// Ten thousand CPUs: a quota that is set but never reached. Going from no quota at all to the
-/// first one is what costs time in the kernel, so that step is taken ahead of time.
-const BOUNDLESS_QUOTA: u64 = 10_000 * CPU_PERIOD_MICROSECONDS;
+/// Ten thousand CPUs: a quota that is set but never reached. The first quota is what takes time in
+/// the kernel, so it is set ahead of time.
+const UNREACHABLE_QUOTA: u64 = 10_000 * CPU_PERIOD_MICROSECONDS;
 
-/// v1 counts socket buffers beside the memory limit, so they may be this part of it. A program that has reached
-/// it sees full buffers: sending blocks, and datagrams are dropped.
+/// v1 counts socket buffers beside the memory limit; they may use this fraction of it. At the
+/// limit, sends block and datagrams are dropped.
 const SOCKET_MEMORY_SHARE: u64 = 16;
 const MIN_SOCKET_MEMORY: u64 = 1 << 20;
 
@@ -32,29 +32,29 @@ pub(crate) struct V1Cgroup {
 }
 
 impl V1Cgroup {
-    /// Does what need not wait for the limits to be known.
+    /// Sets everything that does not depend on the limits.
     pub(crate) fn prepare(
         group: Group,
         layout: Layout,
         enforces: Enforces,
     ) -> Result<V1Cgroup, CgroupError> {
         let files = Files::open(&group, layout, enforces)?;
-        // The limit on memory and swap together is the wall. This only keeps the kernel from
-        // trying, and some kernels do not have the file.
+        // The limit on memory and swap together is what counts. This only keeps the kernel from
+        // swapping, and some kernels lack the file.
         let _ = group.directory(layout.memory).write("memory.swappiness", "0");
-        // Sockets count from the first limit on, and setting up that takes the kernel long.
+        // Sockets are counted from the first limit on, and setting that up takes the kernel long.
         files.socket_memory_limit.write("-1")?;
         if let (Some(cpu), Some(quota)) = (layout.cpu, &files.cpu_quota) {
             let period = CPU_PERIOD_MICROSECONDS.to_string();
             group.directory(cpu).write("cpu.cfs_period_us", &period)?;
-            // Refused where the cgroup around has a quota, and then not needed either.
-            let _ = quota.write(&BOUNDLESS_QUOTA.to_string());
+            // Refused if the parent cgroup has a quota, and then not needed either.
+            let _ = quota.write(&UNREACHABLE_QUOTA.to_string());
         }
         Ok(V1Cgroup { group, layout, enforces, files })
     }
 
-    /// The kernel insists that memory ≤ memory and swap together at every moment. On the way down
-    /// memory has to go first, on the way up the sum.
+    /// The kernel requires memory ≤ memory plus swap at every moment: lower memory first, raise the
+    /// sum first.
     fn limit_memory(&self, bytes: u64) -> Result<(), CgroupError> {
         let socket_memory = (bytes / SOCKET_MEMORY_SHARE).max(MIN_SOCKET_MEMORY);
         self.files.socket_memory_limit.write(&socket_memory.to_string())?;
@@ -77,8 +77,8 @@ impl V1Cgroup {
         quota: u64,
     ) -> Result<(), CgroupError> {
         match file.write(&quota.to_string()) {
-            // v1 refuses a quota above that of the cgroup around it, which then is the tighter
-            // limit and holds for this cgroup as well.
+            // v1 refuses a quota above that of the parent cgroup, which then is the tighter limit
+            // and holds for this cgroup as well.
             Err(error)
                 if error.errno() == Some(Errno::INVAL)
                     && quota_is_tighter(self.group.parent(place), quota) =>
@@ -90,7 +90,7 @@ impl V1Cgroup {
     }
 }
 
-/// Whether a cgroup, or one around it, may use less CPU time than a quota for our period.
+/// Whether a cgroup, or a parent of it, has less CPU time than a quota for this period.
 fn quota_is_tighter(directory: &Directory, quota: u64) -> bool {
     let above = || directory.path().parent().and_then(|above| Directory::open(above).ok());
     own_quota_is_tighter(directory, quota)
@@ -99,7 +99,7 @@ fn quota_is_tighter(directory: &Directory, quota: u64) -> bool {
 }
 
 fn own_quota_is_tighter(directory: &Directory, quota: u64) -> bool {
-    // A cgroup without a quota has -1 there, which is not a number to this reader.
+    // A cgroup without a quota has -1 there, which does not parse.
     let own_quota = directory.read_number("cpu.cfs_quota_us");
     let own_period = directory.read_number("cpu.cfs_period_us");
     match (own_quota, own_period) {
@@ -186,7 +186,7 @@ impl Cgroup for V1Cgroup {
     }
 
     fn path_for_runtimes(&self) -> Option<String> {
-        // It is made in the cgroup that this process is in, which may be another one in each hierarchy.
+        // It is created in the cgroup of this process, which may be another one in each hierarchy.
         Some(self.group.name().to_owned())
     }
 
@@ -200,7 +200,7 @@ impl Cgroup for V1Cgroup {
     }
 
     fn kill(&self) -> Result<(), CgroupError> {
-        // Who cannot fork cannot outrun the loop below.
+        // A process that cannot fork cannot outrun the loop below.
         self.files.pids_limit.write("0")?;
         kill::kill_members(&self.group)
     }

@@ -1,7 +1,7 @@
-//! Which v1 controllers there are and whether we may make cgroups in them.
+//! Finds the v1 controllers and whether this process may create cgroups in them.
 //!
-//! Ours go below the cgroup this process is in, in each hierarchy separately: limits on this
-//! process, for instance those of a container, then hold for its sandboxes too.
+//! They are created below the cgroup of this process, in each hierarchy separately, so that limits
+//! on this process, for instance those of a container, apply to its sandboxes too.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use super::files::SOCKET_MEMORY_LIMIT;
 /// The v1 controllers in use.
 #[derive(Debug)]
 pub(crate) struct V1Hierarchy {
-    /// Where this process is.
+    /// The cgroup of this process.
     base: Vec<Arc<Directory>>,
-    /// Where cgroups are made: in the base, or in the cgroup around them.
+    /// Where cgroups are created: in the base, or in the cgroup around them.
     parents: Vec<Arc<Directory>>,
-    /// That one, which goes with this value.
+    /// The cgroup around them, which is removed with this value.
     outer: Option<Group>,
     layout: Layout,
     enforces: Enforces,
@@ -41,7 +41,7 @@ pub(crate) struct Layout {
 }
 
 impl V1Hierarchy {
-    /// Memory and pids must work. Without cpu or cpuacct the rest is still worth having.
+    /// Memory and pids are required. Without cpu or cpuacct the rest is still useful.
     pub(crate) fn detect(locations: &Locations, reasons: &mut Vec<String>) -> Option<V1Hierarchy> {
         let mut parents = Vec::new();
         let mut find = |controller| {
@@ -92,7 +92,7 @@ impl V1Hierarchy {
     pub(crate) fn attach_preparation(&self) -> impl FnOnce() + Send + 'static {
         let own = Arc::clone(&self.base[self.layout.pids]);
         move || {
-            // Nothing depends on it.
+            // Optional.
             let _ = own.write("cgroup.procs", "0");
         }
     }
@@ -102,7 +102,7 @@ impl V1Hierarchy {
         let memory = outer.directory(self.layout.memory);
         let around = limits_above(outer.parent(self.layout.memory).path(), "memory.limit_in_bytes");
         let limits = limits.within(around);
-        // Before Linux 5.11 a cgroup bounds those in it only if it is asked to.
+        // Before Linux 5.11 a cgroup limits its children only if `use_hierarchy` is set.
         if memory.has("memory.use_hierarchy") {
             memory.write("memory.use_hierarchy", "1")?;
         }
@@ -128,8 +128,8 @@ impl V1Hierarchy {
     }
 }
 
-/// Finds the cgroup this process is in for a controller and tries to make another below it. Gives
-/// its place in the list of parents.
+/// Finds the cgroup of this process for a controller and tries to create another below it. Returns
+/// its index in the list of parents.
 fn usable_parent(
     locations: &Locations,
     controller: &str,
@@ -163,7 +163,7 @@ fn abilities(sample: &Group, layout: Layout) -> Enforces {
     let has =
         |place: Option<usize>, file| place.is_some_and(|place| sample.directory(place).has(file));
     Enforces {
-        // Without the second, a program would have all the memory it likes in socket buffers.
+        // Without the second, socket buffers would use memory without limit.
         memory: memory.has("memory.limit_in_bytes") && memory.has(SOCKET_MEMORY_LIMIT),
         swap_off: memory.has("memory.memsw.limit_in_bytes") || host_has_no_swap(),
         pids: pids.has("pids.max"),

@@ -1,8 +1,8 @@
-//! The control files of one v1 cgroup that a run touches, opened when the cgroup is made.
+//! The control files of a v1 cgroup that a run uses, opened when the cgroup is created.
 //!
 //! Opening and closing a control file takes four times as long as reading or writing it, and a run
-//! needs a dozen. So they are opened in the background, at the price of some fifteen descriptors
-//! for each cgroup that is being held ready. Those of a program that runs long are closed again.
+//! needs a dozen. So they are opened in the background, which costs some fifteen descriptors for
+//! each cgroup that is kept ready. Those of long-running programs are closed again.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::detect::Layout;
 
 pub(crate) const SOCKET_MEMORY_LIMIT: &str = "memory.kmem.tcp.limit_in_bytes";
 
-/// What is `None` is not there on this host.
+/// `None` if the host lacks the file.
 #[derive(Debug)]
 pub(crate) struct Files {
     pub(crate) memory_limit: ReopenableFile,
@@ -23,7 +23,7 @@ pub(crate) struct Files {
     pub(crate) memory_and_swap_limit: Option<ReopenableFile>,
     /// Buffers of TCP and UDP, which v1 does not count as memory.
     pub(crate) socket_memory_limit: ReopenableFile,
-    /// Read again and again while a program with a network runs, and so never closed.
+    /// Read repeatedly while a program with a network runs, and therefore never closed.
     pub(crate) socket_memory: ReopenableFile,
     pub(crate) memory_current: ReopenableFile,
     /// Writing resets it.
@@ -68,13 +68,13 @@ impl Files {
             pids_peak: open_if(enforces.pids_peak, Some(pids), "pids.peak", read)?,
             cpu_quota: open_if(enforces.cpu_quota, cpu, "cpu.cfs_quota_us", write)?,
             cpu_total: open_if(enforces.cpu_accounting, cpuacct, "cpuacct.usage", read)?,
-            // Linux has these two only since 4.6, and nothing depends on them.
+            // Linux has these two only since 4.6, and they are optional.
             cpu_user: cpuacct.and_then(|place| open(place, "cpuacct.usage_user", read).ok()),
             cpu_system: cpuacct.and_then(|place| open(place, "cpuacct.usage_sys", read).ok()),
         })
     }
 
-    /// All of them are opened again when they are needed.
+    /// All of them are reopened when they are needed.
     pub(crate) fn close(&self) {
         [&self.memory_limit, &self.memory_current, &self.pids_limit, &self.pids_current]
             .into_iter()

@@ -1,4 +1,4 @@
-//! One v2 cgroup.
+//! A v2 cgroup.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,12 +24,12 @@ pub(crate) struct V2Cgroup {
 }
 
 impl V2Cgroup {
-    /// Does what need not wait for the limits to be known.
+    /// Sets everything that does not depend on the limits.
     pub(crate) fn prepare(group: Group, enforces: Enforces) -> Result<V2Cgroup, CgroupError> {
         let directory = group.directory(0);
         if enforces.memory {
             write_if_there(directory, "memory.swap.max", "0")?;
-            // The members of a sandbox are one program: when one has to die, all do.
+            // All members are killed together: they are one program.
             write_if_there(directory, "memory.oom.group", "1")?;
         }
         let files = Files::open(directory, enforces)?;
@@ -54,7 +54,7 @@ impl V2Cgroup {
         kill::kill_members(&self.group)
     }
 
-    /// Waits until the last member is gone. The file announces that as priority news.
+    /// Waits until the last member has exited. The file announces that as priority data.
     fn wait_until_empty(&self) -> Result<(), CgroupError> {
         let events = self.directory().open_file("cgroup.events", OFlags::RDONLY)?;
         let deadline = Instant::now() + kill::KILL_DEADLINE;
@@ -119,8 +119,8 @@ impl Cgroup for V2Cgroup {
             return Ok(());
         };
         match peak.write("reset") {
-            // The kernel is too old to reset; see the promise in the trait. It says so as "invalid
-            // argument" where the file is open for writing and as "invalid seek" where it is not.
+            // The kernel is too old to reset; see the trait. The error is "invalid argument" if the
+            // file is open for writing and "invalid seek" if it is not.
             Err(error) if matches!(error.errno(), Some(Errno::INVAL | Errno::SPIPE)) => Ok(()),
             outcome => outcome,
         }

@@ -1,19 +1,19 @@
-//! Where in the v2 hierarchy we may make cgroups with limits.
+//! Finds where in the v2 hierarchy this process may create cgroups with limits.
 //!
-//! The rule that makes this hard: a cgroup other than the root that has processes in it cannot give
-//! controllers to cgroups below it. Our own cgroup always has a process in it, namely us. So either
-//! the cgroups go elsewhere, or we move out of the way. In the order in which they are tried:
+//! The difficulty: a cgroup other than the root that has member processes cannot enable controllers
+//! for its children, and the cgroup of this process has at least one member, this process. So either
+//! the sandboxes' cgroups go elsewhere, or this process moves. In the order of the attempts:
 //!
-//! 1. We are in a `sandbox-run.supervisor` cgroup already, because this process or the one that
-//!    started it has been here before: the cgroup above it is free of processes.
-//! 2. Our own cgroup was delegated to us (it belongs to this user, or the service manager has
-//!    marked it) and we are alone in it: move into a `sandbox-run.supervisor` cgroup below it and
-//!    put the sandboxes beside that. They stay under the limits of the service and die with it.
-//!    With company we do not do this: other people's processes are not ours to move.
+//! 1. This process is in a `sandbox-run.supervisor` cgroup already, because it or its parent has
+//!    moved there: the parent cgroup has no member processes.
+//! 2. The cgroup of this process was delegated (it belongs to this user, or the service manager has
+//!    marked it) and has no other members: move into a `sandbox-run.supervisor` cgroup below it and
+//!    create the sandboxes' cgroups beside that. They stay under the limits of the service and are
+//!    removed with it. Other members are never moved.
 //! 3. As root, a `sandbox-run` group directly below the root of the hierarchy.
-//! 4. Alone in our own cgroup without a sign of delegation: as 2. This is the way in a container,
-//!    where the root of the hierarchy that we see is itself a cgroup with a process in it. It comes
-//!    last because a service manager may switch controllers off again in what it did not delegate.
+//! 4. Without other members and without a sign of delegation: as 2. This is the case in a container,
+//!    where the visible root of the hierarchy is itself a cgroup with a process in it. It comes last
+//!    because a service manager may disable controllers in cgroups that it did not delegate.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -125,12 +125,12 @@ fn use_freed(directory: Arc<Directory>) -> Result<V2Hierarchy, CgroupError> {
     V2Hierarchy::try_out(Base::Lasting(directory))
 }
 
-/// Moves this process one level down, so that its cgroup can hold others. Moves it back when that
-/// turns out to be of no use.
+/// Moves this process one level down, so that its cgroup can have children with controllers. Moves it
+/// back if that does not help.
 fn move_aside(own: &Arc<Directory>) -> Result<V2Hierarchy, CgroupError> {
     let enabled_before = own.read(SUBTREE_CONTROL)?;
     let aside = match own.make_child(SUPERVISOR_GROUP) {
-        // Left by a supervisor that was here before and is dead, or we would not be alone.
+        // Left by a dead supervisor: this process is the only member.
         Err(error) if error.errno() == Some(Errno::EXIST) => own.open_child(SUPERVISOR_GROUP)?,
         outcome => outcome?,
     };
@@ -141,9 +141,9 @@ fn move_aside(own: &Arc<Directory>) -> Result<V2Hierarchy, CgroupError> {
     outcome
 }
 
-/// As far as it goes: the error that led here is the one to report.
+/// Best effort: the error that led here is reported.
 fn move_back(own: &Directory, enabled_before: &str) {
-    // A cgroup that gives controllers to others takes in no process, so these go first.
+    // A cgroup that enables controllers for its children accepts no process, so disable them first.
     let enabled = own.read(SUBTREE_CONTROL).unwrap_or_default();
     for controller in enabled.split_ascii_whitespace() {
         if !parse::lists(enabled_before, controller) {
@@ -154,7 +154,7 @@ fn move_back(own: &Directory, enabled_before: &str) {
     let _ = own.remove_child(SUPERVISOR_GROUP);
 }
 
-/// systemd marks a cgroup it will not touch again with one of two extended attributes.
+/// systemd marks a delegated cgroup with one of two extended attributes.
 fn is_marked_as_delegated(directory: &Directory) -> bool {
     ["trusted.delegate", "user.delegate"].iter().any(|attribute| {
         let mut value = [0_u8; 8];

@@ -1,4 +1,4 @@
-//! The place in the v2 hierarchy where our cgroups go.
+//! The directory in the v2 hierarchy in which cgroups are created.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -12,21 +12,21 @@ use super::super::outer::limits_above;
 use super::super::{CgroupError, Enforces, OuterLimits, SweepOutcome, oom, parse, sweep};
 use super::cgroup::V2Cgroup;
 
-/// The group directly below the root that holds our cgroups when we may not use our own.
+/// The group directly below the root for cgroups if this process's own may not be used.
 pub(crate) const TOP_LEVEL_GROUP: &str = "sandbox-run";
 
-/// The file that says which controllers the cgroups below a directory get.
+/// The file that lists which controllers the children of a directory get.
 pub(crate) const SUBTREE_CONTROL: &str = "cgroup.subtree_control";
 
-/// How often a cgroup is attempted while others keep sweeping the empty group around it away.
-const ATTEMPTS: usize = 5;
+/// How often creation is tried while other processes remove the empty group around it.
+const MAX_ATTEMPTS: usize = 5;
 
-/// The directory in which cgroups are made.
+/// The directory in which cgroups are created.
 #[derive(Debug)]
 pub(crate) enum Base {
-    /// A directory that is there as long as this process is.
+    /// A directory that exists as long as this process.
     Lasting(Arc<Directory>),
-    /// [`TOP_LEVEL_GROUP`] in this root: made when needed, swept away when empty.
+    /// [`TOP_LEVEL_GROUP`] in this root: created when needed, removed when empty.
     TopLevel(Directory),
 }
 
@@ -34,13 +34,13 @@ pub(crate) enum Base {
 #[derive(Debug)]
 pub(crate) struct V2Hierarchy {
     base: Base,
-    /// The cgroup around all others, which goes with this value.
+    /// The cgroup around all others, which is removed with this value.
     outer: Option<Group>,
     enforces: Enforces,
 }
 
 impl V2Hierarchy {
-    /// Takes a base into use if cgroups with limits can be made in it.
+    /// Uses a base if cgroups with limits can be created in it.
     pub(crate) fn try_out(base: Base) -> Result<V2Hierarchy, CgroupError> {
         let mut hierarchy = V2Hierarchy { base, outer: None, enforces: Enforces::default() };
         let outcome = hierarchy.find_abilities().and_then(|()| {
@@ -53,7 +53,7 @@ impl V2Hierarchy {
         outcome.map(|()| hierarchy)
     }
 
-    /// A base as it is, without the demand that it have controllers.
+    /// A base as it is, even without controllers.
     #[cfg(test)]
     pub(crate) fn without_demands(directory: Directory) -> Result<V2Hierarchy, CgroupError> {
         let base = Base::Lasting(Arc::new(directory));
@@ -103,7 +103,7 @@ impl V2Hierarchy {
         let outer = self.make_group()?;
         let directory = outer.directory(0);
         let limits = limits.within(limits_above(outer.parent(0).path(), "memory.max"));
-        // Nobody is in it, so it may give controllers to those in it.
+        // It has no members, so it may pass controllers on to its children.
         enable_controllers(directory)?;
         directory.write("memory.max", &limits.memory_bytes.to_string())?;
         directory.write("pids.max", &limits.pids.to_string())?;
@@ -119,7 +119,7 @@ impl V2Hierarchy {
         if let Some(outer) = &self.outer {
             return Group::make(&outer.directories());
         }
-        for _ in 1..ATTEMPTS {
+        for _ in 1..MAX_ATTEMPTS {
             match self.base.open().and_then(|base| Group::make(&[base])) {
                 Err(error) if error.errno() == Some(Errno::NOENT) => {}
                 outcome => return outcome,
@@ -140,7 +140,7 @@ impl V2Hierarchy {
         }
     }
 
-    /// Removes the top-level group unless somebody has a cgroup in it, which the kernel checks.
+    /// Removes the top-level group unless it has children, which the kernel checks.
     fn remove_empty_base(&self) -> Option<String> {
         let Base::TopLevel(root) = &self.base else {
             return None;
@@ -158,7 +158,7 @@ impl Drop for V2Hierarchy {
 }
 
 impl Base {
-    /// The directory, ready to have cgroups with controllers in it.
+    /// The directory, ready for cgroups with controllers.
     fn open(&self) -> Result<Arc<Directory>, CgroupError> {
         let root = match self {
             Base::Lasting(directory) => return Ok(Arc::clone(directory)),
@@ -181,8 +181,8 @@ impl Base {
     }
 }
 
-/// Switches the controllers we use on for the cgroups below a directory. They stay on: the host's
-/// other cgroups do not notice, and switching off would take them from whoever uses them by then.
+/// Enables the required controllers for the children of a directory. They stay enabled: the host's
+/// other cgroups are not affected, and disabling would take them from other users.
 pub(crate) fn enable_controllers(directory: &Directory) -> Result<(), CgroupError> {
     let enabled = directory.read(SUBTREE_CONTROL)?;
     for (controller, required) in [("memory", true), ("pids", true), ("cpu", false), ("io", false)]
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removal_by_somebody_else_is_no_error() {
+    fn a_removal_by_another_process_is_no_error() {
         let Some((_, cgroup)) = bare_cgroup() else {
             return;
         };

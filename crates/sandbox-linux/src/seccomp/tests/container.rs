@@ -1,4 +1,5 @@
-//! The profiles for container runtimes, read as a runtime reads them, must judge as the profile itself does.
+//! The profiles for container runtimes, interpreted as a runtime does, must decide like the profile
+//! itself.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -11,10 +12,10 @@ use super::equivalence::argument_lists;
 
 const FILTERS: [ContainerFilter; 2] = [ContainerFilter::Alone, ContainerFilter::AroundAgent];
 
-/// What becomes of a call: the action, and its error number.
+/// The outcome of a call: the action, and its error number.
 type Judgement<'a> = (&'a str, Option<u64>);
 
-/// The rules of a document that count on one architecture, by the name of the call.
+/// The rules of a document for one architecture, by call name.
 struct Rules<'a> {
     default: Judgement<'a>,
     by_name: HashMap<&'a str, Vec<Rule<'a>>>,
@@ -77,7 +78,7 @@ fn judgement<'a>(value: &'a Value, name: &str, name_of_errno: &str) -> Judgement
     (value[name].as_str().unwrap(), value[name_of_errno].as_u64())
 }
 
-/// What the profile says, in the same words.
+/// What the profile decides, in the same form.
 fn expected(
     profile: &Profile,
     filter: ContainerFilter,
@@ -144,7 +145,7 @@ fn both_documents_judge_every_call_as_the_profile_does() {
 }
 
 #[test]
-fn the_documents_say_what_runtimes_ask_for() {
+fn the_documents_have_the_fields_that_runtimes_require() {
     let profile = Profile::builtin();
     let alone = profile.docker_json(ContainerFilter::Alone);
     assert_eq!(alone["defaultAction"], "SCMP_ACT_ERRNO");

@@ -1,4 +1,4 @@
-//! A small machine that runs classic BPF as the kernel would, for programs made by us or by others.
+//! An interpreter of classic BPF that behaves like the kernel's.
 
 use libc::sock_filter;
 

@@ -1,5 +1,5 @@
-//! The filter in force, in threads and children of the test process: a filter binds only the thread
-//! that installs it and what that thread starts.
+//! The installed filter, in threads and children of the test process: a filter applies only to the
+//! thread that installs it and to what that thread starts.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -21,7 +21,7 @@ pub(super) fn program(denied: DeniedAction) -> Program {
     compiled.expect("the shipped profile compiles")
 }
 
-/// Runs `work` in a thread under a filter with a listener, answers what it is denied, and returns
+/// Runs `work` in a thread under a filter with a listener, answers its denied calls, and returns
 /// its result with the counts. Gives up after a minute.
 pub(super) fn supervised<T: Send>(work: impl FnOnce() -> T + Send) -> (T, Violations) {
     let program = program(DeniedAction::Notify);
@@ -108,7 +108,7 @@ fn attack() {
 }
 
 #[test]
-fn denied_calls_get_their_errno_from_the_kernel_when_nobody_listens() {
+fn denied_calls_get_their_errno_from_the_kernel_without_a_listener() {
     let program = program(DeniedAction::Errno);
     let confined = thread::spawn(move || {
         rustix::thread::set_no_new_privs(true).expect("always possible");

@@ -1,11 +1,11 @@
-//! The calls whose answers matter most, written out by hand: a mistake in the data, or in the
-//! reading of it, cannot hide behind two roads that agree.
+//! The decisions that matter most, written by hand: an error in the data, or in its interpretation,
+//! would not show in the comparison of two implementations that agree.
 
 use libc::{EAFNOSUPPORT, EINVAL, ENOMEM, ENOPROTOOPT, ENOSYS, EOPNOTSUPP, EPERM, EPROTONOSUPPORT};
 
 use super::super::{Arch, Profile, Verdict};
 
-/// Bits above those that the kernel looks at in an `int` argument.
+/// Bits above those that the kernel uses of an `int` argument.
 const HIGH: u64 = 0xdead_beef_0000_0000;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Tests that concern the whole filter rather than one file of it.
+//! Tests of the whole filter.
 
 mod container;
 mod equivalence;

@@ -1,4 +1,4 @@
-//! A second compiler, written by others, must allow exactly the same calls.
+//! Another compiler (seccompiler) must allow exactly the same calls.
 
 use std::collections::BTreeMap;
 

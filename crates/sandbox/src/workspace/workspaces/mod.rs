@@ -99,7 +99,7 @@ impl Workspaces {
         let path = self.directory.content(name);
         let mut file = self.open(name)?;
         let size = SnapshotReader::size_of(&mut file);
-        let size = size.map_err(WorkspaceError::io("understand", &path))?.told;
+        let size = size.map_err(WorkspaceError::io("understand", &path))?.content;
         let saved_at = file.metadata().and_then(|found| found.modified());
         let saved_at = saved_at.map_err(WorkspaceError::io("look at", &path))?;
         let lock = self.directory.lock(name);

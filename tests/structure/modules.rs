@@ -21,9 +21,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("sandbox-linux", "client", "original"),
     ("sandbox-linux", "client", "reexec"),
     ("sandbox-linux", "reexec", "workspace"),
-    ("sandbox-server", "callbacks", "keys"),
-    ("sandbox-server", "callbacks", "state"),
-    ("sandbox-server", "config", "work"),
     ("sandbox-server", "environments", "work"),
 ];
 

@@ -19,7 +19,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use sandbox_store::{KeyRecord, NewKey, Permissions, Scope, Store};
 use subtle::ConstantTimeEq as _;
 
-use crate::callbacks::CallbackSecret;
+use crate::callbacks::{CallbackSecret, CallbackSecrets};
 use secret::{Hash, ServerSecret};
 
 /// How every key begins, so that people and scanners for leaked secrets know one when they see it.
@@ -168,6 +168,12 @@ impl Keys {
         };
         store.add_key(new).await.context("cannot remember the key")?;
         Ok((record, plain))
+    }
+}
+
+impl CallbackSecrets for Keys {
+    fn secret(&self, key: Option<&str>) -> CallbackSecret {
+        self.callback_secret(key)
     }
 }
 

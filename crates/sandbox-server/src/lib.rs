@@ -13,6 +13,8 @@ pub(crate) mod environments;
 pub(crate) mod keys;
 pub(crate) mod logging;
 pub(crate) mod metrics;
+pub(crate) mod policy;
+pub(crate) mod problems;
 pub(crate) mod sandboxes;
 pub(crate) mod serve;
 pub(crate) mod state;

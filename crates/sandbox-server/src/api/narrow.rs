@@ -4,7 +4,7 @@
 use sandbox::{Isolation, Protection};
 use serde_json::{Value, json};
 
-use crate::work::Caps;
+use crate::policy::Caps;
 
 /// Writes the rules into the document.
 pub(super) fn narrow(document: &mut Value, caps: &Caps, isolations: &[Isolation]) {

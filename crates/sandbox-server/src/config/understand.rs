@@ -10,7 +10,7 @@ use sandbox_store::{Permission, Permissions, Retention};
 
 use super::layers::Layer;
 use super::{Config, ConfigError, LogFormat, Packages, tls};
-use crate::work::{Caps, NetworkPermission, SharedCaches};
+use crate::policy::{Caps, NetworkPermission, SharedCaches};
 
 pub(super) fn config(settled: &Layer) -> Result<Config, ConfigError> {
     settled.read("role", role)?;

@@ -23,7 +23,12 @@ const MEMORY_RELEASE_INTERVAL: Duration = Duration::from_secs(5);
 /// Starts them; they end when what is given back is dropped.
 pub(super) fn start(state: &AppState) -> Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
-    tasks.spawn(callbacks::start(state)?);
+    tasks.spawn(callbacks::start(
+        Arc::clone(&state.store),
+        Arc::<Keys>::clone(&state.keys),
+        Arc::clone(&state.metrics),
+        state.config.callback_allow.clone(),
+    )?);
     tasks.spawn(follow_keys(state.clone()));
     tasks.spawn(sweep(state.clone()));
     tasks.spawn(release_memory());

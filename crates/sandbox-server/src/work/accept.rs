@@ -8,14 +8,16 @@ use sandbox::{ByteSize, Isolation, Request, Requirements, Sandbox};
 use sandbox_api::{Code, ExecuteRequest, Problem};
 use sandbox_store::{Idempotency, InsertOutcome, Job, NewCallback, NewExecution};
 
-use super::convert::{code_size, convert, invalid, refusal};
+use super::convert::{code_size, convert, refusal};
 use super::live::Live;
 use super::report::{self, Told};
 use super::shared::{Shared, store_failed};
-use super::{permissions, worker, workspace};
+use super::{worker, workspace};
 use crate::callbacks::promise;
 use crate::config::Packages;
 use crate::keys::Identity;
+use crate::policy::permissions;
+use crate::problems::invalid;
 
 /// What a client gets for a request.
 #[derive(Clone, Debug)]

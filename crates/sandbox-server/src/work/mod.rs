@@ -7,16 +7,12 @@
 
 mod template;
 
-mod caches;
-mod caps;
 mod convert;
 pub(crate) mod workspace;
 
 mod events;
 mod familiar;
 mod live;
-mod network;
-pub(crate) mod permissions;
 
 mod budget;
 mod hub;
@@ -50,11 +46,8 @@ use crate::metrics::Metrics;
 use crate::sandboxes::Sandboxes;
 pub(crate) use accept::{AnswerWith, Ticket};
 pub(crate) use admission::Admission;
-pub(crate) use caches::SharedCaches;
-pub(crate) use caps::Caps;
 pub(crate) use imports::Import;
 use live::{Live, lock};
-pub(crate) use network::NetworkPermission;
 pub(crate) use report::Told;
 use report::is_final;
 use shared::{Shared, WorkLimits, may_see, no_such, not_stored, store_failed};

@@ -11,17 +11,15 @@ use tokio::sync::{Semaphore, watch};
 
 use super::admission::Waiters;
 use super::budget::Budget;
-use super::caches::SharedCaches;
-use super::caps::Caps;
 use super::familiar::Familiar;
 use super::hub::{Bounds, Hub};
 use super::imports::Imports;
-use super::network::NetworkPermission;
 use crate::callbacks::AddressPolicy;
 use crate::config::{Config, Packages};
 use crate::environments::directory_of;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
+use crate::policy::{Caps, NetworkPermission, SharedCaches};
 use crate::sandboxes::Sandboxes;
 
 /// How much work is taken and done at once.

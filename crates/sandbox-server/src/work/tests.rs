@@ -12,13 +12,12 @@ use sandbox_store::{Permission, Permissions, Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{
-    AnswerWith, Caps, EventStream, NetworkPermission, SharedCaches, Ticket, Told, Work, WorkLimits,
-};
+use super::{AnswerWith, EventStream, Ticket, Told, Work, WorkLimits};
 use crate::callbacks::AddressPolicy;
 use crate::config::Packages;
 use crate::keys::Identity;
 use crate::metrics::Metrics;
+use crate::policy::{Caps, NetworkPermission, SharedCaches};
 use crate::sandboxes::Sandboxes;
 
 /// Longer than anything here takes; only a failure waits this long.

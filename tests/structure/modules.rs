@@ -21,7 +21,6 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ("sandbox-linux", "client", "original"),
     ("sandbox-linux", "client", "reexec"),
     ("sandbox-linux", "reexec", "workspace"),
-    ("sandbox-server", "environments", "work"),
 ];
 
 /// Items that the crate root defines itself. The root declares every module, so a module that uses such an item is in a

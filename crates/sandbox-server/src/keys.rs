@@ -20,23 +20,13 @@ use sandbox_store::{KeyRecord, NewKey, Permissions, Scope, Store};
 use subtle::ConstantTimeEq as _;
 
 use crate::callbacks::{CallbackSecret, CallbackSecrets};
+pub(crate) use sandbox_scheduler::Identity;
 use secret::{Hash, ServerSecret};
 
 /// How every key begins, so that people and scanners for leaked secrets know one when they see it.
 const PREFIX: &str = "sk_";
 const ID_BYTES: usize = 10;
 const SECRET_BYTES: usize = 32;
-
-/// Who asks, and what for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    /// The id of the key; none for clients on loopback of a server without keys.
-    pub(crate) key: Option<String>,
-    /// What it may be used for.
-    pub(crate) scopes: Vec<Scope>,
-    /// The features that its requests may use.
-    pub(crate) permissions: Permissions,
-}
 
 /// A key as its owner has it. It is shown once and kept nowhere.
 pub(crate) struct PlainKey(String);

@@ -1,8 +1,8 @@
 //! `sandboxd`: the sandbox library behind HTTP.
 //!
-//! A request travels from `api` (what clients see) through `work` (admission, queue, workers,
-//! events) into the library, and its report back; `callbacks` sends it on. `state` is what all handlers
-//! share, `serve` puts the parts together.
+//! A request travels from `api` (what clients see) through `work`, which checks it, to the scheduler and into the
+//! library, and its report back; `callbacks` sends it on. `state` is what all handlers share, `serve` starts and stops
+//! the parts.
 
 mod commands;
 
@@ -13,9 +13,9 @@ pub(crate) mod environments;
 pub(crate) mod keys;
 pub(crate) mod logging;
 pub(crate) mod metrics;
+pub(crate) mod observer;
 pub(crate) mod policy;
 pub(crate) mod problems;
-pub(crate) mod sandboxes;
 pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod telemetry;

@@ -15,7 +15,7 @@ use super::query::{Id, Query, Wait};
 use super::refusal::Refusal;
 use super::schema;
 use crate::state::AppState;
-use crate::work::{AnswerWith, Told};
+use crate::work::{AnswerWith, StoredReport};
 
 /// Longer ones are not names of requests.
 const MAX_IDEMPOTENCY_KEY_LEN: usize = 255;
@@ -130,7 +130,7 @@ pub(super) async fn cancel(
 }
 
 /// The report, as it was written already.
-fn told(report: &Told) -> Response {
+fn told(report: &StoredReport) -> Response {
     let json = HeaderValue::from_static("application/json");
     ([(CONTENT_TYPE, json)], String::from(&*report.json)).into_response()
 }

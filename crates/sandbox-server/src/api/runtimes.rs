@@ -6,6 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json as Answer};
 use sandbox::RuntimeStatus;
 use sandbox_api::{Code, Problem};
+use sandbox_scheduler::Sandboxes;
 use serde::Serialize;
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
@@ -14,7 +15,6 @@ use utoipa::ToSchema;
 use super::caller::{Caller, Read};
 use super::query::Query;
 use super::refusal::Refusal;
-use crate::sandboxes::Sandboxes;
 use crate::state::AppState;
 
 /// A language.

@@ -18,7 +18,8 @@ const MAP: &[(&str, &[&str])] = &[
     ("sandbox-linux", &["sandbox-core", "sandbox-protocol"]),
     ("sandbox-backends", &["sandbox-core", "sandbox-protocol", "sandbox-linux"]),
     ("sandbox", &["sandbox-core", "sandbox-images", "sandbox-backends"]),
-    ("sandbox-server", &["sandbox", "sandbox-api", "sandbox-store"]),
+    ("sandbox-scheduler", &["sandbox", "sandbox-store"]),
+    ("sandbox-server", &["sandbox", "sandbox-api", "sandbox-store", "sandbox-scheduler"]),
     ("sandbox-cli", &["sandbox", "sandbox-api", "sandbox-images"]),
 ];
 

@@ -18,24 +18,14 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use sandbox_store::{KeyRecord, NewKey, Permissions, Scope, Store};
 use subtle::ConstantTimeEq as _;
 
-use crate::callbacks::CallbackSecret;
+use crate::callbacks::{CallbackSecret, CallbackSecrets};
+pub(crate) use sandbox_scheduler::Identity;
 use secret::{Hash, ServerSecret};
 
 /// The prefix of every key, by which people and secret scanners recognize one.
 const PREFIX: &str = "sk_";
 const ID_BYTES: usize = 10;
 const SECRET_BYTES: usize = 32;
-
-/// An authenticated client.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Identity {
-    /// The id of the key; `None` for clients of a server without keys.
-    pub(crate) key: Option<String>,
-    /// The scopes of the key.
-    pub(crate) scopes: Vec<Scope>,
-    /// The permissions of the key.
-    pub(crate) permissions: Permissions,
-}
 
 /// A key in plain text. It is shown once and not stored.
 pub(crate) struct PlainKey(String);
@@ -166,6 +156,12 @@ impl Keys {
         };
         store.add_key(new).await.context("failed to save the key")?;
         Ok((record, plain))
+    }
+}
+
+impl CallbackSecrets for Keys {
+    fn secret(&self, key: Option<&str>) -> CallbackSecret {
+        self.callback_secret(key)
     }
 }
 

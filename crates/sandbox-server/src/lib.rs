@@ -1,7 +1,8 @@
 //! `sandboxd`: an HTTP server that runs untrusted code in sandboxes.
 //!
-//! `api` receives a request, `work` admits, queues and runs it with the sandbox library, and `callbacks` delivers the
-//! report to a URL. `serve` starts and stops the server; `state` has what all handlers share.
+//! A request travels from `api` (what clients see) through `work`, which checks it, to the scheduler and into the
+//! library, and its report back; `callbacks` sends it on. `state` is what all handlers share, `serve` starts and stops
+//! the parts.
 
 mod commands;
 
@@ -12,7 +13,9 @@ pub(crate) mod environments;
 pub(crate) mod keys;
 pub(crate) mod logging;
 pub(crate) mod metrics;
-pub(crate) mod sandboxes;
+pub(crate) mod observer;
+pub(crate) mod policy;
+pub(crate) mod problems;
 pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod telemetry;

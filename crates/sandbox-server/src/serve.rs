@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use sandbox::{Sandbox, SandboxBuilder};
+use sandbox_scheduler::{Sandboxes, Scheduler, block_in_place};
 use sandbox_store::{SqliteStore, Store};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -28,10 +29,10 @@ use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::logging;
 use crate::metrics::Metrics;
-use crate::sandboxes::Sandboxes;
+use crate::observer::ServerObserver;
 use crate::state::AppState;
 use crate::telemetry::{Origin, Telemetry};
-use crate::work::{Work, wait_in_place, workspace};
+use crate::work::{Work, workspace};
 
 use connection::Shared;
 use data_lock::DataLock;
@@ -110,15 +111,17 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     };
     let sandboxes = Arc::new(sandboxes.context("starting the sandboxes panicked")??);
     let metrics = Arc::new(Metrics::new());
-    let work =
-        Work::start(Arc::clone(&sandboxes), Arc::clone(&store), &config, Arc::clone(&metrics));
+    let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics)));
+    let scheduler = Arc::new(Scheduler::start((&*config).into(), Arc::clone(&store), observer));
     let environments = ClientEnvironments::new(
         Arc::clone(sandboxes.for_packages()),
         Arc::clone(&store),
-        Arc::clone(&work),
+        Arc::clone(&scheduler),
         &config,
     );
     let environments = Arc::new(environments);
+    let work = Work::new(scheduler, Arc::clone(&sandboxes), &config, Arc::clone(&metrics));
+    let work = Arc::new(work);
     Ok(AppState { work, environments, sandboxes, store, keys, config, metrics, telemetry })
 }
 
@@ -127,7 +130,7 @@ fn sandbox_builder(config: &Config) -> SandboxBuilder {
     let mut builder = Sandbox::builder()
         .warm(config.warm)
         .copies(config.warm_copies)
-        .blocking_with(wait_in_place)
+        .blocking_with(block_in_place)
         // Requests cannot name volumes; this refuses them in the library too.
         .volumes_from([])
         .workspaces(workspace::of_server(config));

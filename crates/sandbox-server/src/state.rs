@@ -1,32 +1,47 @@
 use std::sync::Arc;
 
+use sandbox_scheduler::{Sandboxes, SchedulerLimits};
 use sandbox_store::Store;
 
 use crate::config::Config;
 use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
-use crate::sandboxes::Sandboxes;
 use crate::telemetry::Telemetry;
 use crate::work::Work;
 
-/// What every handler shares. Cloned for each request, so all of it is behind counters.
+/// What all handlers share. It is cloned for each request, so every field is reference-counted.
 #[derive(Clone)]
 pub(crate) struct AppState {
-    /// Executions, from acceptance to report.
+    /// Executions, as clients use them.
     pub(crate) work: Arc<Work>,
-    /// Packages of clients under names of their own.
+    /// Named package environments of clients.
     pub(crate) environments: Arc<ClientEnvironments>,
-    /// What runs them.
+    /// The sandboxes that run them.
     pub(crate) sandboxes: Arc<Sandboxes>,
-    /// What is remembered.
+    /// The persistent state.
     pub(crate) store: Arc<dyn Store>,
-    /// Who may ask.
+    /// The API keys.
     pub(crate) keys: Arc<Keys>,
-    /// How the server is set up.
+    /// The settings.
     pub(crate) config: Arc<Config>,
-    /// What is counted.
+    /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
-    /// What is traced.
+    /// The traces.
     pub(crate) telemetry: Telemetry,
+}
+
+impl From<&Config> for SchedulerLimits {
+    fn from(config: &Config) -> Self {
+        Self {
+            concurrency: config.concurrency,
+            memory_budget: config.memory_budget,
+            share_per_key: config.share_per_key,
+            queue_bound: config.queue_bound,
+            queue_memory: config.queue_memory,
+            queue_memory_per_key: config.queue_memory_per_key,
+            quota_per_key: config.quota_per_key,
+            limit_local: config.limit_local,
+        }
+    }
 }

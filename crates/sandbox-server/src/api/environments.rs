@@ -19,8 +19,8 @@ use super::error::ApiError;
 use super::parameters;
 use super::query::{Query, Wait};
 use crate::environments::{Build, Found, Progress, Wanted};
+use crate::policy::permissions;
 use crate::state::AppState;
-use crate::work::permissions;
 
 const MAX_PACKAGES: usize = 200;
 

@@ -15,7 +15,7 @@ use super::error::ApiError;
 use super::parameters;
 use super::query::{Id, Query, Wait};
 use crate::state::AppState;
-use crate::work::{AnswerWith, Told};
+use crate::work::{AnswerWith, StoredReport};
 
 const MAX_IDEMPOTENCY_KEY_LEN: usize = 255;
 
@@ -130,7 +130,7 @@ pub(super) async fn cancel(
 }
 
 /// A report as a response. It is serialized already.
-fn json_response(report: &Told) -> Response {
+fn json_response(report: &StoredReport) -> Response {
     let json = HeaderValue::from_static("application/json");
     ([(CONTENT_TYPE, json)], String::from(&*report.json)).into_response()
 }

@@ -4,7 +4,7 @@
 use sandbox::{Isolation, Protection};
 use serde_json::{Value, json};
 
-use crate::work::Caps;
+use crate::policy::Caps;
 
 /// Adds the constraints to the document.
 pub(super) fn restrict(document: &mut Value, caps: &Caps, isolations: &[Isolation]) {

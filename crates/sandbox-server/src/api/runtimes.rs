@@ -6,13 +6,13 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Json};
 use sandbox::RuntimeStatus;
 use sandbox_api::{Code, Problem, RuntimeEntry};
+use sandbox_scheduler::Sandboxes;
 use tokio::sync::Mutex;
 use tokio::task::JoinError;
 
 use super::caller::{Caller, Read};
 use super::error::ApiError;
 use super::query::Query;
-use crate::sandboxes::Sandboxes;
 use crate::state::AppState;
 
 /// The list is reused for this long: probing every toolchain runs programs for seconds.

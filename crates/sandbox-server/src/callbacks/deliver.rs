@@ -16,11 +16,10 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use super::address::AddressPolicy;
 use super::destination::understand;
 use super::schedule::Schedule;
+use super::secret::CallbackSecrets;
 use super::send::{DELIVERY_TIMEOUT, Message, Sender, Tried, roots_of_the_system};
 use super::under_way::{Bounds, Place, UnderWay};
-use crate::keys::Keys;
 use crate::metrics::{CallbackOutcome, Metrics};
-use crate::state::AppState;
 
 /// Between two looks at what is due. Ends of executions, times to try again and what an earlier run left
 /// are all found this way, so that there is one way only; a look that finds nothing costs microseconds.
@@ -32,7 +31,7 @@ const STORE_AGAIN: Duration = Duration::from_secs(5);
 /// Everything that sending needs.
 pub(super) struct Deliveries {
     pub(super) store: Arc<dyn Store>,
-    pub(super) keys: Arc<Keys>,
+    pub(super) secrets: Arc<dyn CallbackSecrets>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) policy: Arc<AddressPolicy>,
     pub(super) sender: Sender,
@@ -41,12 +40,17 @@ pub(super) struct Deliveries {
 }
 
 /// Sends callbacks for as long as what is given back is polled.
-pub(crate) fn start(state: &AppState) -> Result<impl Future<Output = ()> + Send + 'static> {
-    let policy = Arc::new(state.config.callback_allow.clone());
+pub(crate) fn start(
+    store: Arc<dyn Store>,
+    secrets: Arc<dyn CallbackSecrets>,
+    metrics: Arc<Metrics>,
+    policy: AddressPolicy,
+) -> Result<impl Future<Output = ()> + Send + 'static> {
+    let policy = Arc::new(policy);
     let deliveries = Deliveries {
-        store: Arc::clone(&state.store),
-        keys: Arc::clone(&state.keys),
-        metrics: Arc::clone(&state.metrics),
+        store,
+        secrets,
+        metrics,
         sender: Sender::new(Arc::clone(&policy), roots_of_the_system(), DELIVERY_TIMEOUT)?,
         policy,
         schedule: Schedule::default(),
@@ -123,7 +127,7 @@ impl Deliveries {
             Ok(url) => url,
             Err(error) => return Tried::Hopeless(error.to_string()),
         };
-        let secret = self.keys.callback_secret(callback.owner.as_deref());
+        let secret = self.secrets.secret(callback.owner.as_deref());
         let (id, timestamp, body) = (&record.id, Utc::now().timestamp(), body(record));
         let signature = secret.sign(id, timestamp, &body);
         self.sender.send(url, Message { id, timestamp, signature, body }).await

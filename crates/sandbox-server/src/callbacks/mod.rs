@@ -24,4 +24,4 @@ mod tests;
 pub(crate) use address::AddressPolicy;
 pub(crate) use deliver::start;
 pub(crate) use destination::promise;
-pub(crate) use secret::CallbackSecret;
+pub(crate) use secret::{CallbackSecret, CallbackSecrets};

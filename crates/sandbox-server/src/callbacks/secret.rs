@@ -13,6 +13,12 @@ const PREFIX: &str = "whsec_";
 /// With it the callbacks of one client are signed, as Standard Webhooks has it.
 pub(crate) struct CallbackSecret([u8; 32]);
 
+/// Where the secrets of clients come from.
+pub(crate) trait CallbackSecrets: Send + Sync {
+    /// The secret of the client with this key, or of all clients without a key.
+    fn secret(&self, key: Option<&str>) -> CallbackSecret;
+}
+
 impl CallbackSecret {
     pub(crate) fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)

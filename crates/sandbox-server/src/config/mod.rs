@@ -18,7 +18,7 @@ use sandbox::{ByteSize, ForkPolicy, Isolation, OciRuntime};
 use sandbox_store::{Permissions, Retention};
 
 use crate::callbacks::AddressPolicy;
-use crate::work::{Caps, NetworkPermission, SharedCaches};
+use crate::policy::{Caps, NetworkPermission, SharedCaches};
 
 pub(crate) use error::ConfigError;
 pub(crate) use host::HostInfo;

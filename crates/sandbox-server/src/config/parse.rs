@@ -10,7 +10,7 @@ use sandbox_store::{Permission, Permissions, Retention};
 
 use super::layers::Layer;
 use super::{Config, ConfigError, LogFormat, Packages, TlsFiles};
-use crate::work::{Caps, NetworkPermission, SharedCaches};
+use crate::policy::{Caps, NetworkPermission, SharedCaches};
 
 pub(super) fn config(values: &Layer) -> Result<Config, ConfigError> {
     values.parse("role", role)?;

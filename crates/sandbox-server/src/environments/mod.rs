@@ -19,11 +19,12 @@ use sandbox::{
     PackageSpec, Sandbox, with_causes,
 };
 use sandbox_api::{Code, Problem};
+use sandbox_scheduler::Scheduler;
 use sandbox_store::{AuditRecord, Store};
 use serde_json::{Value, json};
 
 use crate::config::{Config, Packages};
-use crate::work::Work;
+use crate::problems::of_scheduler;
 pub(crate) use build::{Build, Progress};
 pub(crate) use place::directory_of;
 
@@ -57,7 +58,7 @@ pub(crate) enum Found {
 pub(crate) struct ClientEnvironments {
     sandbox: Arc<Sandbox>,
     store: Arc<dyn Store>,
-    work: Arc<Work>,
+    scheduler: Arc<Scheduler>,
     /// The directories of clients are in here.
     root: PathBuf,
     most: usize,
@@ -78,13 +79,13 @@ impl ClientEnvironments {
     pub(crate) fn new(
         sandbox: Arc<Sandbox>,
         store: Arc<dyn Store>,
-        work: Arc<Work>,
+        scheduler: Arc<Scheduler>,
         config: &Config,
     ) -> Self {
         Self {
             sandbox,
             store,
-            work,
+            scheduler,
             root: config.environments_directory(),
             most: config.environments_per_key,
             packages: config.packages,
@@ -259,8 +260,9 @@ impl ClientEnvironments {
         wanted: Wanted,
         build: &Build,
     ) -> Result<Environment, Problem> {
+        let admission = self.scheduler.admit(owner.clone(), Environments::build_memory());
         let admission = tokio::select! {
-            admission = self.work.admit(owner.clone(), Environments::build_memory()) => admission?,
+            admission = admission => admission.map_err(|error| of_scheduler(&error))?,
             () = build.cancelled() => return Err(problem::of(&PackageError::Cancelled)),
         };
         let (sandbox, cancel) = (Arc::clone(&self.sandbox), build.token());

@@ -22,7 +22,12 @@ const MEMORY_RELEASE_INTERVAL: Duration = Duration::from_secs(5);
 /// Starts the tasks. Dropping the set stops them.
 pub(super) fn start(state: &AppState) -> Result<JoinSet<()>> {
     let mut tasks = JoinSet::new();
-    tasks.spawn(callbacks::start(state)?);
+    tasks.spawn(callbacks::start(
+        Arc::clone(&state.store),
+        Arc::<Keys>::clone(&state.keys),
+        Arc::clone(&state.metrics),
+        state.config.callback_allow.clone(),
+    )?);
     tasks.spawn(reload_keys(state.clone()));
     tasks.spawn(sweep(state.clone()));
     tasks.spawn(release_memory());

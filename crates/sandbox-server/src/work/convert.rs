@@ -4,12 +4,14 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use sandbox::{
-    ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits, PackageError, Protection, Request,
-    RequestBuilder, ResolveError, with_causes,
+    AllowRule, Allowlist, ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits,
+    NetworkPolicy, PackageError, Protection, Request, RequestBuilder, ResolveError, with_causes,
 };
-use sandbox_api::{Code, ExecuteRequest, Problem};
+use sandbox_api::{Code, ExecuteRequest, NetworkMode, Problem};
 
-use super::{SharedCaches, network, template, workspace};
+use super::{template, workspace};
+use crate::policy::SharedCaches;
+use crate::problems::invalid;
 
 /// More words about an execution than anybody filters by.
 const MAX_LABELS: usize = 32;
@@ -30,7 +32,7 @@ pub(super) fn convert(
         .packages(asked.packages.iter().cloned())
         .workspaces_of(workspace::owner(owner));
     builder = caches.add(owner, builder);
-    builder = network::add(asked, builder)?;
+    builder = network(asked, builder)?;
     if let Some(id) = id {
         builder = builder.id(id);
     }
@@ -60,11 +62,6 @@ pub(super) fn convert(
         builder = builder.usage_interval(Duration::from_millis(interval));
     }
     builder.build().map_err(|error| invalid(field_of(&error), error))
-}
-
-/// The problem with a field.
-pub(super) fn invalid(field: &str, reason: impl Display) -> Problem {
-    Problem::new(Code::InvalidField, format!("{field}: {reason}"))
 }
 
 /// Why the library does not take a request, for its author.
@@ -174,6 +171,25 @@ fn program(asked: &ExecuteRequest, mut builder: RequestBuilder) -> Result<Reques
     Ok(files.into_iter().fold(builder, |builder, (path, bytes)| builder.file(path, bytes)))
 }
 
+fn network(asked: &ExecuteRequest, builder: RequestBuilder) -> Result<RequestBuilder, Problem> {
+    let Some(network) = &asked.network else {
+        return Ok(builder);
+    };
+    if network.mode != NetworkMode::Allowlist && (network.dns || !network.allow.is_empty()) {
+        return Err(invalid("network", "'allow' and 'dns' go with the mode allowlist only"));
+    }
+    match network.mode {
+        NetworkMode::None => Ok(builder.network(NetworkPolicy::None)),
+        NetworkMode::Localhost => Ok(builder.network(NetworkPolicy::Localhost)),
+        NetworkMode::Allowlist => {
+            let rules = network.allow.iter().map(|rule| rule.parse::<AllowRule>());
+            let rules = rules.collect::<Result<Vec<_>, _>>();
+            let list = rules.and_then(|rules| Allowlist::new(rules, network.dns));
+            Ok(builder.allow(list.map_err(|error| invalid("network", error))?))
+        }
+    }
+}
+
 fn run_limits(asked: &ExecuteRequest) -> Result<Limits, Problem> {
     // Sizes too large for a number saturate, and the range check then refuses them.
     let mib = |count: u64| ByteSize::bytes(count.saturating_mul(1 << 20));
@@ -235,7 +251,6 @@ fn field_of(error: &InvalidRequest) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sandbox::NetworkPolicy;
     use serde_json::{Value, json};
 
     fn converted(mut fields: Value) -> Result<Request, Problem> {

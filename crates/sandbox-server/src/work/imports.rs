@@ -1,11 +1,9 @@
 //! Archives of workspaces that are being received: each takes room on the disk until it is unpacked.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandbox_api::{Code, Problem};
-
-use super::live::lock;
 
 /// Archives of one client that are received at once.
 const MAX_PER_CLIENT: usize = 2;
@@ -26,7 +24,7 @@ pub(crate) struct Import {
 
 impl Imports {
     pub(super) fn begin(self: &Arc<Self>, client: Option<String>) -> Result<Import, Problem> {
-        let mut clients = lock(&self.clients);
+        let mut clients = self.lock();
         let own = clients.get(&client).copied().unwrap_or_default();
         if own >= MAX_PER_CLIENT {
             let reason = format!("this client imports {own} workspaces already");
@@ -39,11 +37,16 @@ impl Imports {
         clients.insert(client.clone(), own + 1);
         Ok(Import { imports: Arc::clone(self), client })
     }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Option<String>, usize>> {
+        // No panic leaves the counts half changed.
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Drop for Import {
     fn drop(&mut self) {
-        let mut clients = lock(&self.imports.clients);
+        let mut clients = self.imports.lock();
         if let Some(count) = clients.get_mut(&self.client) {
             *count -= 1;
             if *count == 0 {
@@ -71,6 +74,6 @@ mod tests {
         assert_eq!(code(MAX_IMPORTS), Some(Code::QueueFull));
         drop(held);
         assert_eq!(code(MAX_IMPORTS), None);
-        assert!(lock(&imports.clients).is_empty());
+        assert!(imports.lock().is_empty());
     }
 }

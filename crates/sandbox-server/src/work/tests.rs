@@ -1,151 +1,72 @@
-mod ends;
-mod events;
-mod restart;
-mod taking;
-
 use std::sync::Arc;
-use std::time::Duration;
 
-use sandbox::{ByteSize, Isolation, Sandbox};
-use sandbox_api::{ExecuteRequest, Problem};
-use sandbox_store::{Permission, Permissions, Scope, SqliteStore, Store};
-use serde_json::{Value, json};
+use sandbox::{ByteSize, Sandbox};
+use sandbox_api::{Code, ExecuteRequest, Problem};
+use sandbox_scheduler::{AnswerWith, Identity, Sandboxes, Scheduler, block_in_place};
+use sandbox_store::{Permissions, Scope, SqliteStore, Store};
 use tempfile::TempDir;
 
-use super::{
-    AnswerWith, Caps, EventStream, NetworkPermission, SharedCaches, Ticket, Told, Work, WorkLimits,
-};
-use crate::callbacks::AddressPolicy;
-use crate::config::Packages;
-use crate::keys::Identity;
+use super::Work;
+use crate::config::{Layer, Sources, Surroundings};
 use crate::metrics::Metrics;
-use crate::sandboxes::Sandboxes;
+use crate::observer::ServerObserver;
 
-/// Longer than anything here takes; only a failure waits this long.
-const TEST_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A server without its HTTP, and the store it uses.
-struct Bench {
+/// A server without HTTP.
+struct Server {
     work: Work,
     store: Arc<dyn Store>,
     // Removed when the test ends.
     _directory: TempDir,
 }
 
-fn limits() -> WorkLimits {
-    WorkLimits {
-        max_code: ByteSize::kib(64),
-        caps: Caps {
-            timeout: Duration::from_mins(5),
-            memory: ByteSize::mib(4096),
-            disk: ByteSize::mib(1024),
-            output: ByteSize::mib(16),
-            pids: 1024,
-        },
-        caches: SharedCaches::default(),
-        packages: Packages::On,
-        environments: "/nonexistent".into(),
-        concurrency: 2,
-        memory_budget: ByteSize::mib(1024),
-        share_per_key: 100,
-        queue_bound: 100,
-        queue_memory: ByteSize::mib(256),
-        queue_memory_per_key: ByteSize::mib(64),
-        quota_per_key: 50,
-        limit_local: false,
-        network: NetworkPermission { allowlist: true, ranges: Vec::new() },
-        callback_allow: AddressPolicy::default(),
-    }
-}
-
-impl Bench {
-    async fn new(limits: WorkLimits) -> Self {
+impl Server {
+    async fn start() -> Self {
         let directory = TempDir::new().unwrap();
+        let surroundings = Surroundings {
+            home: Some(directory.path().to_owned()),
+            config_home: Some("/nonexistent".into()),
+            cores: 2,
+            available_memory: Some(4 << 30),
+            ..Surroundings::default()
+        };
+        let sources = Sources::gather(Layer::default(), None, &surroundings).unwrap();
+        let mut config = sources.config().unwrap();
+        config.max_code = ByteSize::kib(64);
+        config.memory_budget = ByteSize::mib(1024);
         let store = SqliteStore::open(&directory.path().join("test.db")).await.unwrap();
         let store: Arc<dyn Store> = Arc::new(store);
-        let work = start(&store, &directory, limits);
+        let sandboxes = Sandboxes::start(&config.isolations, &config.isolation_order, || {
+            let builder = Sandbox::builder().spare_slots(1).blocking_with(block_in_place);
+            builder.store_directory(directory.path().join("kept"))
+        });
+        let metrics = Arc::new(Metrics::new());
+        let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics)));
+        let scheduler = Scheduler::start((&config).into(), Arc::clone(&store), observer);
+        let sandboxes = Arc::new(sandboxes.unwrap());
+        let work = Work::new(Arc::new(scheduler), sandboxes, &config, metrics);
         Self { work, store, _directory: directory }
     }
 
-    async fn accept(&self, code: &str) -> Ticket {
-        self.work.accept(bash(code), &nobody(), None, AnswerWith::Id).await.unwrap()
-    }
-
     async fn refuse(&self, request: ExecuteRequest) -> Problem {
-        self.work.accept(request, &nobody(), None, AnswerWith::Id).await.unwrap_err()
+        let client =
+            Identity { key: None, scopes: vec![Scope::Execute], permissions: Permissions::new() };
+        self.work.accept(request, &client, None, AnswerWith::Id).await.unwrap_err()
     }
-
-    async fn report(&self, id: &str) -> Value {
-        json(&self.work.wait(id, &nobody(), TEST_TIMEOUT).await.unwrap())
-    }
-
-    /// Waits until the program has printed this.
-    async fn printed(&self, id: &str, text: &str) {
-        let mut stream = self.work.events(id, &nobody(), 0).await.unwrap();
-        while let Some(event) = within(stream.next()).await {
-            if event.unwrap().json.contains(text) {
-                return;
-            }
-        }
-        panic!("{text:?} was not printed");
-    }
-}
-
-fn start(store: &Arc<dyn Store>, directory: &TempDir, limits: WorkLimits) -> Work {
-    let native = [Isolation::Native];
-    let sandboxes = Sandboxes::start(&native, &native, || {
-        let builder = Sandbox::builder().spare_slots(1).blocking_with(super::wait_in_place);
-        builder.store_directory(directory.path().join("kept"))
-    });
-    Work::within(limits, Arc::new(sandboxes.unwrap()), Arc::clone(store), Arc::new(Metrics::new()))
-}
-
-/// What a client reads.
-fn json(report: &Told) -> Value {
-    serde_json::from_str(&report.json).unwrap()
 }
 
 fn bash(code: &str) -> ExecuteRequest {
-    ExecuteRequest {
-        language: "bash".into(),
-        code: Some(code.into()),
-        memory_limit_mb: Some(64),
-        timeout_ms: Some(60_000),
-        ..ExecuteRequest::default()
-    }
+    ExecuteRequest { language: "bash".into(), code: Some(code.into()), ..ExecuteRequest::default() }
 }
 
-/// The client on loopback.
-fn nobody() -> Identity {
-    let permissions = [Permission::Network, Permission::Packages].into();
-    Identity { key: None, scopes: vec![Scope::Execute], permissions }
-}
-
-fn client(key: &str) -> Identity {
-    Identity {
-        key: Some(key.into()),
-        scopes: vec![Scope::Execute],
-        permissions: Permissions::new(),
-    }
-}
-
-async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(TEST_TIMEOUT, future).await.expect("it took too long")
-}
-
-/// All events of a stream, read.
-async fn all(mut stream: EventStream) -> Vec<Value> {
-    let mut events = Vec::new();
-    while let Some(event) = within(stream.next()).await {
-        let event = event.unwrap();
-        let value: Value = serde_json::from_str(&event.json).unwrap();
-        assert_eq!(value["seq"], json!(event.seq));
-        events.push(value);
-    }
-    events
-}
-
-/// What a stream said that the program printed.
-fn printed(events: &[Value]) -> String {
-    events.iter().filter_map(|event| event["data"].as_str()).collect()
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refused_request_is_not_stored() {
+    let server = Server::start().await;
+    let request = |language: &str| ExecuteRequest { language: language.into(), ..bash("") };
+    assert_eq!(server.refuse(request("pyhton")).await.code, Code::UnknownLanguage);
+    assert_eq!(server.refuse(request("bash@99")).await.code, Code::LanguageUnavailable);
+    assert_eq!(server.refuse(bash(&"#".repeat(70_000))).await.code, Code::CodeTooLarge);
+    let hungry = ExecuteRequest { memory_limit_mb: Some(2048), ..bash("") };
+    let problem = server.refuse(hungry).await;
+    assert!(problem.detail.starts_with("memory_limit_mb: "), "{}", problem.detail);
+    assert_eq!(server.store.unfinished().await.unwrap(), []);
 }

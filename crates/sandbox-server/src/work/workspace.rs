@@ -1,6 +1,6 @@
 //! Workspaces, of which every client has its own.
 
-use sandbox::{Request, Sandbox, WorkspaceAccess, WorkspaceError, Workspaces, with_causes};
+use sandbox::{Request, Sandbox, WorkspaceError, Workspaces, with_causes};
 use sandbox_api::{Code, Problem};
 
 use crate::config::Config;
@@ -17,12 +17,6 @@ pub(crate) fn owner(key: Option<&str>) -> String {
     key.map_or_else(|| "nobody".to_owned(), |key| format!("key:{key}"))
 }
 
-/// The workspace that an execution may replace.
-pub(super) fn written_by(request: &Request) -> Option<String> {
-    let choice = request.workspace()?;
-    (choice.access == WorkspaceAccess::ReadWrite).then(|| choice.name.to_string())
-}
-
 /// Refuses a request whose workspace cannot be had, as far as that is known before its turn.
 pub(super) fn check(sandbox: &Sandbox, request: &Request) -> Result<(), Problem> {
     let Some(choice) = request.workspace() else {
@@ -31,15 +25,6 @@ pub(super) fn check(sandbox: &Sandbox, request: &Request) -> Result<(), Problem>
     let all = sandbox.workspaces().map_err(|error| problem(&error))?;
     let own = all.of_owner(request.workspaces_of().unwrap_or_default());
     own.check(choice).map_err(|error| problem(&error))
-}
-
-/// The execution that has it must end first.
-pub(super) fn in_use(name: &str, by: &str) -> Problem {
-    let detail = format!(
-        "workspace: '{name}' is in use by {by}, which is not over: wait for its end, or ask for \
-         '{name}:ro'"
-    );
-    Problem::new(Code::WorkspaceInUse, detail)
 }
 
 /// Why something cannot be done with a workspace, for its owner.

@@ -24,6 +24,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use sandbox::Sandbox;
+use sandbox_scheduler::{Sandboxes, Scheduler, block_in_place};
 use sandbox_store::{Permission, Scope, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -33,11 +34,11 @@ use crate::config::{Config, HostInfo, Layer, LoadedSettings};
 use crate::environments::ClientEnvironments;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
-use crate::sandboxes::Sandboxes;
+use crate::observer::ServerObserver;
 use crate::serve::open_store;
 use crate::state::AppState;
 use crate::telemetry::Telemetry;
-use crate::work::{Work, wait_in_place, workspace};
+use crate::work::{Work, workspace};
 
 /// A server without a listening socket.
 struct Server {
@@ -68,7 +69,7 @@ impl Server {
         let keys = Arc::new(Keys::load(&*store, &config.data_dir).await.unwrap());
         let sandboxes = Sandboxes::start(&config.isolations, &config.isolation_order, || {
             Sandbox::builder()
-                .blocking_with(wait_in_place)
+                .blocking_with(block_in_place)
                 .volumes_from([])
                 .store_directory(directory.path().join("store"))
                 .workspaces(workspace::of_server(&config))
@@ -76,15 +77,18 @@ impl Server {
         let sandboxes = Arc::new(sandboxes.unwrap());
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new());
-        let work =
-            Work::start(Arc::clone(&sandboxes), Arc::clone(&store), &config, Arc::clone(&metrics));
+        let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics)));
+        let scheduler = Scheduler::start((&*config).into(), Arc::clone(&store), observer);
+        let scheduler = Arc::new(scheduler);
         let environments = ClientEnvironments::new(
             Arc::clone(sandboxes.for_packages()),
             Arc::clone(&store),
-            Arc::clone(&work),
+            Arc::clone(&scheduler),
             &config,
         );
         let environments = Arc::new(environments);
+        let work = Work::new(scheduler, Arc::clone(&sandboxes), &config, Arc::clone(&metrics));
+        let work = Arc::new(work);
         let state = AppState {
             work,
             environments,

@@ -77,7 +77,7 @@ impl Bench {
         let policy: Arc<AddressPolicy> = Arc::new(setup.allow.parse().unwrap());
         let deliveries = Deliveries {
             store: Arc::clone(&store),
-            keys: Arc::new(Keys::load(&*store, directory.path()).await.unwrap()),
+            secrets: Arc::new(Keys::load(&*store, directory.path()).await.unwrap()),
             metrics: Arc::clone(&metrics),
             sender: Sender::new(Arc::clone(&policy), setup.roots, setup.patience).unwrap(),
             policy,

@@ -1,109 +1,108 @@
-//! The events of one execution while it goes on.
+//! The events of one unfinished execution.
 //!
-//! A program may write a million times where one write would do. Output is therefore gathered in an
-//! open piece, which becomes an event when it is large enough, when something else happens, or when a
-//! reader has read everything else and wants it: whoever looks on sees output as it comes, and nobody
-//! pays for events that nobody looked at. What became an event stays as it is, so that a number means
-//! the same to every reader.
+//! A program may write a million times where one write would do. Output is therefore buffered in an open chunk,
+//! which becomes an event when it is large enough, when another event follows, or when a reader has read
+//! everything before it. A live reader sees output as it is written, and without readers there are few events.
+//! Events never change, so a sequence number means the same to every reader.
 
 use std::time::{Duration, Instant};
 
 use sandbox::{Event, EventKind, StreamKind};
 use sandbox_store::StoredEvent;
 
-/// A piece of output becomes an event at this size.
-const LARGE_PIECE: usize = 16 * 1024;
-/// So many events are made as quickly as readers ask.
-const EAGER_EVENTS: usize = 256;
-/// After those, readers that ask for an open piece get it this often.
-const READING_PACE: Duration = Duration::from_millis(10);
-/// After so many events, samples are no longer told.
-const MANY_EVENTS: usize = 50_000;
-/// Events that are handed out at once, and bytes after which no more are: what a slow reader has and
-/// has not passed on is kept for it alone.
-const BATCH: usize = 64;
-const LARGE_BATCH: usize = 256 * 1024;
+/// A chunk of output becomes an event at this size.
+const MAX_CHUNK_BYTES: usize = 16 * 1024;
+/// Up to this number of events, the open chunk becomes an event as soon as a reader asks for it.
+const MAX_EAGER_EVENTS: usize = 256;
+/// Beyond that, at most one open chunk per interval becomes an event for a reader.
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(10);
+/// From this number of events on, usage samples are dropped.
+const MAX_EVENTS_WITH_USAGE: usize = 50_000;
+/// The maximum number of events in a batch, and the size at which a batch is full. A slow reader holds one batch in
+/// memory.
+const MAX_BATCH_EVENTS: usize = 64;
+const MAX_BATCH_BYTES: usize = 256 * 1024;
 
-/// Numbers of one attempt. An execution that a crash of the server cut short is run again, and what
-/// readers were told of the first attempt is known to nobody: the second one has larger numbers than
-/// the first could ever have had, so that whoever reads on after the last number he saw misses nothing.
-const NUMBERS_OF_AN_ATTEMPT: u64 = 1 << 32;
+/// The sequence numbers reserved for one attempt. After a crash of the server an execution runs again, and nobody knows
+/// which events of the first attempt were sent. Events of the second attempt have larger numbers than any of the
+/// first, so a reader that resumes after the last number it saw misses nothing.
+const SEQ_PER_ATTEMPT: u64 = 1 << 32;
 
 #[derive(Default)]
-pub(super) struct Journal {
-    /// The number before the first one.
+pub(crate) struct Journal {
+    /// The sequence number before the first event.
     before: u64,
-    /// Numbered without gaps.
+    /// Without gaps.
     events: Vec<StoredEvent>,
     open: Option<(StreamKind, Vec<u8>)>,
-    /// When a reader last made an event of the open piece.
+    /// When the open chunk last became an event for a reader.
     closed_for_reader: Option<Instant>,
     is_closed: bool,
 }
 
-/// What a reader gets.
-pub(super) enum Reading {
+/// The result of a read.
+pub(crate) enum Reading {
     /// The next events, at least one.
     Events(Vec<StoredEvent>),
-    /// There is something, and it can be had then.
+    /// There is output that becomes an event at this time.
     Later(Instant),
-    /// Nothing yet.
+    /// There are no more events yet.
     Nothing,
 }
 
 impl Journal {
-    /// The journal of an execution that was begun so often before.
-    pub(super) fn after(attempts: u32) -> Self {
-        Self { before: u64::from(attempts) * NUMBERS_OF_AN_ATTEMPT, ..Self::default() }
+    /// Creates the journal of an execution with this number of earlier attempts.
+    pub(crate) fn after(attempts: u32) -> Self {
+        Self { before: u64::from(attempts) * SEQ_PER_ATTEMPT, ..Self::default() }
     }
 
     /// Adds an event.
-    pub(super) fn add(&mut self, kind: EventKind) {
-        self.close_piece();
+    pub(crate) fn add(&mut self, kind: EventKind) {
+        self.close_chunk();
         self.push(kind);
     }
 
-    /// Adds to the output.
-    pub(super) fn write(&mut self, stream: StreamKind, bytes: &[u8]) {
+    /// Appends output.
+    pub(crate) fn write(&mut self, stream: StreamKind, bytes: &[u8]) {
         match &mut self.open {
-            Some((open, piece)) if *open == stream => piece.extend_from_slice(bytes),
+            Some((open, chunk)) if *open == stream => chunk.extend_from_slice(bytes),
             _ => {
-                self.close_piece();
+                self.close_chunk();
                 self.open = Some((stream, bytes.to_vec()));
             }
         }
-        if self.open.as_ref().is_some_and(|(_, piece)| piece.len() >= LARGE_PIECE) {
-            self.close_piece();
+        if self.open.as_ref().is_some_and(|(_, chunk)| chunk.len() >= MAX_CHUNK_BYTES) {
+            self.close_chunk();
         }
     }
 
-    /// Whether there are more events than anybody reads.
-    pub(super) fn is_long(&self) -> bool {
-        self.events.len() >= MANY_EVENTS
+    /// Whether usage samples are dropped.
+    pub(crate) fn drops_usage(&self) -> bool {
+        self.events.len() >= MAX_EVENTS_WITH_USAGE
     }
 
-    /// Ends with a place for the report. The report itself is stored once, beside the events.
-    pub(super) fn close(&mut self) -> Vec<StoredEvent> {
+    /// Ends the journal with a placeholder for the report, which is stored once, next to the events.
+    pub(crate) fn close(&mut self) -> Vec<StoredEvent> {
         if !std::mem::replace(&mut self.is_closed, true) {
-            self.close_piece();
+            self.close_chunk();
             let seq = self.next_seq();
-            self.events.push(StoredEvent { seq, json: report_place(seq) });
+            self.events.push(StoredEvent { seq, json: report_placeholder(seq) });
         }
         self.events.clone()
     }
 
-    /// Events after this one.
-    pub(super) fn read(&mut self, after: u64) -> Reading {
+    /// Reads the events after this sequence number.
+    pub(crate) fn read(&mut self, after: u64) -> Reading {
         let from = usize::try_from(after.saturating_sub(self.before)).unwrap_or(usize::MAX);
         if from == self.events.len() && self.open.is_some() {
             let now = Instant::now();
-            if self.events.len() >= EAGER_EVENTS
-                && let Some(at) = self.closed_for_reader.map(|at| at + READING_PACE)
+            if self.events.len() >= MAX_EAGER_EVENTS
+                && let Some(at) = self.closed_for_reader.map(|at| at + MIN_READ_INTERVAL)
                 && at > now
             {
                 return Reading::Later(at);
             }
-            self.close_piece();
+            self.close_chunk();
             self.closed_for_reader = Some(now);
         }
         match self.events.get(from..) {
@@ -112,9 +111,9 @@ impl Journal {
         }
     }
 
-    fn close_piece(&mut self) {
-        if let Some((stream, piece)) = self.open.take() {
-            self.push(EventKind::Output(stream, piece));
+    fn close_chunk(&mut self) {
+        if let Some((stream, chunk)) = self.open.take() {
+            self.push(EventKind::Output(stream, chunk));
         }
     }
 
@@ -130,29 +129,29 @@ impl Journal {
     }
 }
 
-/// The first of them, at least one.
+/// The first events up to the size of a batch, at least one.
 fn batch(events: &[StoredEvent]) -> Vec<StoredEvent> {
     let mut bytes = 0;
     let fits = |event: &&StoredEvent| {
-        let is_room = bytes < LARGE_BATCH;
+        let is_room = bytes < MAX_BATCH_BYTES;
         bytes += event.json.len();
         is_room
     };
-    events.iter().take(BATCH).take_while(fits).cloned().collect()
+    events.iter().take(MAX_BATCH_EVENTS).take_while(fits).cloned().collect()
 }
 
-fn report_place(seq: u64) -> String {
+fn report_placeholder(seq: u64) -> String {
     format!(r#"{{"seq":{seq},"type":"report"}}"#)
 }
 
-/// Whether this is the place of the report, and not yet the report.
-pub(super) fn is_report_place(event: &StoredEvent) -> bool {
-    event.json == report_place(event.seq)
+/// Whether this is the placeholder of the report.
+pub(crate) fn is_report_placeholder(event: &StoredEvent) -> bool {
+    event.json == report_placeholder(event.seq)
 }
 
-/// The event as clients see it: the last one with the report in its place.
-pub(super) fn with_report(event: StoredEvent, report: &str) -> StoredEvent {
-    if !is_report_place(&event) {
+/// The event as clients see it: the placeholder is replaced by the report.
+pub(crate) fn with_report(event: StoredEvent, report: &str) -> StoredEvent {
+    if !is_report_placeholder(&event) {
         return event;
     }
     let seq = event.seq;
@@ -219,7 +218,7 @@ mod tests {
     fn readers_do_not_make_an_event_of_every_byte_for_ever() {
         let mut journal = Journal::default();
         let mut later = 0;
-        for _ in 0..EAGER_EVENTS + 10 {
+        for _ in 0..MAX_EAGER_EVENTS + 10 {
             journal.write(Stdout, b"a");
             later +=
                 u32::from(matches!(journal.read(journal.events.len() as u64), Reading::Later(_)));
@@ -228,17 +227,17 @@ mod tests {
         let events = journal.close();
         let count: usize = events.iter().map(|event| event.json.matches('a').count()).sum();
         // Each of them also says "data", which has two.
-        assert_eq!(count - 2 * (events.len() - 1), EAGER_EVENTS + 10);
+        assert_eq!(count - 2 * (events.len() - 1), MAX_EAGER_EVENTS + 10);
     }
 
     #[test]
     fn a_reader_gets_no_more_at_once_than_it_can_hold() {
         let mut journal = Journal::default();
         for _ in 0..8 {
-            journal.write(Stdout, &vec![b'a'; LARGE_BATCH / 2]);
+            journal.write(Stdout, &vec![b'a'; MAX_BATCH_BYTES / 2]);
         }
         assert_eq!(texts(journal.read(0)).len(), 2);
-        journal.write(Stdout, &vec![b'a'; LARGE_BATCH * 2]);
+        journal.write(Stdout, &vec![b'a'; MAX_BATCH_BYTES * 2]);
         assert_eq!(texts(journal.read(8)).len(), 1, "however large the first is");
     }
 

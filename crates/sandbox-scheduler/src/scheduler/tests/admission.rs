@@ -1,48 +1,45 @@
 use super::*;
-use sandbox_api::Code;
-use sandbox_store::{ExecutionFilter, Idempotency, Permissions};
+use sandbox_store::ExecutionFilter;
 
 fn named(key: &str, body: &str) -> Idempotency {
     Idempotency { key: key.into(), body_hash: body.into() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusals_come_before_anything_is_remembered() {
+async fn an_execution_that_could_never_start_is_refused() {
     let bench = Bench::new(limits()).await;
-    let request = |language: &str| ExecuteRequest { language: language.into(), ..bash("") };
-    assert_eq!(bench.refuse(request("pyhton")).await.code, Code::UnknownLanguage);
-    assert_eq!(bench.refuse(request("bash@99")).await.code, Code::LanguageUnavailable);
-    assert_eq!(bench.refuse(bash(&"#".repeat(70_000))).await.code, Code::CodeTooLarge);
-    let hungry = ExecuteRequest { memory_limit_mb: Some(2048), ..bash("") };
-    let problem = bench.refuse(hungry).await;
-    assert!(problem.detail.starts_with("memory_limit_mb: "), "{}", problem.detail);
+    let hungry = Limits::run().with_memory(ByteSize::mib(2048)).unwrap();
+    let refused = bench.submit(bash("").limits(hungry), &nobody(), None).await;
+    let (needed, max) = (ByteSize::mib(2048), ByteSize::mib(1024));
+    assert_eq!(refused.unwrap_err(), SchedulerError::MemoryLimitTooLarge { needed, max });
     assert_eq!(bench.store.unfinished().await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn as_many_wait_as_may_and_no_key_has_more_than_its_share() {
-    let few = WorkLimits { concurrency: 1, queue_bound: 2, quota_per_key: 2, ..limits() };
+    const TOO_MANY: SchedulerError = SchedulerError::TooManyUnfinished { max: 2 };
+    let few = SchedulerLimits { concurrency: 1, queue_bound: 2, quota_per_key: 2, ..limits() };
     let bench = Bench::new(few).await;
     let code = |client: Identity, code: &'static str| {
-        let work = &bench.work;
-        async move { work.accept(bash(code), &client, None, AnswerWith::Id).await }
+        let bench = &bench;
+        async move { bench.submit(bash(code), &client, None).await }
     };
     let running = code(client("a"), "echo begun; sleep 50").await.unwrap();
-    let mut stream = bench.work.events(&running.id, &client("a"), 2).await.unwrap();
+    let mut stream = bench.scheduler.events(&running.id, &client("a"), 2).await.unwrap();
     within(stream.next()).await.unwrap().unwrap();
     code(client("a"), "true").await.unwrap();
-    assert_eq!(code(client("a"), "true").await.unwrap_err().code, Code::QuotaExceeded);
+    assert_eq!(code(client("a"), "true").await.unwrap_err(), TOO_MANY);
     let last = code(client("b"), "true").await.unwrap();
-    assert_eq!(code(client("c"), "true").await.unwrap_err().code, Code::QueueFull);
-    bench.work.cancel(&running.id, &client("a")).await.unwrap();
-    let report = json(&bench.work.wait(&last.id, &client("b"), TEST_TIMEOUT).await.unwrap());
+    assert_eq!(code(client("c"), "true").await.unwrap_err(), SchedulerError::QueueFull { max: 2 });
+    bench.scheduler.cancel(&running.id, &client("a")).await.unwrap();
+    let report = json(&bench.scheduler.wait(&last.id, &client("b"), TEST_TIMEOUT).await.unwrap());
     assert_eq!(report["status"], "completed");
     code(client("c"), "true").await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_holds_no_more_memory_than_it_may() {
-    let few = WorkLimits {
+    let few = SchedulerLimits {
         concurrency: 1,
         queue_memory: ByteSize::kib(150),
         queue_memory_per_key: ByteSize::kib(100),
@@ -50,58 +47,57 @@ async fn what_waits_holds_no_more_memory_than_it_may() {
     };
     let bench = Bench::new(few).await;
     let input = |client: Identity| {
-        let work = &bench.work;
-        let stdin = Some("x".repeat(40 << 10));
-        let request = ExecuteRequest { stdin, ..bash("echo begun; wc -c; sleep 50") };
-        async move { work.accept(request, &client, None, AnswerWith::Id).await }
+        let bench = &bench;
+        let request = bash("echo begun; wc -c; sleep 50").stdin("x".repeat(40 << 10).into_bytes());
+        async move { bench.submit(request, &client, None).await }
     };
     let running = input(client("a")).await.unwrap();
-    let mut stream = bench.work.events(&running.id, &client("a"), 2).await.unwrap();
+    let mut stream = bench.scheduler.events(&running.id, &client("a"), 2).await.unwrap();
     within(stream.next()).await.unwrap().unwrap();
+    let of_client = SchedulerError::TooManyWaitingBytesOfClient { max: ByteSize::kib(100) };
+    let of_all = SchedulerError::TooManyWaitingBytes { max: ByteSize::kib(150) };
     // What runs waits no more: two of its size fit, and a third does not.
     let first = input(client("a")).await.unwrap();
     input(client("a")).await.unwrap();
-    assert_eq!(input(client("a")).await.unwrap_err().code, Code::QuotaExceeded);
+    assert_eq!(input(client("a")).await.unwrap_err(), of_client);
     let others = input(client("b")).await.unwrap();
     for other in ["b", "c"] {
-        assert_eq!(input(client(other)).await.unwrap_err().code, Code::QueueFull, "{other}");
+        assert_eq!(input(client(other)).await.unwrap_err(), of_all, "{other}");
     }
     // Clients without a key are bounded by what all have together.
-    assert_eq!(input(nobody()).await.unwrap_err().code, Code::QueueFull);
+    assert_eq!(input(nobody()).await.unwrap_err(), of_all);
     // A small one still fits.
-    bench.work.accept(bash("true"), &client("c"), None, AnswerWith::Id).await.unwrap();
-    bench.work.cancel(&first.id, &client("a")).await.unwrap();
+    bench.submit(bash("true"), &client("c"), None).await.unwrap();
+    bench.scheduler.cancel(&first.id, &client("a")).await.unwrap();
     input(client("a")).await.unwrap();
-    bench.work.cancel(&others.id, &client("b")).await.unwrap();
+    bench.scheduler.cancel(&others.id, &client("b")).await.unwrap();
     input(client("c")).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn asking_twice_under_one_name_runs_once() {
-    let bench = Bench::new(WorkLimits { quota_per_key: 1, ..limits() }).await;
+    let bench = Bench::new(SchedulerLimits { quota_per_key: 1, ..limits() }).await;
     let ask = |client: Identity, name| {
-        let work = &bench.work;
-        async move {
-            work.accept(bash("echo begun; sleep 50"), &client, Some(name), AnswerWith::Id).await
-        }
+        let bench = &bench;
+        async move { bench.submit(bash("echo begun; sleep 50"), &client, Some(name)).await }
     };
     let first = ask(client("a"), named("n", "x")).await.unwrap();
     // Also when there would be no room for another.
     let again = ask(client("a"), named("n", "x")).await.unwrap();
     assert_eq!((&again.id, again.is_new), (&first.id, false));
     let other = ask(client("a"), named("n", "y")).await.unwrap_err();
-    assert_eq!(other.code, Code::IdempotencyConflict);
+    assert_eq!(other, SchedulerError::IdempotencyConflict);
     // Another client's names are its own.
     let others = ask(client("b"), named("n", "y")).await.unwrap();
     assert!(others.is_new);
-    bench.work.cancel(&others.id, &client("b")).await.unwrap();
-    let report = json(&bench.work.cancel(&first.id, &client("a")).await.unwrap());
+    bench.scheduler.cancel(&others.id, &client("b")).await.unwrap();
+    let report = json(&bench.scheduler.cancel(&first.id, &client("a")).await.unwrap());
     // And when it is over.
     let again = ask(client("a"), named("n", "x")).await.unwrap();
     assert_eq!((&json!(again.id), again.is_new), (&report["id"], false));
     assert_eq!(
-        ask(client("a"), named("n", "y")).await.unwrap_err().code,
-        Code::IdempotencyConflict
+        ask(client("a"), named("n", "y")).await.unwrap_err(),
+        SchedulerError::IdempotencyConflict
     );
     assert!(ask(client("a"), named("m", "y")).await.unwrap().is_new);
 }
@@ -109,23 +105,19 @@ async fn asking_twice_under_one_name_runs_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_anothers_is_not_there() {
     let bench = Bench::new(limits()).await;
-    let ticket = bench
-        .work
-        .accept(bash("echo begun; sleep 50"), &client("a"), None, AnswerWith::Id)
-        .await
-        .unwrap();
+    let ticket = bench.submit(bash("echo begun; sleep 50"), &client("a"), None).await.unwrap();
     for is_over in [false, true] {
         for stranger in [client("b"), nobody()] {
-            let work = &bench.work;
+            let scheduler = &bench.scheduler;
             let id = &ticket.id;
-            let problems = [
-                work.report(id, &stranger).await.err(),
-                work.wait(id, &stranger, TEST_TIMEOUT).await.err(),
-                work.cancel(id, &stranger).await.err(),
-                work.events(id, &stranger, 0).await.err(),
+            let errors = [
+                scheduler.report(id, &stranger).await.err(),
+                scheduler.wait(id, &stranger, TEST_TIMEOUT).await.err(),
+                scheduler.cancel(id, &stranger).await.err(),
+                scheduler.events(id, &stranger, 0).await.err(),
             ];
-            for problem in problems {
-                assert_eq!(problem.map(|problem| problem.code), Some(Code::NotFound));
+            for error in errors {
+                assert_eq!(error, Some(SchedulerError::NotFound(id.clone())));
             }
         }
         let admin = Identity {
@@ -134,11 +126,11 @@ async fn what_is_anothers_is_not_there() {
             permissions: Permissions::new(),
         };
         assert_eq!(
-            json(&bench.work.report(&ticket.id, &admin).await.unwrap())["id"],
+            json(&bench.scheduler.report(&ticket.id, &admin).await.unwrap())["id"],
             json!(ticket.id)
         );
         if !is_over {
-            within(bench.work.cancel(&ticket.id, &client("a"))).await.unwrap();
+            within(bench.scheduler.cancel(&ticket.id, &client("a"))).await.unwrap();
         }
     }
     let of = |owner: &str| ExecutionFilter {
@@ -146,16 +138,17 @@ async fn what_is_anothers_is_not_there() {
         limit: 10,
         ..ExecutionFilter::default()
     };
-    assert_eq!(bench.work.list(of("a")).await.unwrap().executions.len(), 1);
-    assert_eq!(bench.work.list(of("b")).await.unwrap().executions.len(), 0);
+    assert_eq!(bench.scheduler.list(of("a")).await.unwrap().executions.len(), 1);
+    assert_eq!(bench.scheduler.list(of("b")).await.unwrap().executions.len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_nobody_was_told_of_is_stored_when_it_lasts_or_is_promised() {
-    let bench = Bench::new(WorkLimits { concurrency: 1, ..limits() }).await;
-    let client = nobody();
-    let accept =
-        |code| bench.work.accept(bash(code), &client, None, AnswerWith::Report(TEST_TIMEOUT));
+    let bench = Bench::new(SchedulerLimits { concurrency: 1, ..limits() }).await;
+    let accept = |code| {
+        let submission = bench.submission(bash(code));
+        bench.scheduler.submit(submission, None, AnswerWith::Report(TEST_TIMEOUT))
+    };
     let running = accept("echo begun; sleep 50").await.unwrap();
     bench.printed(&running.id, "begun").await;
     let stored = within(async {
@@ -173,13 +166,13 @@ async fn what_nobody_was_told_of_is_stored_when_it_lasts_or_is_promised() {
     for ticket in [&promised, &cancelled, &left] {
         assert_eq!(bench.store.execution(&ticket.id).await.unwrap(), None);
     }
-    bench.work.promise(&promised.id).await.unwrap();
+    bench.scheduler.ensure_stored(&promised.id).await.unwrap();
     assert!(bench.store.execution(&promised.id).await.unwrap().is_some());
-    bench.work.cancel(&cancelled.id, &nobody()).await.unwrap();
+    bench.scheduler.cancel(&cancelled.id, &nobody()).await.unwrap();
     let over = bench.store.execution(&cancelled.id).await.unwrap().unwrap();
     assert_eq!(over.status, sandbox::Status::Cancelled);
     // Its client hears its id when the server stops.
-    bench.work.shut_down(Duration::ZERO).await;
+    bench.scheduler.shut_down(Duration::ZERO).await;
     let waits = bench.store.execution(&left.id).await.unwrap().unwrap();
     assert_eq!((waits.status, waits.attempts), (sandbox::Status::Queued, 0));
 }

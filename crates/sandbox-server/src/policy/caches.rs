@@ -15,7 +15,7 @@ pub(crate) struct SharedCaches {
 impl SharedCaches {
     /// Names the owner of the caches that a request of this key uses. Clients without a key are the
     /// operator, and share with the operator's own commands.
-    pub(super) fn add(self, key: Option<&str>, mut builder: RequestBuilder) -> RequestBuilder {
+    pub(crate) fn add(self, key: Option<&str>, mut builder: RequestBuilder) -> RequestBuilder {
         let Some(key) = key else { return builder };
         if !self.compiled {
             builder = builder.compile_cache_owner(key);

@@ -1,9 +1,9 @@
 //! What of the network a client may ask for.
 
-use sandbox::{AddressRange, AllowRule, AllowTarget, Allowlist, NetworkPolicy, RequestBuilder};
-use sandbox_api::{ExecuteRequest, NetworkMode, Problem};
+use sandbox::{AddressRange, AllowTarget, Allowlist};
+use sandbox_api::Problem;
 
-use super::convert::invalid;
+use crate::problems::invalid;
 
 /// What the server's owner permits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct NetworkPermission {
 
 impl NetworkPermission {
     /// Refuses what is not permitted.
-    pub(super) fn check(&self, allow: Option<&Allowlist>) -> Result<(), Problem> {
+    pub(crate) fn check(&self, allow: Option<&Allowlist>) -> Result<(), Problem> {
         let Some(allow) = allow else { return Ok(()) };
         if !self.allowlist {
             return Err(invalid(
@@ -36,29 +36,6 @@ impl NetworkPermission {
             }
         }
         Ok(())
-    }
-}
-
-/// Adds what was asked for.
-pub(super) fn add(
-    asked: &ExecuteRequest,
-    builder: RequestBuilder,
-) -> Result<RequestBuilder, Problem> {
-    let Some(network) = &asked.network else {
-        return Ok(builder);
-    };
-    if network.mode != NetworkMode::Allowlist && (network.dns || !network.allow.is_empty()) {
-        return Err(invalid("network", "'allow' and 'dns' go with the mode allowlist only"));
-    }
-    match network.mode {
-        NetworkMode::None => Ok(builder.network(NetworkPolicy::None)),
-        NetworkMode::Localhost => Ok(builder.network(NetworkPolicy::Localhost)),
-        NetworkMode::Allowlist => {
-            let rules = network.allow.iter().map(|rule| rule.parse::<AllowRule>());
-            let rules = rules.collect::<Result<Vec<_>, _>>();
-            let list = rules.and_then(|rules| Allowlist::new(rules, network.dns));
-            Ok(builder.allow(list.map_err(|error| invalid("network", error))?))
-        }
     }
 }
 

@@ -16,15 +16,15 @@ async fn readers_at_any_time_see_the_same() {
     let code =
         "echo one; read -t 0.2 < <(sleep 1); for i in {1..300}; do echo $i; done; echo two >&2";
     let ticket = bench.accept(code).await;
-    let early = bench.work.events(&ticket.id, &nobody(), 0).await.unwrap();
-    let mut slow = bench.work.events(&ticket.id, &nobody(), 0).await.unwrap();
+    let early = bench.scheduler.events(&ticket.id, &nobody(), 0).await.unwrap();
+    let mut slow = bench.scheduler.events(&ticket.id, &nobody(), 0).await.unwrap();
     let first = within(slow.next()).await.unwrap().unwrap();
     assert_eq!(first.json, r#"{"seq":1,"type":"queued"}"#);
     let early = all(early).await;
     let report = bench.report(&ticket.id).await;
     // The slow one reads on when everything is over and the hub has forgotten the execution.
     let slow = all(slow).await;
-    let late = all(bench.work.events(&ticket.id, &nobody(), 0).await.unwrap()).await;
+    let late = all(bench.scheduler.events(&ticket.id, &nobody(), 0).await.unwrap()).await;
     assert_eq!(early, late);
     assert_eq!(early[1..], slow);
     assert_eq!(numbers(&early), (1..=early.len() as u64).collect::<Vec<_>>());
@@ -42,7 +42,7 @@ async fn a_reader_that_drops_and_resumes_misses_nothing() {
     let mut after = 0;
     // One event each, live at first and from the store at the end.
     loop {
-        let mut stream = bench.work.events(&ticket.id, &nobody(), after).await.unwrap();
+        let mut stream = bench.scheduler.events(&ticket.id, &nobody(), after).await.unwrap();
         let Some(event) = within(stream.next()).await else {
             break;
         };
@@ -54,7 +54,7 @@ async fn a_reader_that_drops_and_resumes_misses_nothing() {
     let expected = counted(40);
     assert_eq!(printed(&seen), expected);
     assert_eq!(seen.last().unwrap()["type"], "report");
-    let beyond = bench.work.events(&ticket.id, &nobody(), after + 1000).await.unwrap();
+    let beyond = bench.scheduler.events(&ticket.id, &nobody(), after + 1000).await.unwrap();
     assert_eq!(all(beyond).await, Vec::<Value>::new());
 }
 
@@ -62,7 +62,7 @@ async fn a_reader_that_drops_and_resumes_misses_nothing() {
 async fn waiting_for_an_event_may_be_given_up_and_begun_again() {
     let bench = Bench::new(limits()).await;
     let ticket = bench.accept("for i in {1..20}; do echo $i; sleep 0.01; done").await;
-    let mut stream = bench.work.events(&ticket.id, &nobody(), 0).await.unwrap();
+    let mut stream = bench.scheduler.events(&ticket.id, &nobody(), 0).await.unwrap();
     let mut seen = Vec::new();
     loop {
         match tokio::time::timeout(Duration::from_millis(3), stream.next()).await {
@@ -81,7 +81,7 @@ async fn output_that_nobody_looks_at_is_few_events() {
     let bench = Bench::new(limits()).await;
     let ticket = bench.accept("for i in {1..2000}; do echo $i; done").await;
     bench.report(&ticket.id).await;
-    let events = all(bench.work.events(&ticket.id, &nobody(), 0).await.unwrap()).await;
+    let events = all(bench.scheduler.events(&ticket.id, &nobody(), 0).await.unwrap()).await;
     let expected = counted(2000);
     assert_eq!(printed(&events), expected);
     assert_eq!(events.len(), 4, "{events:?}");

@@ -1,17 +1,17 @@
 use super::*;
 use chrono::Utc;
-use sandbox::{ExecutionId, Status};
+use sandbox::Status;
 use sandbox_store::NewExecution;
 
 /// What a server that was killed leaves: an execution that was accepted, and begun so often.
-async fn left_behind(store: &dyn Store, request: ExecuteRequest, begun: u32) -> String {
+async fn left_behind(store: &dyn Store, language: &str, code: &str, begun: u32) -> String {
     let id = ExecutionId::generate().to_string();
     let new = NewExecution {
         id: id.clone(),
         owner: None,
-        language: request.language.clone(),
-        request: serde_json::to_string(&request).unwrap(),
-        labels: request.labels.clone(),
+        language: language.to_owned(),
+        request: json!({ "language": language, "code": code }).to_string(),
+        labels: BTreeMap::new(),
         priority: 0,
         created_at: Utc::now(),
         started_at: None,
@@ -29,12 +29,11 @@ async fn left_behind(store: &dyn Store, request: ExecuteRequest, begun: u32) -> 
 async fn what_a_crash_left_is_run_or_ended() {
     let bench = Bench::new(limits()).await;
     let store = &*bench.store;
-    let queued = left_behind(store, bash("echo queued"), 0).await;
-    let interrupted = left_behind(store, bash("echo again"), 1).await;
-    let dangerous = left_behind(store, bash("echo never"), 2).await;
-    let gone = ExecuteRequest { language: "no-such-language".into(), ..bash("") };
-    let gone = left_behind(store, gone, 0).await;
-    bench.work.recover().await.unwrap();
+    let queued = left_behind(store, "bash", "echo queued", 0).await;
+    let interrupted = left_behind(store, "bash", "echo again", 1).await;
+    let dangerous = left_behind(store, "bash", "echo never", 2).await;
+    let gone = left_behind(store, "no-such-language", "", 0).await;
+    bench.scheduler.recover(bench.decoder()).await.unwrap();
     for (id, output) in [(&queued, "queued\n"), (&interrupted, "again\n")] {
         let report = bench.report(id).await;
         assert_eq!((&report["id"], &report["stdout"]), (&json!(id), &json!(output)));
@@ -45,7 +44,7 @@ async fn what_a_crash_left_is_run_or_ended() {
         let report = bench.report(id).await;
         assert_eq!((&report["status"], &report["stdout"]), (&json!("error"), &json!("")));
         assert!(report["error"].as_str().unwrap().contains(reason), "{report}");
-        let events = all(bench.work.events(id, &nobody(), 0).await.unwrap()).await;
+        let events = all(bench.scheduler.events(id, &nobody(), 0).await.unwrap()).await;
         // After everything that earlier attempts may have told.
         let seq = (begun << 32) + 1;
         assert_eq!(events, [json!({"seq": seq, "type": "report", "report": report})]);
@@ -58,23 +57,23 @@ async fn a_stop_waits_for_what_runs() {
     let bench = Bench::new(limits()).await;
     let ticket = bench.accept("echo begun; sleep 0.2; echo ended").await;
     bench.printed(&ticket.id, "begun").await;
-    bench.work.shut_down(TEST_TIMEOUT).await;
+    bench.scheduler.shut_down(TEST_TIMEOUT).await;
     let report = bench.report(&ticket.id).await;
     assert_eq!(report["stdout"], "begun\nended\n");
-    let problem = bench.refuse(bash("true")).await;
-    assert_eq!(problem.code, sandbox_api::Code::Unavailable);
+    let refused = bench.submit(bash("true"), &nobody(), None).await;
+    assert_eq!(refused.unwrap_err(), SchedulerError::Stopping);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_stop_cannot_wait_for_is_left_to_the_next_start() {
-    let bench = Bench::new(WorkLimits { concurrency: 1, ..limits() }).await;
+    let bench = Bench::new(SchedulerLimits { concurrency: 1, ..limits() }).await;
     let ticket = bench.accept("echo begun; sleep 50").await;
     bench.printed(&ticket.id, "begun").await;
     let waiting = bench.accept("echo waited").await;
-    let stream = bench.work.events(&ticket.id, &nobody(), 0).await.unwrap();
+    let stream = bench.scheduler.events(&ticket.id, &nobody(), 0).await.unwrap();
     let somebody = nobody();
-    let waits = bench.work.wait(&waiting.id, &somebody, TEST_TIMEOUT);
-    let ((), report) = tokio::join!(bench.work.shut_down(Duration::from_millis(1)), waits);
+    let waits = bench.scheduler.wait(&waiting.id, &somebody, TEST_TIMEOUT);
+    let ((), report) = tokio::join!(bench.scheduler.shut_down(Duration::from_millis(1)), waits);
     // Whoever waited is let go, without a report.
     assert_eq!(report.unwrap().status, Status::Queued);
     assert!(all(stream).await.iter().all(|event| event["type"] != "report"));
@@ -82,9 +81,8 @@ async fn what_a_stop_cannot_wait_for_is_left_to_the_next_start() {
     let ids: Vec<_> = left.iter().map(|record| (&record.id, record.status)).collect();
     assert_eq!(ids, [(&ticket.id, Status::Queued), (&waiting.id, Status::Queued)]);
 
-    let directory = TempDir::new().unwrap();
-    let next = start(&bench.store, &directory, WorkLimits { concurrency: 2, ..limits() });
-    next.recover().await.unwrap();
+    let next = bench.restart(limits());
+    next.recover(bench.decoder()).await.unwrap();
     let report = next.wait(&waiting.id, &nobody(), TEST_TIMEOUT).await.unwrap();
     assert_eq!(json(&report)["stdout"], "waited\n");
     let report = json(&within(next.cancel(&ticket.id, &nobody())).await.unwrap());

@@ -16,7 +16,7 @@ async fn an_execution_runs_and_is_remembered() {
     assert_eq!((record.status.name(), record.attempts), ("runtime_error", 1));
     assert!(record.started_at.is_some() && record.finished_at.is_some());
     assert_eq!(record.report, Some(report.clone()));
-    assert_eq!(json(&bench.work.report(&ticket.id, &nobody()).await.unwrap()), report);
+    assert_eq!(json(&bench.scheduler.report(&ticket.id, &nobody()).await.unwrap()), report);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,29 +25,29 @@ async fn patience_ends_before_a_long_program_does() {
     let ticket = bench.accept("echo begun; read never < <(sleep 50)").await;
     bench.printed(&ticket.id, "begun").await;
     let report =
-        json(&bench.work.wait(&ticket.id, &nobody(), Duration::from_millis(1)).await.unwrap());
+        json(&bench.scheduler.wait(&ticket.id, &nobody(), Duration::from_millis(1)).await.unwrap());
     assert_eq!((&report["status"], &report["exit_code"]), (&json!("running"), &Value::Null));
-    let report = json(&within(bench.work.cancel(&ticket.id, &nobody())).await.unwrap());
+    let report = json(&within(bench.scheduler.cancel(&ticket.id, &nobody())).await.unwrap());
     assert_eq!((&report["status"], &report["exit_code"]), (&json!("cancelled"), &json!(-1)));
     assert_eq!(report["stdout"], "begun\n");
     // Cancelling what is over changes nothing.
-    assert_eq!(json(&bench.work.cancel(&ticket.id, &nobody()).await.unwrap()), report);
+    assert_eq!(json(&bench.scheduler.cancel(&ticket.id, &nobody()).await.unwrap()), report);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_waits_can_be_cancelled_and_never_runs() {
-    let bench = Bench::new(WorkLimits { concurrency: 1, ..limits() }).await;
+    let bench = Bench::new(SchedulerLimits { concurrency: 1, ..limits() }).await;
     let running = bench.accept("echo begun; sleep 50").await;
     bench.printed(&running.id, "begun").await;
     let waiting = bench.accept("echo never").await;
-    let report = json(&bench.work.report(&waiting.id, &nobody()).await.unwrap());
+    let report = json(&bench.scheduler.report(&waiting.id, &nobody()).await.unwrap());
     assert_eq!(report["status"], "queued");
-    let report = json(&within(bench.work.cancel(&waiting.id, &nobody())).await.unwrap());
+    let report = json(&within(bench.scheduler.cancel(&waiting.id, &nobody())).await.unwrap());
     assert_eq!((&report["status"], &report["stdout"]), (&json!("cancelled"), &json!("")));
     assert_eq!(report["id"], json!(waiting.id));
     let record = bench.store.execution(&waiting.id).await.unwrap().unwrap();
     assert_eq!((record.status.name(), record.attempts), ("cancelled", 0));
-    within(bench.work.cancel(&running.id, &nobody())).await.unwrap();
+    within(bench.scheduler.cancel(&running.id, &nobody())).await.unwrap();
     let log = bench.store.audit_log(10).await.unwrap();
     assert_eq!(log.iter().filter(|entry| entry.action == "cancel").count(), 2);
 }
@@ -55,12 +55,12 @@ async fn what_waits_can_be_cancelled_and_never_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_execution_leaves_an_audit_record() {
     let bench = Bench::new(limits()).await;
-    let ticket =
-        bench.work.accept(bash("true"), &client("key"), None, AnswerWith::Id).await.unwrap();
-    let report = json(&bench.work.wait(&ticket.id, &client("key"), TEST_TIMEOUT).await.unwrap());
+    let ticket = bench.submit(bash("true"), &client("key"), None).await.unwrap();
+    let report =
+        json(&bench.scheduler.wait(&ticket.id, &client("key"), TEST_TIMEOUT).await.unwrap());
     assert_eq!(report["status"], "completed");
     // It is written after the client was told; a stop waits for it.
-    bench.work.shut_down(TEST_TIMEOUT).await;
+    bench.scheduler.shut_down(TEST_TIMEOUT).await;
     let log = bench.store.audit_log(10).await.unwrap();
     assert_eq!(log.len(), 1);
     assert_eq!((log[0].action.as_str(), log[0].actor.as_deref()), ("execute", Some("key")));
@@ -71,25 +71,25 @@ async fn every_execution_leaves_an_audit_record() {
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_is_promised_only_once() {
     // Each may use more than half of what there is.
-    let bench = Bench::new(WorkLimits { memory_budget: ByteSize::mib(100), ..limits() }).await;
+    let bench = Bench::new(SchedulerLimits { memory_budget: ByteSize::mib(100), ..limits() }).await;
     let first = bench.accept("echo begun; sleep 50").await;
     bench.printed(&first.id, "begun").await;
     let second = bench.accept("echo begun").await;
-    let report = json(&bench.work.report(&second.id, &nobody()).await.unwrap());
+    let report = json(&bench.scheduler.report(&second.id, &nobody()).await.unwrap());
     assert_eq!(report["status"], "queued");
-    within(bench.work.cancel(&first.id, &nobody())).await.unwrap();
+    within(bench.scheduler.cancel(&first.id, &nobody())).await.unwrap();
     assert_eq!(bench.report(&second.id).await["status"], "completed");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_library_refuses_late_is_an_end_too() {
     let bench = Bench::new(limits()).await;
-    let request = ExecuteRequest { packages: vec!["six".into()], ..bash("true") };
-    let ticket = bench.work.accept(request, &nobody(), None, AnswerWith::Id).await.unwrap();
+    let request = bash("true").packages(["six"]);
+    let ticket = bench.submit(request, &nobody(), None).await.unwrap();
     let report = bench.report(&ticket.id).await;
     assert_eq!(report["status"], "error");
     assert!(report["error"].as_str().unwrap().len() > 10, "{report}");
-    let events = all(bench.work.events(&ticket.id, &nobody(), 0).await.unwrap()).await;
+    let events = all(bench.scheduler.events(&ticket.id, &nobody(), 0).await.unwrap()).await;
     assert_eq!(events.last().unwrap()["report"], report);
 }
 

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use sandbox_store::{Fit, Queue};
 
-use super::live::lock;
+use crate::lock::lock;
 
 /// Admits executions while their number and the sum of their memory limits stay within the server's capacity, and
 /// those of one owner within the owner's share.
-pub(super) struct Budget {
+pub(crate) struct Budget {
     max: Amount,
     max_per_owner: Amount,
     used: Mutex<Used>,
@@ -31,7 +31,7 @@ struct Used {
 }
 
 /// The capacity of one execution; released when dropped.
-pub(super) struct Permit {
+pub(crate) struct Permit {
     budget: Arc<Budget>,
     owner: Option<String>,
     amount: Amount,
@@ -39,7 +39,7 @@ pub(super) struct Permit {
 
 impl Budget {
     /// `share_per_owner` is a percentage of both maximums.
-    pub(super) fn new(
+    pub(crate) fn new(
         max_running: usize,
         max_memory: u64,
         share_per_owner: u8,
@@ -56,12 +56,12 @@ impl Budget {
     }
 
     /// The memory that the executions of this owner can have at once.
-    pub(super) fn max_memory(&self, owner: Option<&str>) -> u64 {
+    pub(crate) fn max_memory(&self, owner: Option<&str>) -> u64 {
         self.max_of(owner).memory
     }
 
     /// Acquires a permit for an execution with this memory limit, or says what is missing.
-    pub(super) fn try_acquire(
+    pub(crate) fn try_acquire(
         self: &Arc<Self>,
         owner: Option<&str>,
         memory: u64,
@@ -81,7 +81,7 @@ impl Budget {
         Ok(Permit { budget: Arc::clone(self), owner: owner.map(ToOwned::to_owned), amount })
     }
 
-    pub(super) fn running(&self) -> usize {
+    pub(crate) fn running(&self) -> usize {
         lock(&self.used).total.running
     }
 

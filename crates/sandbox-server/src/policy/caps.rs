@@ -5,7 +5,7 @@ use std::time::Duration;
 use sandbox::{ByteSize, format_duration};
 use sandbox_api::{ExecuteRequest, Problem};
 
-use super::convert::invalid;
+use crate::problems::invalid;
 
 /// The largest limits that a client may set. What a client leaves out is not checked: the defaults of
 /// the languages are the owner's business already.
@@ -25,7 +25,7 @@ pub(crate) struct Caps {
 
 impl Caps {
     /// Refuses a limit above its cap, by name.
-    pub(super) fn check(&self, asked: &ExecuteRequest) -> Result<(), Problem> {
+    pub(crate) fn check(&self, asked: &ExecuteRequest) -> Result<(), Problem> {
         let timeout = format_duration(self.timeout);
         let sizes = [
             ("timeout_ms", asked.timeout_ms, self.timeout_ms(), &timeout),

@@ -6,7 +6,7 @@ use sandbox_store::Permission;
 use crate::keys::Identity;
 
 /// Refuses a request that uses a feature its client has no permission for.
-pub(super) fn check(asked: &ExecuteRequest, client: &Identity) -> Result<(), Problem> {
+pub(crate) fn check(asked: &ExecuteRequest, client: &Identity) -> Result<(), Problem> {
     if !asked.allow_missing.is_empty() {
         require(client, Permission::AllowMissing, "allow_missing")?;
     }

@@ -1,0 +1,220 @@
+//! Accepts checked requests into the queue.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::Utc;
+use sandbox::{ByteSize, Isolation, Request, Requirements, Sandbox};
+use sandbox_store::{Idempotency, InsertOutcome, NewCallback, NewExecution};
+
+use crate::context::Context;
+use crate::error::SchedulerError;
+use crate::execution::{Execution, ExecutionParts, PRIORITY};
+use crate::report::StoredReport;
+use crate::worker;
+
+/// A request that was checked and can be scheduled.
+#[derive(Debug)]
+pub struct Submission {
+    /// The sandbox that it runs in.
+    pub sandbox: Arc<Sandbox>,
+    /// The request.
+    pub request: Request,
+    /// What [`Sandbox::requirements`] returned for the request.
+    pub requirements: Requirements,
+    /// The request as JSON text, complete enough for a [`RequestDecoder`](crate::RequestDecoder) to read it back.
+    pub stored_request: String,
+    /// Client-defined labels.
+    pub labels: BTreeMap<String, String>,
+    /// The destination of its report, if the client asked for a callback.
+    pub callback: Option<NewCallback>,
+    /// The client's idempotency key, if any.
+    pub idempotency: Option<Idempotency>,
+    /// Whether a request like this was checked before, so that preparing this one does not take long.
+    pub is_toolchain_seen: bool,
+}
+
+/// An accepted request.
+#[derive(Clone, Debug)]
+pub struct Ticket {
+    /// The id of the execution.
+    pub id: String,
+    /// Whether this request created it; false if an earlier one with the same idempotency key did.
+    pub is_new: bool,
+    /// Its report, if it has finished already.
+    pub report: Option<StoredReport>,
+    /// The execution, if this request created it: a finished one that cannot be stored is found nowhere else.
+    pub(crate) execution: Option<Arc<Execution>>,
+}
+
+/// What the client waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnswerWith {
+    /// The id, which stays valid: the execution is stored before the client is told its id.
+    Id,
+    /// The report, for at most this long. Until then the client does not know the id, and the execution is stored while
+    /// the program runs.
+    Report(Duration),
+}
+
+pub(crate) async fn submit(
+    context: &Arc<Context>,
+    submission: Submission,
+    owner: Option<String>,
+    answer: AnswerWith,
+) -> Result<Ticket, SchedulerError> {
+    check_memory(context, owner.as_deref(), &submission)?;
+    let Submission {
+        sandbox,
+        request,
+        requirements,
+        stored_request,
+        labels,
+        callback,
+        idempotency,
+        is_toolchain_seen,
+    } = submission;
+    let wall_time = requirements.wall_time;
+    let created_at = Utc::now();
+    let execution = Arc::new(Execution::new(ExecutionParts {
+        owner: owner.clone(),
+        sandbox,
+        request,
+        requirements,
+        idempotency: idempotency.clone(),
+        created_at,
+        attempts: 0,
+        observer: context.observer.observe(),
+    }));
+    let new = NewExecution {
+        id: execution.id.clone(),
+        owner,
+        language: execution.requirements.language.clone(),
+        request: stored_request,
+        labels,
+        priority: PRIORITY,
+        created_at,
+        started_at: None,
+        idempotency,
+        callback,
+    };
+    if let AnswerWith::Report(timeout) = answer
+        && new.idempotency.is_none()
+    {
+        let is_short = is_toolchain_seen && wall_time.is_some_and(|wall_time| wall_time < timeout);
+        return admit_unstored(context, &execution, new, is_short).await;
+    }
+    // In a task of its own: a client that disconnects must not leave an execution that is stored and in no queue.
+    let context = Arc::clone(context);
+    let task = tokio::spawn(async move { admit(&context, execution, new).await });
+    task.await.unwrap_or(Err(SchedulerError::Internal))
+}
+
+/// Refuses an execution that could never start.
+fn check_memory(
+    context: &Context,
+    owner: Option<&str>,
+    submission: &Submission,
+) -> Result<(), SchedulerError> {
+    let needed = submission.requirements.memory;
+    let max = ByteSize::bytes(context.budget.max_memory(owner));
+    if needed <= max {
+        return Ok(());
+    }
+    if submission.request.run_limits().memory() <= max {
+        let language = submission.requirements.language.clone();
+        return Err(SchedulerError::LanguageNeedsTooMuchMemory { language, needed, max });
+    }
+    Err(SchedulerError::MemoryLimitTooLarge { needed, max })
+}
+
+/// Admits an execution that is stored when it starts or later.
+async fn admit_unstored(
+    context: &Arc<Context>,
+    execution: &Arc<Execution>,
+    new: NewExecution,
+    is_short: bool,
+) -> Result<Ticket, SchedulerError> {
+    // Before others can find it.
+    execution.store_later(new);
+    context.registry.add(execution, context.quotas())?;
+    // Other isolations block the thread without `block_in_place`.
+    let blocks_in_place = execution.sandbox.isolation() == Isolation::Native;
+    if is_short
+        && blocks_in_place
+        && context.queue.depth().await == 0
+        && let Ok(permit) = context
+            .budget
+            .try_acquire(execution.owner.as_deref(), execution.requirements.memory.as_u64())
+    {
+        context.observer.accepted(&execution.requirements.language);
+        worker::run_in_place(context, execution, permit);
+        let report = context.report(execution).await;
+        let report = Some(report).filter(StoredReport::is_final);
+        return Ok(Ticket { report, ..new_ticket(execution) });
+    }
+    Ok(enqueue(context, execution).await)
+}
+
+async fn admit(
+    context: &Context,
+    execution: Arc<Execution>,
+    new: NewExecution,
+) -> Result<Ticket, SchedulerError> {
+    if let Err(error) = context.registry.add(&execution, context.quotas()) {
+        // A repeated request needs no room.
+        return repeated(context, &execution).unwrap_or(Err(error));
+    }
+    match context.store.insert(new).await {
+        Ok(InsertOutcome::New) => {
+            execution.set_stored();
+            Ok(enqueue(context, &execution).await)
+        }
+        Ok(InsertOutcome::Duplicate(id)) => {
+            context.registry.remove(&execution.id);
+            Ok(existing_ticket(id))
+        }
+        Ok(InsertOutcome::Conflict) => {
+            context.registry.remove(&execution.id);
+            Err(SchedulerError::IdempotencyConflict)
+        }
+        Err(error) => {
+            context.registry.remove(&execution.id);
+            Err(error.into())
+        }
+    }
+}
+
+async fn enqueue(context: &Context, execution: &Arc<Execution>) -> Ticket {
+    context.observer.accepted(&execution.requirements.language);
+    // The registry has enforced the quotas, so only a closed queue refuses it. Then the server stops, and the next
+    // start finds it in the store.
+    let _ = context.queue.restore(execution.job()).await;
+    new_ticket(execution)
+}
+
+/// The ticket of the unfinished execution with the same idempotency key, if there is one.
+fn repeated(context: &Context, execution: &Execution) -> Option<Result<Ticket, SchedulerError>> {
+    let idempotency = execution.idempotency.as_ref()?;
+    let same = context.registry.with_idempotency(execution.owner.as_deref(), idempotency)?;
+    let is_same = same.idempotency.as_ref() == Some(idempotency);
+    Some(if is_same {
+        Ok(existing_ticket(same.id.clone()))
+    } else {
+        Err(SchedulerError::IdempotencyConflict)
+    })
+}
+
+fn new_ticket(execution: &Arc<Execution>) -> Ticket {
+    Ticket {
+        id: execution.id.clone(),
+        is_new: true,
+        report: None,
+        execution: Some(Arc::clone(execution)),
+    }
+}
+
+fn existing_ticket(id: String) -> Ticket {
+    Ticket { id, is_new: false, report: None, execution: None }
+}

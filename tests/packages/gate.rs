@@ -75,7 +75,7 @@ fn visit(place: &HostPort, gate: Option<EgressProxy>) -> String {
         limits: Limits::run(),
         network: NetworkPolicy::None,
         allow: None,
-        gate,
+        egress_proxy: gate,
         volumes: Vec::new(),
         workspace: None,
         warm: None,

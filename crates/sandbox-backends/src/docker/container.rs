@@ -19,7 +19,7 @@ use sandbox_linux::restrict::restrict;
 use sandbox_protocol::Message as _;
 use sandbox_protocol::agent::AgentEvent;
 
-use super::create_request::{AGENT_INSIDE, Description, OWN_FILES};
+use super::create_request::{AGENT_INSIDE, CreateRequest, OWN_FILES};
 use super::engine::Engine;
 use super::{Docker, failed};
 use crate::container::{
@@ -60,7 +60,7 @@ impl DockerContainer {
         // own.
         let user = kernel.inside().user.unwrap_or(ids.first);
         let lists = docker.state.lists_with(ids.first, user);
-        let description = Description {
+        let request = CreateRequest {
             image: &docker.image.name,
             spec,
             agent: &docker.state.agent(),
@@ -71,7 +71,7 @@ impl DockerContainer {
             owner: &docker.state.owner(),
             filter: &docker.filter,
         };
-        let body = description.write();
+        let body = request.write();
         let client = docker.engine.docker.clone();
         let pending = docker.state.announce();
         let pending = pending.map_err(|error| failed("announce a container", error))?;

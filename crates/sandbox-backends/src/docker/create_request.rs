@@ -31,7 +31,7 @@ const SPARE_PROCESSES: i64 = 64;
 const MASKED: &[&str] = &["/proc/sys", "/sys"];
 
 /// Everything a container is created from.
-pub(super) struct Description<'a> {
+pub(super) struct CreateRequest<'a> {
     pub(super) image: &'a str,
     pub(super) spec: &'a ContainerSpec,
     pub(super) agent: &'a Path,
@@ -47,7 +47,7 @@ pub(super) struct Description<'a> {
     pub(super) filter: &'a str,
 }
 
-impl Description<'_> {
+impl CreateRequest<'_> {
     pub(super) fn write(&self) -> ContainerCreateBody {
         let text = |text: &str| Some(text.to_owned());
         let agent = if self.runtime.kernel.agent_is_root() { 0 } else { self.user };

@@ -19,7 +19,7 @@ pub(super) fn outside(first_id: u32) -> u32 {
 }
 
 /// Everything a bundle is created from.
-pub(super) struct Description<'a> {
+pub(super) struct BundleConfig<'a> {
     pub(super) spec: &'a ContainerSpec,
     /// Its trees: the paths at which the runtime finds them, and their destinations.
     pub(super) trees: &'a [(PathBuf, PathBuf)],
@@ -38,7 +38,7 @@ pub(super) struct Description<'a> {
     pub(super) kind: Kind,
 }
 
-impl Description<'_> {
+impl BundleConfig<'_> {
     /// The content of `config.json`.
     pub(super) fn write(&self) -> Value {
         let ids = |inside: u32, outside: u32| json!({"containerID": inside, "hostID": outside, "size": 1});

@@ -16,7 +16,7 @@ use sandbox_protocol::Message as _;
 use sandbox_protocol::agent::AgentEvent;
 
 use super::Oci;
-use super::bundle::{AGENT_INSIDE, Description, outside};
+use super::bundle::{AGENT_INSIDE, BundleConfig, outside};
 use super::ids::Range;
 use super::state::places_for;
 use crate::container::{Channel, Container, ContainerSpec, InodeCover, Received, is_populated};
@@ -113,7 +113,7 @@ impl OciContainer {
                 host.clone_from(place);
             }
         }
-        let description = Description {
+        let config = BundleConfig {
             spec,
             trees: &trees,
             root: &root,
@@ -125,7 +125,7 @@ impl OciContainer {
             seccomp: &oci.seccomp,
             kind: oci.runtime.kind,
         };
-        let config = description.write().to_string();
+        let config = config.write().to_string();
         fs::write(self.bundle.join("config.json"), config)
             .map_err(|error| failed("write the bundle", error))?;
         self.network = network.map(|(namespace, _)| namespace);

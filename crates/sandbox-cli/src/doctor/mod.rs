@@ -174,7 +174,7 @@ mod tests {
         Capabilities {
             enforceable: Protection::ALL.iter().filter(is_enforced).copied().collect(),
             missing,
-            together: Some(AggregateLimits { memory_bytes: 8 << 30, pids: 30_000 }),
+            aggregate_limits: Some(AggregateLimits { memory_bytes: 8 << 30, pids: 30_000 }),
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! What `private_root` does for our own sandboxes is done here from outside, once a container is there and before a
 //! program runs in it: a read-only overlay goes over every directory that is shown, a node of the container's own over every
-//! device. What they cover has no name inside any more. See docs/adr/0032-private-inodes.md.
+//! device. What they cover has no name inside any more. See docs/adr/0032-inodes-of-its-own.md.
 
 use std::collections::HashSet;
 use std::ffi::OsString;

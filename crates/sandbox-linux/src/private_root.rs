@@ -4,7 +4,7 @@
 //! can open an inode can watch it (inotify, dnotify) and lock it (`flock`, record locks, leases), and so learns what
 //! others do with it, and tells them something. So each sandbox gets a read-only overlay over every directory that is
 //! mounted in the template. Page cache and disk blocks stay shared; inodes, watches and locks do not. See
-//! docs/adr/0032-private-inodes.md.
+//! docs/adr/0032-inodes-of-its-own.md.
 //!
 //! The launcher makes the overlays, detached, before it clones an init; init attaches them. Init could make them too, but
 //! a superblock of the launcher's user namespace may have device nodes, is out of reach for capabilities that are held

@@ -142,7 +142,10 @@ pub(super) async fn export(
         move |own| own.find(&name)
     });
     found.await?;
+    let export = state.work.begin_export(caller.identity())?;
     tokio::task::spawn_blocking(move || {
+        // As long as the client reads, this thread is taken.
+        let _export = export;
         let into = io::BufWriter::with_capacity(PIECE, Pieces(sender.clone()));
         if let Err(error) = own.export(&name, into) {
             // The client sees an answer that breaks off; if it is gone itself, nobody does.

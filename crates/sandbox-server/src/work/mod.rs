@@ -20,8 +20,8 @@ pub(crate) mod permissions;
 
 mod budget;
 mod hub;
-mod imports;
 mod shared;
+mod transfers;
 
 mod accept;
 mod admission;
@@ -52,13 +52,13 @@ pub(crate) use accept::{AnswerWith, Ticket};
 pub(crate) use admission::Admission;
 pub(crate) use caches::SharedCaches;
 pub(crate) use caps::Caps;
-pub(crate) use imports::Import;
 use live::{Live, lock};
 pub(crate) use network::NetworkPermission;
 pub(crate) use report::Told;
 use report::is_final;
 use shared::{Shared, WorkLimits, may_see, no_such, not_stored, store_failed};
 pub(crate) use stream::EventStream;
+pub(crate) use transfers::Transfer;
 pub(crate) use worker::wait_in_place;
 
 /// How long `cancel` waits for the end that it asked for. Programs are killed at once, so this is for
@@ -229,8 +229,13 @@ impl Work {
     }
 
     /// Lets a client send the archive of a workspace, if there is room for it.
-    pub(crate) fn begin_import(&self, client: &Identity) -> Result<Import, Problem> {
+    pub(crate) fn begin_import(&self, client: &Identity) -> Result<Transfer, Problem> {
         self.shared.imports.begin(client.key.clone())
+    }
+
+    /// Lets a client fetch the archive of a workspace, if it does not fetch too many already.
+    pub(crate) fn begin_export(&self, client: &Identity) -> Result<Transfer, Problem> {
+        self.shared.exports.begin(client.key.clone())
     }
 
     /// Takes up again what an earlier run of the server left.

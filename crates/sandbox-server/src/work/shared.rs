@@ -15,8 +15,8 @@ use super::caches::SharedCaches;
 use super::caps::Caps;
 use super::familiar::Familiar;
 use super::hub::{Bounds, Hub};
-use super::imports::Imports;
 use super::network::NetworkPermission;
+use super::transfers::Transfers;
 use crate::callbacks::AddressPolicy;
 use crate::config::{Config, Packages};
 use crate::environments::directory_of;
@@ -69,7 +69,8 @@ pub(super) struct Shared {
     pub(super) hub: Hub,
     pub(super) budget: Arc<Budget>,
     pub(super) waiters: Waiters,
-    pub(super) imports: Arc<Imports>,
+    pub(super) imports: Arc<Transfers>,
+    pub(super) exports: Arc<Transfers>,
     pub(super) familiar: Familiar,
     /// Executions that were begun and are not yet stored.
     pub(super) in_hand: watch::Sender<usize>,
@@ -119,7 +120,8 @@ impl Shared {
             hub: Hub::default(),
             budget,
             waiters: Waiters::default(),
-            imports: Arc::default(),
+            imports: Transfers::new("imports"),
+            exports: Transfers::new("exports"),
             familiar: Familiar::default(),
             in_hand: watch::Sender::new(0),
             templates: Semaphore::new(1),

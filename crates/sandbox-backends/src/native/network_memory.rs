@@ -5,7 +5,7 @@
 //! buffers by a packet in each direction. So both are sampled every few milliseconds.
 
 use std::fs::File;
-use std::io::Read as _;
+use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
@@ -27,8 +27,9 @@ pub(crate) const UNACCEPTED_BYTES_BY_DEFAULT: u64 = 80 << 10;
 /// The fraction of the memory limit that may be held.
 const MEMORY_LIMIT_DIVISOR: u64 = 8;
 const MIN_BYTES: u64 = 2 << 20;
-/// The list starts with the listening sockets. Only this much of it is read.
-const MAX_LIST_BYTES: u64 = 256 << 10;
+/// The list starts with the listening sockets. If more of them are there than fit into this, some 1,700, the program is over
+/// its limit: behind them, any number of connections could wait.
+const MAX_LIST_BYTES: usize = 256 << 10;
 
 /// Samples one sandbox's network.
 pub(crate) struct NetworkMemory {
@@ -86,10 +87,10 @@ impl NetworkMemory {
         }
         let begun = Instant::now();
         let lists = ["tcp", "tcp6"].into_iter().filter_map(|name| self.open(name));
-        let unaccepted: u64 = lists.map(unaccepted).sum();
+        let unaccepted = lists.map(unaccepted).fold(0, u64::saturating_add);
         self.listed = sockets;
         self.next_list = now + (begun.elapsed() * LIST_SHARE).min(MAX_LIST_INTERVAL);
-        buffers + unaccepted * self.unaccepted_bytes > self.max_bytes
+        buffers.saturating_add(unaccepted.saturating_mul(self.unaccepted_bytes)) > self.max_bytes
     }
 
     fn open(&self, name: &str) -> Option<File> {
@@ -108,20 +109,21 @@ fn tcp_sockets(counts: &File) -> Option<u64> {
     line.split(' ').next()?.parse().ok()
 }
 
-/// Number of unaccepted connections, from the list of TCP sockets.
-fn unaccepted(mut list: File) -> u64 {
+/// Number of unaccepted connections, from the list of TCP sockets; `u64::MAX` if it has too many listening sockets.
+fn unaccepted(mut list: impl io::Read) -> u64 {
     let mut text = Vec::new();
     let mut part = [0; 4096];
-    while text.len() < usize::try_from(MAX_LIST_BYTES).unwrap_or(usize::MAX) {
+    while text.len() < MAX_LIST_BYTES {
         match list.read(&mut part) {
             Ok(count) if count > 0 => text.extend_from_slice(&part[..count]),
-            _ => break,
+            _ => return listeners(&text).0,
         }
-        if listeners(&text).1 {
-            break;
+        let (backlog, is_complete) = listeners(&text);
+        if is_complete {
+            return backlog;
         }
     }
-    listeners(&text).0
+    u64::MAX
 }
 
 /// Sums the backlogs of the listening sockets, and returns whether the list has passed them.
@@ -157,6 +159,14 @@ mod tests {
             "   2: 0100007F:8AE5 0100007F:9000 01 00000000:00001000 00:00000000 00000000 0 0 0 1\n";
         assert_eq!(listeners(format!("{LIST}{other}").as_bytes()), (257, true));
         assert_eq!(listeners(b""), (0, false));
+    }
+
+    #[test]
+    fn more_listening_sockets_than_are_read_count_as_without_bound() {
+        let line = LIST.lines().nth(1).unwrap();
+        let list = |count| format!("sl\n{}", format!("{line}\n").repeat(count));
+        assert_eq!(unaccepted(list(1000).as_bytes()), 255_000);
+        assert_eq!(unaccepted(list(2500).as_bytes()), u64::MAX);
     }
 
     #[test]

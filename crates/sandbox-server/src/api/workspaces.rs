@@ -122,7 +122,10 @@ pub(super) async fn export(
         move |own| own.find(&name)
     });
     found.await?;
+    let export = state.work.begin_export(caller.identity())?;
     tokio::task::spawn_blocking(move || {
+        // The thread is occupied for as long as the client reads.
+        let _export = export;
         let into = io::BufWriter::with_capacity(CHUNK_SIZE, ChunkWriter(sender.clone()));
         if let Err(error) = own.export(&name, into) {
             // Aborts the response. Fails if the client has disconnected.

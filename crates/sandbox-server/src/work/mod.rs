@@ -2,10 +2,10 @@
 //! the scheduler, whose errors become problems.
 
 mod convert;
-mod imports;
 mod requests;
 mod template;
 mod toolchains_seen;
+mod transfers;
 pub(crate) mod workspace;
 
 #[cfg(test)]
@@ -21,16 +21,17 @@ use sandbox_store::{ExecutionFilter, Idempotency, Page, StoreError, StoredEvent}
 use crate::config::Config;
 use crate::metrics::Metrics;
 use crate::problems::of_scheduler;
-pub(crate) use imports::Import;
-use imports::Imports;
 use requests::Requests;
 pub(crate) use sandbox_scheduler::{AnswerWith, StoredReport, Ticket};
+pub(crate) use transfers::Transfer;
+use transfers::Transfers;
 
 /// The executions of this server, as its clients use them.
 pub(crate) struct Work {
     scheduler: Arc<Scheduler>,
     requests: Arc<Requests>,
-    imports: Arc<Imports>,
+    imports: Arc<Transfers>,
+    exports: Arc<Transfers>,
     metrics: Arc<Metrics>,
 }
 
@@ -45,7 +46,8 @@ impl Work {
         metrics: Arc<Metrics>,
     ) -> Self {
         let requests = Arc::new(Requests::new(config, sandboxes));
-        Self { scheduler, requests, imports: Arc::default(), metrics }
+        let (imports, exports) = (Transfers::new("imports"), Transfers::new("exports"));
+        Self { scheduler, requests, imports, exports, metrics }
     }
 
     /// Accepts a request, or says why not.
@@ -127,8 +129,13 @@ impl Work {
     }
 
     /// Admits the archive of a workspace, within the client's quota.
-    pub(crate) fn begin_import(&self, client: &Identity) -> Result<Import, Problem> {
+    pub(crate) fn begin_import(&self, client: &Identity) -> Result<Transfer, Problem> {
         self.imports.begin(client.key.clone())
+    }
+
+    /// Lets a client fetch the archive of a workspace, within its quota.
+    pub(crate) fn begin_export(&self, client: &Identity) -> Result<Transfer, Problem> {
+        self.exports.begin(client.key.clone())
     }
 
     /// Recovers the executions that an earlier run of the server did not finish.

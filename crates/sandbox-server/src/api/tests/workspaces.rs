@@ -140,3 +140,35 @@ async fn a_key_that_may_only_read_changes_nothing() {
     let delete = request(Method::DELETE, path, &header, Body::empty());
     server.send(delete).await.problem(403, "forbidden");
 }
+
+/// Each export takes a thread for as long as its client reads, and the store needs threads of the same kind.
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_that_nobody_reads_take_no_more_than_a_share_of_the_threads() {
+    let server = Server::start().await;
+    let (ada, bob) = (server.key(&[Scope::Execute]).await, server.key(&[Scope::Execute]).await);
+    let large = archive("x", &"x".repeat(4 << 20));
+    for key in [&ada, &bob] {
+        put(&server, "/api/v1/workspaces/w", large.clone(), key).await.expect(200);
+    }
+    let export = async |key: &str| {
+        let headers = [("x-api-key", key)];
+        let request = request(Method::GET, "/api/v1/workspaces/w/export", &headers, Body::empty());
+        server.router.clone().oneshot(request).await.unwrap()
+    };
+    let unread = [export(&ada).await, export(&ada).await];
+    assert!(unread.iter().all(|response| response.status() == StatusCode::OK));
+    assert_eq!(export(&ada).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(export(&bob).await.status(), StatusCode::OK, "another key has its own share");
+    drop(unread);
+    let mut response = export(&ada).await;
+    // Whoever stops reading is noticed at the next piece.
+    for _ in 0..1000 {
+        if response.status() == StatusCode::OK {
+            break;
+        }
+        tokio::task::yield_now().await;
+        response = export(&ada).await;
+    }
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    assert!(body.len() > 4 << 20, "{} bytes", body.len());
+}

@@ -10,6 +10,7 @@ use toml::Table;
 const MAP: &[(&str, &[&str])] = &[
     ("sandbox-core", &[]),
     ("sandbox-api", &[]),
+    ("sandbox-client", &["sandbox-core", "sandbox-api"]),
     ("sandbox-protocol", &[]),
     ("sandbox-agent", &["sandbox-protocol"]),
     ("sandbox-zygote", &["sandbox-protocol"]),
@@ -20,7 +21,7 @@ const MAP: &[(&str, &[&str])] = &[
     ("sandbox", &["sandbox-core", "sandbox-images", "sandbox-backends"]),
     ("sandbox-scheduler", &["sandbox", "sandbox-store"]),
     ("sandbox-server", &["sandbox", "sandbox-api", "sandbox-store", "sandbox-scheduler"]),
-    ("sandbox-cli", &["sandbox", "sandbox-api", "sandbox-images"]),
+    ("sandbox-cli", &["sandbox", "sandbox-api", "sandbox-client", "sandbox-images"]),
 ];
 
 /// The crates of the workspace by name, with their directories.

@@ -15,7 +15,6 @@ mod request;
 mod run;
 mod runtimes;
 mod seccomp;
-mod server_url;
 mod signals;
 mod stdout;
 mod warm;

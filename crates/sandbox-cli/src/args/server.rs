@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 
 use clap::Args;
-
-use crate::server_url::{ApiKey, ServerUrl};
+use sandbox_client::{ApiKey, ServerUrl};
 
 const SERVER: &str = "Server";
 

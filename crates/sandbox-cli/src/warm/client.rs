@@ -11,6 +11,7 @@ use std::time::Duration;
 use sandbox::{
     CancelToken, Event, EventKind, Isolation, LanguageChoice, Report, Request, Runtimes, Stdin,
 };
+use sandbox_client::{StreamMessage, parse_event};
 
 use super::connect::{hand_in, unreachable};
 use super::directory::HelperDirectory;
@@ -23,7 +24,6 @@ use super::shared_sandbox::describe;
 use super::wire_request::WireRequest;
 use crate::args::{IsolationChoice, RunArgs};
 use crate::errors::Failure;
-use crate::remote::{StreamMessage, read_event};
 
 type Input = Box<dyn Read + Send>;
 
@@ -156,7 +156,7 @@ fn follow(
 
 fn handle_event(bytes: &[u8], tell: &mut dyn FnMut(Event)) -> Result<Option<Report>, Failure> {
     let text = std::str::from_utf8(bytes).map_err(|error| unreadable(&error))?;
-    let StreamMessage::Event(event) = read_event(text).map_err(|error| unreadable(&error))? else {
+    let StreamMessage::Event(event) = parse_event(text).map_err(|error| unreadable(&error))? else {
         return Err(unreadable(&"an event that is not known"));
     };
     let report = match &event.kind {

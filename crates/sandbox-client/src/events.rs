@@ -2,8 +2,8 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use sandbox::{Event, EventKind, NetworkEvent, Report, Stage, StreamKind, UsageSample};
 use sandbox_api::Problem;
+use sandbox_core::{Event, EventKind, NetworkEvent, Report, Stage, StreamKind, UsageSample};
 use serde::Deserialize;
 
 #[derive(Deserialize)]
@@ -37,7 +37,7 @@ enum Wire {
     Error {
         problem: Problem,
     },
-    /// Of a newer server: of no use here.
+    /// Of a newer server.
     #[serde(other)]
     Unknown,
 }
@@ -48,27 +48,31 @@ struct Data {
     data_base64: Option<String>,
 }
 
-/// What one message says.
+/// A message of a stream of events.
 #[derive(Debug)]
-pub(crate) enum StreamMessage {
+pub enum StreamMessage {
+    /// An event.
     Event(Event),
-    /// The server cannot tell more now. What it told stands.
+    /// The server cannot send further events now. Those it sent stand.
     Failed(Problem),
-    /// Something that this program does not know, with its number.
+    /// An event of a type that this client does not know, with its number.
     Unknown(u64),
 }
 
-/// A message that is no event.
+/// A message that is not an event.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum InvalidEvent {
+#[non_exhaustive]
+pub enum InvalidEvent {
+    /// It is not JSON, or not of the schema.
     #[error("the server sent an event that cannot be read")]
     Json(#[from] serde_json::Error),
+    /// Its output is not base64.
     #[error("the server sent output that cannot be read")]
     Base64(#[from] base64::DecodeError),
 }
 
-/// Reads one event.
-pub(crate) fn read(text: &str) -> Result<StreamMessage, InvalidEvent> {
+/// Parses one event.
+pub fn parse_event(text: &str) -> Result<StreamMessage, InvalidEvent> {
     let Numbered { seq, wire } = serde_json::from_str(text)?;
     let kind = match wire {
         Wire::Queued => EventKind::Queued,
@@ -97,11 +101,12 @@ impl Data {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::fixtures;
     use sandbox_api::Code;
+    use sandbox_core::{ExecutionId, Protection, Report};
+    use serde_json::json;
 
     #[test]
-    fn every_event_reads_back_as_it_was_written() {
+    fn every_event_parses_back_to_itself() {
         let sample = UsageSample {
             cpu_ms: 1,
             memory_kb: 2,
@@ -109,8 +114,17 @@ mod tests {
             io_read_bytes: 4,
             io_write_bytes: 5,
         };
-        let mut report = fixtures::report();
-        report.missing = vec![sandbox::Protection::Landlock];
+        let mut report: Report = serde_json::from_value(json!({
+            "id": ExecutionId::generate(), "status": "completed", "stage": "run", "success": true,
+            "language": "python", "version": "3.11", "isolation": "native", "stdout": "", "stderr": "",
+            "output": "", "stdout_truncated": false, "stderr_truncated": false, "error": null, "exit_code": 0,
+            "signal": null, "execution_time_ms": 1.0, "cpu_time_ms": 1.0, "memory_used_kb": 1,
+            "memory_used_mb": 1, "stages": [], "output_files": [], "enforced": [], "violations": [],
+            "timings_ms": {"queue": 0.0, "prepare": 0.0, "compile": 0.0, "run": 0.0, "collect": 0.0},
+            "created_at": "2026-01-01T00:00:00Z",
+        }))
+        .unwrap();
+        report.missing = vec![Protection::Landlock];
         report.stdout_base64 = Some("/w==".into());
         let kinds = [
             EventKind::Queued,
@@ -123,7 +137,7 @@ mod tests {
         ];
         for (seq, kind) in (1..).zip(kinds) {
             let text = serde_json::to_string(&Event { seq, kind }).unwrap();
-            let StreamMessage::Event(event) = read(&text).unwrap() else {
+            let StreamMessage::Event(event) = parse_event(&text).unwrap() else {
                 panic!("no event: {text}")
             };
             assert_eq!(serde_json::to_string(&event).unwrap(), text);
@@ -131,13 +145,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_new_is_passed_over_and_what_is_wrong_is_not() {
+    fn unknown_events_are_accepted_and_invalid_ones_are_not() {
         assert!(matches!(
-            read(r#"{"seq":9,"type":"colour","x":1}"#),
+            parse_event(r#"{"seq":9,"type":"colour","x":1}"#),
             Ok(StreamMessage::Unknown(9))
         ));
         let problem = serde_json::to_string(&Problem::new(Code::Internal, "no")).unwrap();
-        let failed = read(&format!(r#"{{"type":"error","problem":{problem}}}"#));
+        let failed = parse_event(&format!(r#"{{"type":"error","problem":{problem}}}"#));
         assert!(matches!(failed, Ok(StreamMessage::Failed(problem)) if problem.detail == "no"));
         for text in [
             "",
@@ -147,7 +161,7 @@ mod tests {
             r#"{"seq":1,"type":"stdout","data_base64":"?"}"#,
             r#"{"seq":1,"type":"report","report":{}}"#,
         ] {
-            assert!(read(text).is_err(), "{text:?} was taken");
+            assert!(parse_event(text).is_err(), "{text:?} was accepted");
         }
     }
 }

@@ -1,0 +1,5 @@
+//! The client against a server that sends scripted bytes.
+
+mod follow;
+mod requests;
+mod server;

@@ -7,7 +7,7 @@ use sandbox_store::{Permissions, Scope, SqliteStore, Store};
 use tempfile::TempDir;
 
 use super::Work;
-use crate::config::{Layer, Sources, Surroundings};
+use crate::config::{HostInfo, Layer, LoadedSettings};
 use crate::metrics::Metrics;
 use crate::observer::ServerObserver;
 
@@ -22,15 +22,15 @@ struct Server {
 impl Server {
     async fn start() -> Self {
         let directory = TempDir::new().unwrap();
-        let surroundings = Surroundings {
+        let host = HostInfo {
             home: Some(directory.path().to_owned()),
             config_home: Some("/nonexistent".into()),
             cores: 2,
             available_memory: Some(4 << 30),
-            ..Surroundings::default()
+            ..HostInfo::default()
         };
-        let sources = Sources::gather(Layer::default(), None, &surroundings).unwrap();
-        let mut config = sources.config().unwrap();
+        let settings = LoadedSettings::load(Layer::default(), None, &host).unwrap();
+        let mut config = settings.config().unwrap();
         config.max_code = ByteSize::kib(64);
         config.memory_budget = ByteSize::mib(1024);
         let store = SqliteStore::open(&directory.path().join("test.db")).await.unwrap();

@@ -3,9 +3,10 @@ use std::time::Duration;
 
 use chrono::Utc;
 use sandbox::{ByteSize, Status, with_causes};
-use sandbox_store::{AuditRecord, ExecutionRecord, LocalQueue, Queue, Store, StoreError};
+use sandbox_store::{AuditRecord, ExecutionRecord, Queue, Store, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::admission::Admissions;
 use crate::budget::Budget;
@@ -42,6 +43,8 @@ pub(crate) struct Context {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) observer: Arc<dyn Observer>,
     limits: SchedulerLimits,
+    /// The name under which this process claims jobs.
+    pub(crate) worker: String,
     pub(crate) queue: Arc<dyn Queue>,
     pub(crate) registry: Registry,
     pub(crate) budget: Arc<Budget>,
@@ -53,10 +56,10 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(
         limits: SchedulerLimits,
+        queue: Arc<dyn Queue>,
         store: Arc<dyn Store>,
         observer: Arc<dyn Observer>,
     ) -> Self {
-        let queue: Arc<dyn Queue> = Arc::new(LocalQueue::new(limits.queue_bound));
         let memory = limits.memory_budget.as_u64();
         let (running, share) = (limits.concurrency, limits.share_per_key);
         let budget = Arc::new(Budget::new(running, memory, share, Arc::clone(&queue)));
@@ -65,6 +68,7 @@ impl Context {
             store,
             observer,
             limits,
+            worker: format!("worker_{}", Uuid::now_v7().simple()),
             queue,
             registry: Registry::default(),
             budget,

@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sandbox::{ByteSize, Status};
-use sandbox_store::{ExecutionFilter, Page, Store, StoreError};
+use sandbox_store::{ExecutionFilter, Page, Queue, Store, StoreError};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -48,13 +48,14 @@ pub struct QueueStatus {
 }
 
 impl Scheduler {
-    /// Starts a scheduler. Needs a running Tokio.
+    /// Starts a scheduler that is a worker of this queue. Needs a running Tokio.
     pub fn start(
         limits: SchedulerLimits,
+        queue: Arc<dyn Queue>,
         store: Arc<dyn Store>,
         observer: Arc<dyn Observer>,
     ) -> Self {
-        let context = Arc::new(Context::new(limits, store, observer));
+        let context = Arc::new(Context::new(limits, queue, store, observer));
         let dispatcher = tokio::spawn(worker::dispatch(Arc::clone(&context)));
         let recorder = tokio::spawn(worker::store_long_running(Arc::clone(&context)));
         Self { context, dispatcher: Mutex::new(Some(dispatcher)), recorder }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::admission::Admissions;
 use crate::budget::Budget;
+use crate::bus::{Bus, LocalBus};
 use crate::error::SchedulerError;
 use crate::execution::Execution;
 use crate::identity::Identity;
@@ -46,7 +47,8 @@ pub(crate) struct Context {
     /// The name under which this process claims jobs.
     pub(crate) worker: String,
     pub(crate) queue: Arc<dyn Queue>,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) bus: Arc<dyn Bus>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) admissions: Arc<Admissions>,
     /// The number of executions that were started and whose results are not stored yet.
@@ -60,6 +62,7 @@ impl Context {
         store: Arc<dyn Store>,
         observer: Arc<dyn Observer>,
     ) -> Self {
+        let registry = Arc::<Registry>::default();
         let memory = limits.memory_budget.as_u64();
         let (running, share) = (limits.concurrency, limits.share_per_key);
         let budget = Arc::new(Budget::new(running, memory, share, Arc::clone(&queue)));
@@ -70,7 +73,8 @@ impl Context {
             limits,
             worker: format!("worker_{}", Uuid::now_v7().simple()),
             queue,
-            registry: Registry::default(),
+            bus: Arc::new(LocalBus::new(Arc::clone(&registry))),
+            registry,
             budget,
             admissions,
             in_flight: watch::Sender::new(0),

@@ -149,7 +149,7 @@ impl Scheduler {
             return Ok(self.context.stored(id, client).await?.into());
         };
         self.context.audit(client.key.clone(), "cancel", id, Value::Null).await;
-        execution.cancel_by_client();
+        self.context.bus.cancel(id).await;
         if self.context.queue.remove(id).await {
             let context = Arc::clone(&self.context);
             let execution = Arc::clone(&execution);
@@ -169,10 +169,17 @@ impl Scheduler {
         client: &Identity,
         after: u64,
     ) -> Result<EventStream, SchedulerError> {
-        if let Some(execution) = self.unfinished(id, client)? {
-            return Ok(EventStream::live(execution, after));
+        let mut status = match self.unfinished(id, client)? {
+            Some(_) => Status::Running,
+            None => self.context.stored_status(id, client).await?,
+        };
+        if !is_final(status) {
+            if let Some(events) = self.context.bus.subscribe(id, after).await {
+                return Ok(EventStream::live(events));
+            }
+            // It has just finished, or no process runs it.
+            status = self.context.stored_status(id, client).await?;
         }
-        let status = self.context.stored_status(id, client).await?;
         let store = Arc::clone(&self.context.store);
         Ok(EventStream::stored(store, id.to_owned(), is_final(status), after))
     }

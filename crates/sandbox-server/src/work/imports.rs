@@ -1,22 +1,22 @@
-//! Archives of workspaces that are being received: each takes room on the disk until it is unpacked.
+//! Quotas on workspace archives that are being uploaded: each uses disk space until it is unpacked.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sandbox_api::{Code, Problem};
 
-/// Archives of one client that are received at once.
+/// The maximum number of concurrent uploads of one client.
 const MAX_PER_CLIENT: usize = 2;
-/// Archives of all clients that are received at once.
+/// The maximum number of concurrent uploads of all clients.
 const MAX_IMPORTS: usize = 16;
 
-/// The imports that are under way, by client.
+/// The number of running imports by client.
 #[derive(Default)]
 pub(super) struct Imports {
     clients: Mutex<HashMap<Option<String>, usize>>,
 }
 
-/// Leave to receive one archive, until it is dropped.
+/// Permission to upload one archive, until it is dropped.
 pub(crate) struct Import {
     imports: Arc<Imports>,
     client: Option<String>,

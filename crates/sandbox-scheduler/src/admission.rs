@@ -49,7 +49,7 @@ impl Admissions {
         lock(&self.waiting).insert(id.clone(), sender);
         let _waiter = Waiter { admissions: Arc::clone(self), id: id.clone() };
         // The queue's capacity is for executions; the number of builds is bounded by the tasks that wait for them.
-        let job = Job { id, owner, priority: 0, memory };
+        let job = Job { id, owner, priority: 0, memory, attempts: 0 };
         self.queue.restore(job).await.map_err(|_| SchedulerError::Stopping)?;
         let permit = permit.await.map_err(|_| SchedulerError::Stopping)?;
         Ok(Admission { _permit: permit })

@@ -3,38 +3,32 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use sandbox_store::{Fit, Queue};
+use sandbox_store::{Capacity, Queue, Resources};
 
 use crate::lock::lock;
 
 /// Admits executions while their number and the sum of their memory limits stay within the server's capacity, and
 /// those of one owner within the owner's share.
 pub(crate) struct Budget {
-    max: Amount,
-    max_per_owner: Amount,
+    max: Resources,
+    max_per_owner: Resources,
     used: Mutex<Used>,
     /// Woken when capacity is released.
     queue: Arc<dyn Queue>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Amount {
-    running: usize,
-    memory: u64,
-}
-
 #[derive(Default)]
 struct Used {
-    total: Amount,
+    total: Resources,
     /// Only owners that use something.
-    by_owner: HashMap<String, Amount>,
+    by_owner: HashMap<String, Resources>,
 }
 
 /// The capacity of one execution; released when dropped.
 pub(crate) struct Permit {
     budget: Arc<Budget>,
     owner: Option<String>,
-    amount: Amount,
+    resources: Resources,
 }
 
 impl Budget {
@@ -46,9 +40,9 @@ impl Budget {
         queue: Arc<dyn Queue>,
     ) -> Self {
         let share = usize::from(share_per_owner);
-        let max = Amount { running: max_running.max(1), memory: max_memory };
-        let max_per_owner = Amount {
-            running: (max.running.saturating_mul(share) / 100).max(1),
+        let max = Resources { jobs: max_running.max(1), memory: max_memory };
+        let max_per_owner = Resources {
+            jobs: (max.jobs.saturating_mul(share) / 100).max(1),
             memory: max_memory / 100 * u64::from(share_per_owner)
                 + max_memory % 100 * u64::from(share_per_owner) / 100,
         };
@@ -60,57 +54,76 @@ impl Budget {
         self.max_of(owner).memory
     }
 
-    /// Acquires a permit for an execution with this memory limit, or says what is missing.
+    /// The capacity that is free.
+    pub(crate) fn capacity(&self) -> Capacity {
+        let used = lock(&self.used);
+        let owners = used
+            .by_owner
+            .iter()
+            .map(|(owner, used)| (owner.clone(), rest(self.max_per_owner, *used)));
+        Capacity {
+            free: rest(self.max, used.total),
+            per_owner: self.max_per_owner,
+            owners: owners.collect(),
+        }
+    }
+
+    /// Acquires a permit for an execution with this memory limit, if it fits.
     pub(crate) fn try_acquire(
         self: &Arc<Self>,
         owner: Option<&str>,
         memory: u64,
-    ) -> Result<Permit, Fit> {
-        let amount = Amount { running: 1, memory };
+    ) -> Option<Permit> {
+        let resources = Resources { jobs: 1, memory };
         let mut used = lock(&self.used);
-        if !used.of(owner).leaves(amount, self.max_of(owner)) {
-            return Err(Fit::OwnerAtLimit);
+        let fits = fits(used.of(owner), resources, self.max_of(owner))
+            && fits(used.total, resources, self.max);
+        if !fits {
+            return None;
         }
-        if !used.total.leaves(amount, self.max) {
-            return Err(Fit::NoCapacity);
-        }
-        used.total.add(amount);
+        add(&mut used.total, resources);
         if let Some(owner) = owner {
-            used.by_owner.entry(owner.to_owned()).or_default().add(amount);
+            add(used.by_owner.entry(owner.to_owned()).or_default(), resources);
         }
-        Ok(Permit { budget: Arc::clone(self), owner: owner.map(ToOwned::to_owned), amount })
+        Some(Permit { budget: Arc::clone(self), owner: owner.map(ToOwned::to_owned), resources })
     }
 
     pub(crate) fn running(&self) -> usize {
-        lock(&self.used).total.running
+        lock(&self.used).total.jobs
     }
 
     /// Clients without a key are one tenant, and have the server for themselves.
-    fn max_of(&self, owner: Option<&str>) -> Amount {
+    fn max_of(&self, owner: Option<&str>) -> Resources {
         if owner.is_some() { self.max_per_owner } else { self.max }
     }
 }
 
-impl Amount {
-    fn add(&mut self, other: Self) {
-        self.running += other.running;
-        self.memory += other.memory;
-    }
-
-    fn subtract(&mut self, other: Self) {
-        self.running -= other.running;
-        self.memory -= other.memory;
-    }
-
-    /// Whether `more` fits beside this amount.
-    fn leaves(self, more: Self, max: Self) -> bool {
-        self.running + more.running <= max.running
-            && max.memory.saturating_sub(self.memory) >= more.memory
+/// What is left of these resources.
+fn rest(max: Resources, used: Resources) -> Resources {
+    Resources {
+        jobs: max.jobs.saturating_sub(used.jobs),
+        memory: max.memory.saturating_sub(used.memory),
     }
 }
 
+fn add(used: &mut Resources, more: Resources) {
+    used.jobs += more.jobs;
+    used.memory += more.memory;
+}
+
+fn subtract(used: &mut Resources, less: Resources) {
+    used.jobs -= less.jobs;
+    used.memory -= less.memory;
+}
+
+/// Whether `more` fits beside what is used.
+fn fits(used: Resources, more: Resources, max: Resources) -> bool {
+    let rest = rest(max, used);
+    rest.jobs >= more.jobs && rest.memory >= more.memory
+}
+
 impl Used {
-    fn of(&self, owner: Option<&str>) -> Amount {
+    fn of(&self, owner: Option<&str>) -> Resources {
         owner.and_then(|owner| self.by_owner.get(owner)).copied().unwrap_or_default()
     }
 }
@@ -118,12 +131,12 @@ impl Used {
 impl Drop for Permit {
     fn drop(&mut self) {
         let mut used = lock(&self.budget.used);
-        used.total.subtract(self.amount);
+        subtract(&mut used.total, self.resources);
         if let Some(owner) = &self.owner
             && let Some(of_owner) = used.by_owner.get_mut(owner)
         {
-            of_owner.subtract(self.amount);
-            if *of_owner == Amount::default() {
+            subtract(of_owner, self.resources);
+            if *of_owner == Resources::default() {
                 used.by_owner.remove(owner);
             }
         }
@@ -134,7 +147,7 @@ impl Drop for Permit {
 
 #[cfg(test)]
 mod tests {
-    use sandbox_store::LocalQueue;
+    use sandbox_store::{Fit, Job, LocalQueue};
 
     use super::*;
 
@@ -142,14 +155,29 @@ mod tests {
         Arc::new(Budget::new(running, memory, share, Arc::new(LocalQueue::new(1))))
     }
 
+    /// Acquires a permit, and checks that the free capacity said the same.
+    fn acquire(budget: &Arc<Budget>, owner: Option<&str>, memory: u64) -> Result<Permit, Fit> {
+        let job = Job {
+            id: String::new(),
+            owner: owner.map(ToOwned::to_owned),
+            priority: 0,
+            memory,
+            attempts: 0,
+        };
+        let fit = budget.capacity().fit(&job);
+        let permit = budget.try_acquire(owner, memory);
+        assert_eq!(permit.is_some(), fit == Fit::Now, "{fit:?}");
+        permit.ok_or(fit)
+    }
+
     #[test]
     fn no_capacity_is_used_twice() {
         let budget = budget(3, 100, 100);
-        let fits = |memory| budget.try_acquire(None, memory).is_ok();
-        let large = budget.try_acquire(None, 60);
+        let fits = |memory| acquire(&budget, None, memory).is_ok();
+        let large = acquire(&budget, None, 60);
         assert!(fits(40) && !fits(41));
-        let (_one, two) = (budget.try_acquire(None, 10), budget.try_acquire(None, 10));
-        assert_eq!(budget.try_acquire(None, 1).err(), Some(Fit::NoCapacity), "three are running");
+        let (_one, two) = (acquire(&budget, None, 10), acquire(&budget, None, 10));
+        assert_eq!(acquire(&budget, None, 1).err(), Some(Fit::NoCapacity), "three are running");
         drop(two);
         assert!(fits(30) && !fits(31));
         drop(large);
@@ -160,7 +188,7 @@ mod tests {
     #[test]
     fn an_owner_gets_its_share_and_leaves_the_rest() {
         let budget = budget(4, 100, 75);
-        let acquire = |owner, memory| budget.try_acquire(Some(owner), memory);
+        let acquire = |owner, memory| acquire(&budget, Some(owner), memory);
         assert_eq!(acquire("a", 76).err(), Some(Fit::OwnerAtLimit));
         let held = [acquire("a", 25), acquire("a", 25), acquire("a", 24)];
         assert!(held.iter().all(Result::is_ok));
@@ -170,13 +198,13 @@ mod tests {
         assert_eq!(acquire("c", 0).err(), Some(Fit::NoCapacity), "four of four run");
         drop((held, other));
         assert!(lock(&budget.used).by_owner.is_empty());
-        assert!(acquire("a", 75).is_ok() && budget.try_acquire(None, 100).is_ok());
+        assert!(acquire("a", 75).is_ok() && budget.try_acquire(None, 100).is_some());
     }
 
     #[test]
     fn the_smallest_share_is_one_execution() {
         let budget = budget(2, 100, 1);
-        assert!(budget.try_acquire(Some("a"), 1).is_ok());
+        assert!(acquire(&budget, Some("a"), 1).is_ok());
         assert_eq!(budget.max_memory(Some("a")), 1);
         assert_eq!(budget.max_memory(None), 100);
     }

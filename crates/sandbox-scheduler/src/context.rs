@@ -3,12 +3,14 @@ use std::time::Duration;
 
 use chrono::Utc;
 use sandbox::{ByteSize, Status, with_causes};
-use sandbox_store::{AuditRecord, ExecutionRecord, LocalQueue, Queue, Store, StoreError};
+use sandbox_store::{AuditRecord, ExecutionRecord, Queue, Store, StoreError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use uuid::Uuid;
 
 use crate::admission::Admissions;
 use crate::budget::Budget;
+use crate::bus::{Bus, LocalBus};
 use crate::error::SchedulerError;
 use crate::execution::Execution;
 use crate::identity::Identity;
@@ -42,8 +44,11 @@ pub(crate) struct Context {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) observer: Arc<dyn Observer>,
     limits: SchedulerLimits,
+    /// The name under which this process claims jobs.
+    pub(crate) worker: String,
     pub(crate) queue: Arc<dyn Queue>,
-    pub(crate) registry: Registry,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) bus: Arc<dyn Bus>,
     pub(crate) budget: Arc<Budget>,
     pub(crate) admissions: Arc<Admissions>,
     /// The number of executions that were started and whose results are not stored yet.
@@ -53,10 +58,11 @@ pub(crate) struct Context {
 impl Context {
     pub(crate) fn new(
         limits: SchedulerLimits,
+        queue: Arc<dyn Queue>,
         store: Arc<dyn Store>,
         observer: Arc<dyn Observer>,
     ) -> Self {
-        let queue: Arc<dyn Queue> = Arc::new(LocalQueue::new(limits.queue_bound));
+        let registry = Arc::<Registry>::default();
         let memory = limits.memory_budget.as_u64();
         let (running, share) = (limits.concurrency, limits.share_per_key);
         let budget = Arc::new(Budget::new(running, memory, share, Arc::clone(&queue)));
@@ -65,8 +71,10 @@ impl Context {
             store,
             observer,
             limits,
+            worker: format!("worker_{}", Uuid::now_v7().simple()),
             queue,
-            registry: Registry::default(),
+            bus: Arc::new(LocalBus::new(Arc::clone(&registry))),
+            registry,
             budget,
             admissions,
             in_flight: watch::Sender::new(0),

@@ -35,11 +35,15 @@ pub(crate) struct Execution {
     pub(crate) writes_to: Option<String>,
     /// The time of acceptance on the monotonic clock.
     pub(crate) accepted: Instant,
+    /// The number of earlier attempts.
+    attempts: u32,
     observer: Box<dyn ExecutionObserver>,
     /// Kills the program.
     pub(crate) cancel: CancelToken,
     /// Whether the client cancelled it, and not a server that stops.
     cancelled_by_client: AtomicBool,
+    /// Whether another worker has the execution now.
+    lease_lost: AtomicBool,
     /// The request, until it is started.
     request: Mutex<Option<Request>>,
     started_at: Mutex<Option<DateTime<Utc>>>,
@@ -75,7 +79,7 @@ pub(crate) struct ExecutionParts {
 pub(crate) enum Outcome {
     /// It finished.
     Finished(StoredReport),
-    /// The server stops; the next start runs it again.
+    /// Another worker runs it, or this server once it has restarted.
     Requeued,
 }
 
@@ -90,9 +94,11 @@ impl Execution {
             idempotency: parts.idempotency,
             created_at: parts.created_at,
             accepted: Instant::now(),
+            attempts: parts.attempts,
             observer: parts.observer,
             cancel: CancelToken::new(),
             cancelled_by_client: AtomicBool::new(false),
+            lease_lost: AtomicBool::new(false),
             request: Mutex::new(Some(parts.request)),
             started_at: Mutex::new(None),
             journal: Mutex::new(Journal::after(parts.attempts)),
@@ -114,6 +120,7 @@ impl Execution {
             owner: self.owner.clone(),
             priority: PRIORITY,
             memory: self.requirements.memory.as_u64(),
+            attempts: self.attempts,
         }
     }
 
@@ -209,6 +216,16 @@ impl Execution {
 
     pub(crate) fn is_cancelled_by_client(&self) -> bool {
         self.cancelled_by_client.load(Ordering::SeqCst)
+    }
+
+    /// Ends this attempt: another worker has the execution now.
+    pub(crate) fn lose_lease(&self) {
+        self.lease_lost.store(true, Ordering::SeqCst);
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn is_lease_lost(&self) -> bool {
+        self.lease_lost.load(Ordering::SeqCst)
     }
 
     /// Records an event of the library.

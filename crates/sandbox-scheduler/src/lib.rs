@@ -10,6 +10,7 @@
 
 mod admission;
 mod budget;
+mod bus;
 mod context;
 mod error;
 mod event_stream;

@@ -2,7 +2,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sandbox::{ByteSize, Status};
-use sandbox_store::{ExecutionFilter, Page, Store, StoreError};
+use sandbox_store::{ExecutionFilter, Page, Queue, Store, StoreError};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -48,13 +48,14 @@ pub struct QueueStatus {
 }
 
 impl Scheduler {
-    /// Starts a scheduler. Needs a running Tokio.
+    /// Starts a scheduler that is a worker of this queue. Needs a running Tokio.
     pub fn start(
         limits: SchedulerLimits,
+        queue: Arc<dyn Queue>,
         store: Arc<dyn Store>,
         observer: Arc<dyn Observer>,
     ) -> Self {
-        let context = Arc::new(Context::new(limits, store, observer));
+        let context = Arc::new(Context::new(limits, queue, store, observer));
         let dispatcher = tokio::spawn(worker::dispatch(Arc::clone(&context)));
         let recorder = tokio::spawn(worker::store_long_running(Arc::clone(&context)));
         Self { context, dispatcher: Mutex::new(Some(dispatcher)), recorder }
@@ -148,7 +149,7 @@ impl Scheduler {
             return Ok(self.context.stored(id, client).await?.into());
         };
         self.context.audit(client.key.clone(), "cancel", id, Value::Null).await;
-        execution.cancel_by_client();
+        self.context.bus.cancel(id).await;
         if self.context.queue.remove(id).await {
             let context = Arc::clone(&self.context);
             let execution = Arc::clone(&execution);
@@ -168,10 +169,17 @@ impl Scheduler {
         client: &Identity,
         after: u64,
     ) -> Result<EventStream, SchedulerError> {
-        if let Some(execution) = self.unfinished(id, client)? {
-            return Ok(EventStream::live(execution, after));
+        let mut status = match self.unfinished(id, client)? {
+            Some(_) => Status::Running,
+            None => self.context.stored_status(id, client).await?,
+        };
+        if !is_final(status) {
+            if let Some(events) = self.context.bus.subscribe(id, after).await {
+                return Ok(EventStream::live(events));
+            }
+            // It has just finished, or no process runs it.
+            status = self.context.stored_status(id, client).await?;
         }
-        let status = self.context.stored_status(id, client).await?;
         let store = Arc::clone(&self.context.store);
         Ok(EventStream::stored(store, id.to_owned(), is_final(status), after))
     }

@@ -144,7 +144,7 @@ async fn admit_unstored(
     if is_short
         && blocks_in_place
         && context.queue.depth().await == 0
-        && let Ok(permit) = context
+        && let Some(permit) = context
             .budget
             .try_acquire(execution.owner.as_deref(), execution.requirements.memory.as_u64())
     {

@@ -2,11 +2,11 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use sandbox::{Event, EventKind, ExecutionId, Report, Request, Status, with_causes};
-use sandbox_store::{FinishedExecution, Fit, Job, NewExecution, StoreFuture};
+use sandbox_store::{FinishedExecution, Lease, NewExecution, QueueError, StoreFuture};
 use tokio::runtime::Handle;
 use tokio::time::MissedTickBehavior;
 
@@ -35,6 +35,9 @@ const STORE_RUNNING_AFTER: Duration = Duration::from_millis(100);
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(5);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
+/// How often a lease is extended before it would expire.
+const LEASE_EXTENSIONS: u32 = 3;
+
 /// The result of an execution on this thread, or the panic that ended it.
 type RunResult = std::thread::Result<(Option<Finished>, Option<Permit>)>;
 
@@ -57,34 +60,60 @@ struct PendingResult {
 
 /// Starts executions as they fit, until the queue is closed.
 pub(crate) async fn dispatch(context: Arc<Context>) {
-    // The permit is acquired with the answer, because requests that bypass the queue acquire theirs concurrently.
-    let acquired = Mutex::new(None);
-    let fit = |job: &Job| match context.budget.try_acquire(job.owner.as_deref(), job.memory) {
-        Ok(permit) => {
-            *lock(&acquired) = Some(permit);
-            Fit::Now
-        }
-        Err(fit) => fit,
-    };
-    while let Some(job) = context.queue.claim(&fit).await {
-        let Some(permit) = lock(&acquired).take() else {
+    let capacity = || context.budget.capacity();
+    while let Some(lease) = context.queue.claim(&context.worker, &capacity).await {
+        let job = lease.job();
+        let Some(permit) = context.budget.try_acquire(job.owner.as_deref(), job.memory) else {
+            // A request that bypassed the queue has just taken the capacity.
+            log_lost(lease.release().await);
             continue;
         };
         context.registry.set_started(&job.id);
-        match context.registry.get(&job.id) {
-            Some(execution) => drop(tokio::spawn(run(InFlight::new(&context), execution, permit))),
-            None => context.admissions.admit(&job.id, permit),
+        if let Some(execution) = context.registry.get(&job.id) {
+            tokio::spawn(run(InFlight::new(&context), execution, permit, lease));
+        } else {
+            context.admissions.admit(&job.id, permit);
+            log_lost(lease.finish().await);
         }
     }
 }
 
+/// Extends a lease again and again. Returns when it is lost.
+async fn lease_lost(lease: &Lease) {
+    let Some(duration) = lease.duration() else {
+        return std::future::pending().await;
+    };
+    let mut extended = Instant::now();
+    loop {
+        tokio::time::sleep(duration / LEASE_EXTENSIONS).await;
+        let attempted = Instant::now();
+        match lease.extend().await {
+            Ok(()) => extended = attempted,
+            Err(QueueError::LeaseLost) => return,
+            // It is valid until it expires, whatever the queue says.
+            Err(_) if extended.elapsed() >= duration => return,
+            Err(error) => {
+                tracing::warn!(error = with_causes(&error), "failed to extend a lease");
+            }
+        }
+    }
+}
+
+/// The end of a lease fails only if the lease was lost: then another worker has the job.
+fn log_lost(ended: Result<(), QueueError>) {
+    if let Err(error) = ended {
+        tracing::error!(error = with_causes(&error), "failed to end a lease");
+    }
+}
+
 /// Runs an execution on a thread of its own.
-async fn run(in_flight: InFlight, execution: Arc<Execution>, permit: Permit) {
+async fn run(in_flight: InFlight, execution: Arc<Execution>, permit: Permit, lease: Lease) {
     let context = &in_flight.0;
     let Some(request) = start(context, &execution) else {
+        log_lost(lease.finish().await);
         return;
     };
-    let thread = {
+    let mut thread = {
         let (context, execution) = (Arc::clone(context), Arc::clone(&execution));
         let runtime = Handle::current();
         tokio::task::spawn_blocking(move || {
@@ -93,10 +122,19 @@ async fn run(in_flight: InFlight, execution: Arc<Execution>, permit: Permit) {
             (finished, held_back(&context, permit))
         })
     };
-    match thread.await {
+    let ended = tokio::select! {
+        ended = &mut thread => ended,
+        () = lease_lost(&lease) => {
+            tracing::error!(id = execution.id, "the lease is lost; another worker runs the execution");
+            execution.lose_lease();
+            thread.await
+        }
+    };
+    let is_finished = match ended {
         Ok((finished, permit)) => settle(in_flight, execution, finished, permit).await,
         Err(_) => after_panic(in_flight, execution).await,
-    }
+    };
+    log_lost(if is_finished { lease.finish().await } else { lease.release().await });
 }
 
 /// Runs an execution at once on this thread, without a switch to another thread and back. Other tasks of this thread
@@ -142,7 +180,7 @@ async fn settle_in_background(
     match result {
         Some(Ok((finished, permit))) => settle(in_flight, execution, finished, permit).await,
         Some(Err(_)) | None => after_panic(in_flight, execution).await,
-    }
+    };
 }
 
 /// Releases the permit of an execution whose sandbox is gone, or returns it if the store is backlogged: then it is
@@ -216,6 +254,8 @@ fn execute(
             execution.block_until_start_stored(runtime);
         }
         match &event.kind {
+            // The result of the other attempt counts.
+            EventKind::Report(_) if execution.is_lease_lost() => abandon(context, execution),
             EventKind::Report(report) if was_stopped(execution, report) => {
                 requeue(context, execution, runtime);
             }
@@ -225,6 +265,10 @@ fn execute(
     };
     match execution.sandbox.execute_with(request, &mut listener, &execution.cancel) {
         Ok(report) => pending.map(|result| Finished { report, result }),
+        Err(_) if execution.is_lease_lost() => {
+            abandon(context, execution);
+            None
+        }
         Err(error) => {
             execution.block_until_start_stored(runtime);
             let report = not_started(execution, id, Status::Error, &with_causes(&error));
@@ -274,22 +318,23 @@ fn store_result(
     }
 }
 
-/// Waits until the result is stored, and removes the execution from the registry.
+/// Waits until the result is stored, and removes the execution from the registry. Returns false if it is to run again.
 async fn settle(
     in_flight: InFlight,
     execution: Arc<Execution>,
     finished: Option<Finished>,
     permit: Option<Permit>,
-) {
+) -> bool {
     let context = &in_flight.0;
-    if let Some(Finished { report, result }) = finished {
-        execution.observe_end(&report);
-        drop(report);
-        store_until_stored(context, &execution, result, permit).await;
-        execution.set_stored();
-        context.registry.remove(&execution.id);
-    }
-    context.queue.release(&execution.id).await;
+    let Some(Finished { report, result }) = finished else {
+        return false;
+    };
+    execution.observe_end(&report);
+    drop(report);
+    store_until_stored(context, &execution, result, permit).await;
+    execution.set_stored();
+    context.registry.remove(&execution.id);
+    true
 }
 
 /// Waits until a result is stored, with retries. The result of an execution that the store has is kept until it is
@@ -336,7 +381,7 @@ async fn store_until_stored(
 }
 
 /// The thread panicked, before or after the end was announced. The panic itself was logged.
-async fn after_panic(in_flight: InFlight, execution: Arc<Execution>) {
+async fn after_panic(in_flight: InFlight, execution: Arc<Execution>) -> bool {
     let context = &in_flight.0;
     let finished = if execution.outcome().is_none()
         && let Ok(id) = execution.id.parse()
@@ -349,7 +394,7 @@ async fn after_panic(in_flight: InFlight, execution: Arc<Execution>) {
         context.registry.remove(&execution.id);
         None
     };
-    settle(in_flight, execution, finished, None).await;
+    settle(in_flight, execution, finished, None).await
 }
 
 /// Ends an execution that was not started.
@@ -379,6 +424,11 @@ fn requeue(context: &Context, execution: &Execution, runtime: &Handle) {
         let id = &execution.id;
         tracing::error!(id, error = with_causes(&error), "failed to requeue the execution");
     }
+    abandon(context, execution);
+}
+
+/// Forgets an execution that this process does not finish.
+fn abandon(context: &Context, execution: &Execution) {
     execution.set_stored();
     execution.end(Outcome::Requeued);
     context.registry.remove(&execution.id);

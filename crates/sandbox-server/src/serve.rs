@@ -18,7 +18,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail};
 use sandbox::{Sandbox, SandboxBuilder};
 use sandbox_scheduler::{Sandboxes, Scheduler, block_in_place};
-use sandbox_store::{SqliteStore, Store};
+use sandbox_store::{LocalQueue, SqliteStore, Store};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -112,7 +112,9 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     let sandboxes = Arc::new(sandboxes.context("starting the sandboxes panicked")??);
     let metrics = Arc::new(Metrics::new());
     let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics)));
-    let scheduler = Arc::new(Scheduler::start((&*config).into(), Arc::clone(&store), observer));
+    let queue = Arc::new(LocalQueue::new(config.queue_bound));
+    let scheduler =
+        Arc::new(Scheduler::start((&*config).into(), queue, Arc::clone(&store), observer));
     let environments = ClientEnvironments::new(
         Arc::clone(sandboxes.for_packages()),
         Arc::clone(&store),

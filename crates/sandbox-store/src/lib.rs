@@ -15,7 +15,9 @@ mod store;
 
 pub use error::StoreError;
 pub use key::{KeyRecord, NewKey, Permission, Permissions, Scope};
-pub use queue::{Fit, Job, LocalQueue, Queue, QueueError};
+pub use queue::{
+    Capacity, Fit, Job, Lease, LeaseControl, LocalQueue, Queue, QueueError, Resources,
+};
 pub use record::{
     AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
     ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, NewCallback, NewExecution,

@@ -1,6 +1,7 @@
 mod admission;
 mod ends;
 mod events;
+mod leases;
 mod restart;
 
 use std::collections::BTreeMap;
@@ -11,7 +12,7 @@ use sandbox::{
     ByteSize, EventKind, ExecutionId, Isolation, Limits, Report, Request, RequestBuilder, Sandbox,
     with_causes,
 };
-use sandbox_store::{Idempotency, Permissions, Scope, SqliteStore, Store};
+use sandbox_store::{Idempotency, LocalQueue, Permissions, Queue, Scope, SqliteStore, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -85,6 +86,10 @@ fn limits() -> SchedulerLimits {
 
 impl Bench {
     async fn new(limits: SchedulerLimits) -> Self {
+        Self::with_queue(limits, LocalQueue::new(limits.queue_bound)).await
+    }
+
+    async fn with_queue(limits: SchedulerLimits, queue: impl Queue + 'static) -> Self {
         let directory = TempDir::new().unwrap();
         let store = SqliteStore::open(&directory.path().join("test.db")).await.unwrap();
         let store: Arc<dyn Store> = Arc::new(store);
@@ -94,13 +99,15 @@ impl Bench {
             builder.store_directory(directory.path().join("kept"))
         });
         let sandbox = Arc::clone(sandboxes.unwrap().preferred());
-        let scheduler = Scheduler::start(limits, Arc::clone(&store), Arc::new(Silent));
+        let scheduler =
+            Scheduler::start(limits, Arc::new(queue), Arc::clone(&store), Arc::new(Silent));
         Self { scheduler, store, sandbox, _directory: directory }
     }
 
     /// A scheduler that is started after this one on the same store.
     fn restart(&self, limits: SchedulerLimits) -> Scheduler {
-        Scheduler::start(limits, Arc::clone(&self.store), Arc::new(Silent))
+        let queue = Arc::new(LocalQueue::new(limits.queue_bound));
+        Scheduler::start(limits, queue, Arc::clone(&self.store), Arc::new(Silent))
     }
 
     fn decoder(&self) -> Arc<Decoder> {

@@ -1,11 +1,11 @@
-//! Which addresses callbacks may go to: those of the public internet, and what the operator adds.
+//! The addresses that callbacks may be sent to: public ones, and those that the operator permits.
 
 use std::net::IpAddr;
 use std::str::FromStr;
 
 use sandbox::{AddressRange, special_address};
 
-/// An address that callbacks do not go to.
+/// An address that callbacks are not sent to.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{address} is {what}; whoever runs the server can permit it with the setting 'callback_allow'"
@@ -22,7 +22,7 @@ pub(crate) struct AddressPolicy {
 }
 
 impl AddressPolicy {
-    /// Whether callbacks may go there.
+    /// Checks an address.
     pub(crate) fn check(&self, address: IpAddr) -> Result<(), RefusedAddress> {
         if self.permitted.iter().any(|range| range.contains(address)) {
             return Ok(());
@@ -31,7 +31,7 @@ impl AddressPolicy {
     }
 }
 
-/// Ranges with commas between, such as `10.0.0.0/8, fd00::/8`.
+/// Ranges separated by commas, such as `10.0.0.0/8, fd00::/8`.
 impl FromStr for AddressPolicy {
     type Err = String;
 

@@ -1,4 +1,4 @@
-//! Sending what is due.
+//! Sends the callbacks that are due.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::address::AddressPolicy;
-use super::destination::understand;
-use super::schedule::Schedule;
+use super::destination::parse_url;
+use super::in_flight::{InFlight, Limits, Slot};
+use super::schedule::RetrySchedule;
 use super::secret::CallbackSecrets;
-use super::send::{DELIVERY_TIMEOUT, Message, Sender, Tried, roots_of_the_system};
-use super::under_way::{Bounds, Place, UnderWay};
+use super::send::{Attempt, DELIVERY_TIMEOUT, Message, Sender, system_roots};
 use crate::metrics::{CallbackOutcome, Metrics};
 
-/// Between two looks at what is due. Ends of executions, times to try again and what an earlier run left
-/// are all found this way, so that there is one way only; a look that finds nothing costs microseconds.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(250);
+/// How often the store is asked for callbacks that are due: of finished executions, retries, and what an earlier run
+/// left. A query that finds nothing takes microseconds.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Before an outcome that could not be stored is stored again.
-const STORE_AGAIN: Duration = Duration::from_secs(5);
+/// The delay before the outcome of a delivery is stored again, after a failure.
+const STORE_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Everything that sending needs.
+/// Delivers callbacks.
 pub(super) struct Deliveries {
     pub(super) store: Arc<dyn Store>,
     pub(super) secrets: Arc<dyn CallbackSecrets>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) policy: Arc<AddressPolicy>,
     pub(super) sender: Sender,
-    pub(super) schedule: Schedule,
-    pub(super) under_way: Arc<UnderWay>,
+    pub(super) schedule: RetrySchedule,
+    pub(super) in_flight: Arc<InFlight>,
 }
 
-/// Sends callbacks for as long as what is given back is polled.
+/// Returns a future that sends callbacks as long as it is polled.
 pub(crate) fn start(
     store: Arc<dyn Store>,
     secrets: Arc<dyn CallbackSecrets>,
@@ -51,81 +51,88 @@ pub(crate) fn start(
         store,
         secrets,
         metrics,
-        sender: Sender::new(Arc::clone(&policy), roots_of_the_system(), DELIVERY_TIMEOUT)?,
+        sender: Sender::new(Arc::clone(&policy), system_roots(), DELIVERY_TIMEOUT)?,
         policy,
-        schedule: Schedule::default(),
-        under_way: UnderWay::new(Bounds::default()),
+        schedule: RetrySchedule::default(),
+        in_flight: InFlight::new(Limits::default()),
     };
     Ok(Arc::new(deliveries).run())
 }
 
 impl Deliveries {
-    /// Never ends. Dropped, it leaves what is under way to the next start.
+    /// Never returns. When it is dropped, callbacks in flight are left to the next start.
     pub(super) async fn run(self: Arc<Self>) {
         let mut sending = JoinSet::new();
-        let mut ticks = interval(BETWEEN_LOOKS);
+        let mut ticks = interval(POLL_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut is_failing = false;
         loop {
             tokio::select! {
-                // Its place is given back here, and so never between a look at what is due and what is
-                // begun for it: the look may have seen it as it was before its end. One that ended by a
-                // panic, which was printed when it happened, is due again.
+                // Slots are released only here, never between a query and the deliveries that it starts: the
+                // query may have returned a callback whose delivery has just ended. After a panic, which was
+                // logged, the callback is due again.
                 Some(ended) = sending.join_next() => drop(ended),
                 _ = ticks.tick() => {}
             }
-            let begun = self.begin_due(&mut sending).await;
-            // Once for each time that it begins to fail, not at every look.
-            if let Err(error) = &begun
+            let started = self.start_due(&mut sending).await;
+            // Once per outage, not per query.
+            if let Err(error) = &started
                 && !is_failing
             {
-                tracing::error!(error = with_causes(error), "callbacks that are due are not found");
+                tracing::error!(
+                    error = with_causes(error),
+                    "failed to find the callbacks that are due"
+                );
             }
-            is_failing = begun.is_err();
+            is_failing = started.is_err();
         }
     }
 
-    /// Begins whatever there is room for.
-    async fn begin_due(self: &Arc<Self>, sending: &mut JoinSet<Place>) -> Result<(), StoreError> {
-        while self.under_way.has_room() {
-            let (busy, most) = (self.under_way.busy(), self.under_way.enough());
-            let due = self.store.due_callbacks(Utc::now(), busy, most).await?;
-            let mut begun = 0;
+    /// Starts deliveries while there are free slots.
+    async fn start_due(self: &Arc<Self>, sending: &mut JoinSet<Slot>) -> Result<(), StoreError> {
+        while self.in_flight.has_free_slot() {
+            let (excluded, limit) = (self.in_flight.exclusions(), self.in_flight.max_due());
+            let due = self.store.due_callbacks(Utc::now(), excluded, limit).await?;
+            let mut started = 0;
             for callback in due {
-                if let Some(place) = self.under_way.take(&callback) {
-                    sending.spawn(Arc::clone(self).deliver(callback, place));
-                    begun += 1;
+                if let Some(slot) = self.in_flight.try_acquire(&callback) {
+                    sending.spawn(Arc::clone(self).deliver(callback, slot));
+                    started += 1;
                 }
             }
-            if begun == 0 {
+            if started == 0 {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Tries once, and gives the place back when the outcome is stored: before that it is still due.
-    async fn deliver(self: Arc<Self>, callback: DueCallback, place: Place) -> Place {
-        let tried = match self.store.execution(&callback.execution).await {
+    /// Makes one attempt. The slot is released when the outcome is stored, because the callback is due until then.
+    async fn deliver(self: Arc<Self>, callback: DueCallback, slot: Slot) -> Slot {
+        let attempt = match self.store.execution(&callback.execution).await {
             Ok(Some(record)) => self.send(&callback, &record).await,
-            // It was swept a moment ago, and with it what was promised.
-            Ok(None) => return place,
-            Err(error) => Tried::Failed(with_causes(&error)),
+            // It was just swept, with its callback.
+            Ok(None) => return slot,
+            Err(error) => Attempt::Retry(with_causes(&error)),
         };
-        let end = self.settle(&callback, tried).await;
+        let end = self.settle(&callback, attempt).await;
         while let Err(error) = self.store.record_callback(&callback.execution, end).await {
             let id = &callback.execution;
-            tracing::error!(id, error = with_causes(&error), "a callback's outcome is not stored");
-            sleep(STORE_AGAIN).await;
+            tracing::error!(
+                id,
+                error = with_causes(&error),
+                "failed to store the outcome of a callback"
+            );
+            sleep(STORE_RETRY_INTERVAL).await;
         }
-        place
+        slot
     }
 
-    async fn send(&self, callback: &DueCallback, record: &ExecutionRecord) -> Tried {
-        // Once more: the settings may be others than when it was accepted.
-        let url = match understand(&callback.url, &self.policy) {
+    async fn send(&self, callback: &DueCallback, record: &ExecutionRecord) -> Attempt {
+        // The settings may have changed since it was accepted.
+        let url = match parse_url(&callback.url, &self.policy) {
             Ok(url) => url,
-            Err(error) => return Tried::Hopeless(error.to_string()),
+            Err(error) => return Attempt::Permanent(error.to_string()),
         };
         let secret = self.secrets.secret(callback.owner.as_deref());
         let (id, timestamp, body) = (&record.id, Utc::now().timestamp(), body(record));
@@ -133,17 +140,17 @@ impl Deliveries {
         self.sender.send(url, Message { id, timestamp, signature, body }).await
     }
 
-    /// Says what came of a try, and what follows.
-    async fn settle(&self, callback: &DueCallback, tried: Tried) -> CallbackUpdate {
+    /// Logs the outcome of an attempt and decides what follows.
+    async fn settle(&self, callback: &DueCallback, attempt: Attempt) -> CallbackUpdate {
         let DueCallback { execution: id, host, tries, .. } = callback;
-        let reason = match tried {
-            Tried::Arrived => {
+        let reason = match attempt {
+            Attempt::Delivered => {
                 self.metrics.callback(CallbackOutcome::Delivered);
                 tracing::info!(id, host, tries, "callback delivered");
                 return CallbackUpdate::Done;
             }
-            Tried::Hopeless(reason) => reason,
-            Tried::Failed(reason) => match self.schedule.after(*tries) {
+            Attempt::Permanent(reason) => reason,
+            Attempt::Retry(reason) => match self.schedule.after(*tries) {
                 Some(delay) => {
                     self.metrics.callback(CallbackOutcome::Failed);
                     let seconds = delay.as_secs();
@@ -174,7 +181,7 @@ impl Deliveries {
     }
 }
 
-/// What the receiver reads.
+/// The body of a callback.
 #[derive(Serialize)]
 struct Body<'a> {
     r#type: &'static str,
@@ -182,14 +189,14 @@ struct Body<'a> {
     data: &'a Option<Value>,
 }
 
-/// The same at each try, so that a receiver can tell that it has it already.
+/// The same at each attempt, so that a receiver can recognize a duplicate.
 fn body(record: &ExecutionRecord) -> Vec<u8> {
     let finished_at = record.finished_at.map(|at| at.to_rfc3339_opts(SecondsFormat::Millis, true));
     let body = Body { r#type: "execution.finished", timestamp: finished_at, data: &record.report };
     serde_json::to_vec(&body).expect("it has only names for keys, which JSON can write")
 }
 
-/// Delays are hours, far from where this ends.
+/// Delays are hours, far below the maximum.
 fn delta(delay: Duration) -> TimeDelta {
     TimeDelta::from_std(delay).unwrap_or(TimeDelta::MAX)
 }

@@ -1,4 +1,4 @@
-//! Where a client wants its report.
+//! The destination of a callback.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,9 @@ use sandbox_store::NewCallback;
 
 use super::address::{AddressPolicy, RefusedAddress};
 
-/// Longer ones carry something else than an address.
 const MAX_URL_LEN: usize = 2048;
 
-/// Why a URL cannot be a callback's.
+/// Why a URL cannot be the destination of a callback.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InvalidDestination {
     #[error("is longer than {MAX_URL_LEN} bytes")]
@@ -25,9 +24,9 @@ pub(crate) enum InvalidDestination {
     Address(#[from] RefusedAddress),
 }
 
-/// Checks what can be known before anything is sent. What a name stands for is asked when it is needed:
-/// it may be another thing by then.
-pub(super) fn understand(text: &str, policy: &AddressPolicy) -> Result<Url, InvalidDestination> {
+/// Parses a URL and checks what can be checked before sending. Host names are resolved when the callback is sent, because
+/// they may resolve to something else by then.
+pub(super) fn parse_url(text: &str, policy: &AddressPolicy) -> Result<Url, InvalidDestination> {
     if text.len() > MAX_URL_LEN {
         return Err(InvalidDestination::TooLong);
     }
@@ -46,12 +45,12 @@ pub(super) fn understand(text: &str, policy: &AddressPolicy) -> Result<Url, Inva
     Ok(url)
 }
 
-/// The callback to remember with an execution.
-pub(crate) fn promise(
+/// Parses the destination that a client named, to be stored with its execution.
+pub(crate) fn parse_destination(
     text: &str,
     policy: &AddressPolicy,
 ) -> Result<NewCallback, InvalidDestination> {
-    let url = understand(text, policy)?;
+    let url = parse_url(text, policy)?;
     let host = url.host_str().unwrap_or_default().to_owned();
     Ok(NewCallback { url: url.into(), host })
 }
@@ -68,16 +67,16 @@ fn literal_address(url: &Url) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    fn promised(text: &str) -> Result<NewCallback, String> {
-        promise(text, &AddressPolicy::default()).map_err(|error| error.to_string())
+    fn parsed(text: &str) -> Result<NewCallback, String> {
+        parse_destination(text, &AddressPolicy::default()).map_err(|error| error.to_string())
     }
 
     #[test]
-    fn a_url_is_remembered_as_it_will_be_used() {
-        let callback = promised("HTTPS://Example.ORG:8443/a b?c=d#part").unwrap();
+    fn a_url_is_stored_as_it_will_be_used() {
+        let callback = parsed("HTTPS://Example.ORG:8443/a b?c=d#part").unwrap();
         assert_eq!(callback.url, "https://example.org:8443/a%20b?c=d");
         assert_eq!(callback.host, "example.org");
-        assert_eq!(promised("http://8.8.8.8").unwrap().host, "8.8.8.8");
+        assert_eq!(parsed("http://8.8.8.8").unwrap().host, "8.8.8.8");
     }
 
     #[test]
@@ -95,13 +94,13 @@ mod tests {
             ("https://:password@example.org/", "user or password"),
             (&long, "longer than 2048 bytes"),
         ] {
-            let error = promised(text).unwrap_err();
+            let error = parsed(text).unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
         }
     }
 
     #[test]
-    fn every_spelling_of_an_address_is_understood() {
+    fn every_spelling_of_an_address_is_parsed() {
         for host in [
             "127.0.0.1",
             "127.1",
@@ -114,7 +113,7 @@ mod tests {
             "[::ffff:127.0.0.1]",
             "[::ffff:7f00:1]",
         ] {
-            let error = promised(&format!("http://{host}:80/")).unwrap_err();
+            let error = parsed(&format!("http://{host}:80/")).unwrap_err();
             assert!(error.contains("'callback_allow'"), "{host}: {error}");
         }
     }

@@ -1,27 +1,25 @@
-//! Callbacks: the report of an execution is sent to where its client wants it.
+//! Callbacks: sends the report of an execution to the URL that its client named.
 //!
-//! What was promised lies in the store from the moment the execution is accepted ([`promise`]), and is due
-//! when the execution is over. [`deliver`] looks for what is due and sends it, [`schedule`] says when to
-//! try again, [`under_way`] how much at once. A callback goes out until a receiver takes it, so one may
-//! come twice; its id tells.
+//! A callback is stored with the execution when that is accepted ([`destination`]), and is due when the execution has
+//! finished. [`deliver`] finds and sends what is due, [`schedule`] has the delays before retries, [`in_flight`] the
+//! limits on concurrent deliveries. Delivery is at least once; the receiver can recognize duplicates by the id.
 //!
-//! The receiver is a stranger, and where it is was chosen by one. So [`destination`] and [`address`] keep
-//! the server from being sent into networks that only it can reach: names are resolved by [`resolve`],
-//! and a connection is made to no other address than one that was checked.
+//! Receiver and URL are untrusted. [`destination`], [`resolve`] and [`address`] keep the server from sending into
+//! networks that only it can reach: a connection is made only to an address that was checked.
 
 mod address;
 mod deliver;
 mod destination;
+mod in_flight;
 mod resolve;
 mod schedule;
 mod secret;
 mod send;
-mod under_way;
 
 #[cfg(test)]
 mod tests;
 
 pub(crate) use address::AddressPolicy;
 pub(crate) use deliver::start;
-pub(crate) use destination::promise;
+pub(crate) use destination::parse_destination;
 pub(crate) use secret::{CallbackSecret, CallbackSecrets};

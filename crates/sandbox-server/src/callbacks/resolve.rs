@@ -1,7 +1,7 @@
-//! What names stand for, as far as callbacks may go there.
+//! Resolves host names to permitted addresses.
 //!
-//! The client connects to the very addresses that are given back here. A name that stands for one thing
-//! when it is checked and for another when it is used gains nothing: both are one.
+//! The HTTP client connects to exactly the addresses that are returned here, so a name that resolves to something else
+//! between check and use (DNS rebinding) gains nothing.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::address::AddressPolicy;
 
-/// Asks the system, and leaves out what is not permitted.
+/// Resolves with the system resolver and drops addresses that are not permitted.
 pub(super) struct Resolver {
     policy: Arc<AddressPolicy>,
 }
@@ -25,7 +25,7 @@ impl Resolve for Resolver {
     fn resolve(&self, name: Name) -> Resolving {
         let policy = Arc::clone(&self.policy);
         Box::pin(async move {
-            // The port is put in later.
+            // The client sets the port.
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let mut permitted: Vec<SocketAddr> = Vec::new();
             let mut refused = None;

@@ -1,11 +1,11 @@
-//! When to try again.
+//! The delays before retries.
 
 use std::time::Duration;
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-/// A receiver that restarts is back after the first ones, one that is repaired by people after the last.
-const USUAL: [Duration; 6] = [
+/// A receiver that restarts is back after the first delays, one that people repair after the last.
+const DEFAULT_DELAYS: [Duration; 6] = [
     Duration::from_secs(5),
     Duration::from_secs(30),
     Duration::from_mins(2),
@@ -14,37 +14,37 @@ const USUAL: [Duration; 6] = [
     Duration::from_hours(6),
 ];
 
-/// How long to wait after each try that failed; behind the last it is given up.
+/// The delay after each failed attempt. After the last the callback is given up.
 #[derive(Clone, Debug)]
-pub(super) struct Schedule(Vec<Duration>);
+pub(super) struct RetrySchedule(Vec<Duration>);
 
-impl Schedule {
+impl RetrySchedule {
     #[cfg(test)]
     pub(super) fn new(delays: impl Into<Vec<Duration>>) -> Self {
         Self(delays.into())
     }
 
-    /// How long to wait, if so many tries failed before the one that failed now.
+    /// The delay after a failed attempt that was preceded by this number of failures.
     pub(super) fn after(&self, failed_before: u32) -> Option<Duration> {
         let delay = self.0.get(usize::try_from(failed_before).ok()?)?;
         Some(spread(*delay, random()))
     }
 }
 
-impl Default for Schedule {
+impl Default for RetrySchedule {
     fn default() -> Self {
-        Self(USUAL.into())
+        Self(DEFAULT_DELAYS.into())
     }
 }
 
-/// From four fifths of a delay to six: what failed together is not tried again together.
+/// Spreads a delay by 20 % either way, so that what failed together is not retried together.
 fn spread(delay: Duration, random: u16) -> Duration {
     delay.mul_f64(0.8 + 0.4 * f64::from(random) / f64::from(u16::MAX))
 }
 
 fn random() -> u16 {
     let mut bytes = [0; 2];
-    // Without random numbers, which a kernel does not lack, all wait equally long.
+    // Without random numbers all delays are equally spread, which is harmless.
     let _ = getrandom(&mut bytes, GetRandomFlags::empty());
     u16::from_ne_bytes(bytes)
 }
@@ -55,9 +55,9 @@ mod tests {
 
     #[test]
     fn every_failure_but_the_last_is_followed_by_a_longer_wait() {
-        let schedule = Schedule::default();
+        let schedule = RetrySchedule::default();
         let delays: Vec<_> = (0..).map_while(|failed| schedule.after(failed)).collect();
-        assert_eq!(delays.len(), USUAL.len());
+        assert_eq!(delays.len(), DEFAULT_DELAYS.len());
         assert!(delays.is_sorted(), "{delays:?}");
         assert_eq!(schedule.after(u32::MAX), None);
     }

@@ -1,4 +1,4 @@
-//! The secret that a client and the server share, and what it is for.
+//! The secret that signs the callbacks of a client.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// How such secrets begin, so that people and scanners for leaked ones know them.
+/// The prefix, by which people and secret scanners recognize the secret.
 const PREFIX: &str = "whsec_";
 
-/// With it the callbacks of one client are signed, as Standard Webhooks has it.
+/// Signs the callbacks of one client, according to Standard Webhooks.
 pub(crate) struct CallbackSecret([u8; 32]);
 
 /// Where the secrets of clients come from.

@@ -1,4 +1,4 @@
-//! One try to hand a callback over.
+//! One attempt to deliver a callback.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use sandbox::with_causes;
 use super::address::{AddressPolicy, RefusedAddress};
 use super::resolve::Resolver;
 
-/// From the first question about its name to the head of the answer.
+/// From the resolution of the host name to the head of the response.
 pub(super) const DELIVERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 const ID: HeaderName = HeaderName::from_static("webhook-id");
 const TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// What came of a try.
+/// The outcome of an attempt.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Tried {
-    /// The receiver has it.
-    Arrived,
-    /// It may arrive another time.
-    Failed(String),
-    /// There is no use in trying again.
-    Hopeless(String),
+pub(super) enum Attempt {
+    /// The receiver accepted it.
+    Delivered,
+    /// A later attempt may succeed.
+    Retry(String),
+    /// No later attempt can succeed.
+    Permanent(String),
 }
 
-/// What is sent.
+/// The content of a callback.
 pub(super) struct Message<'a> {
     pub(super) id: &'a str,
     /// Seconds since 1970.
@@ -41,7 +41,7 @@ pub(super) struct Message<'a> {
     pub(super) body: Vec<u8>,
 }
 
-/// Sends, to permitted addresses only.
+/// Sends to permitted addresses only.
 pub(super) struct Sender {
     client: Client,
 }
@@ -50,58 +50,58 @@ impl Sender {
     pub(super) fn new(
         policy: Arc<AddressPolicy>,
         roots: RootCertStore,
-        patience: Duration,
+        timeout: Duration,
     ) -> Result<Self> {
         let client = Client::builder()
             .tls_backend_preconfigured(tls(roots)?)
             .dns_resolver(Resolver::new(policy))
-            // Another place would have to be checked as the first one was, and nobody needs it.
+            // Another URL would have to be checked like the first one.
             .redirect(redirect::Policy::none())
-            // A proxy would resolve names itself, and reach what we may not.
+            // A proxy would resolve names itself, and could reach addresses that are not permitted.
             .no_proxy()
-            // A connection that is kept was checked when its name meant something else.
+            // An idle connection was checked when its name resolved to something else.
             .pool_max_idle_per_host(0)
-            .timeout(patience)
+            .timeout(timeout)
             .user_agent(concat!("sandboxd/", env!("CARGO_PKG_VERSION")))
             .build();
         Ok(Self { client: client.context("no client for callbacks can be made")? })
     }
 
-    pub(super) async fn send(&self, url: Url, message: Message<'_>) -> Tried {
+    pub(super) async fn send(&self, url: Url, message: Message<'_>) -> Attempt {
         let headers = match headers(&message) {
             Ok(headers) => headers,
-            Err(error) => return Tried::Hopeless(error.to_string()),
+            Err(error) => return Attempt::Permanent(error.to_string()),
         };
         let sent = self.client.post(url).headers(headers).body(message.body).send().await;
         match sent {
-            // What else it says is not read: the connection is closed with the answer.
-            Ok(answer) => judge(answer.status()),
-            // The URL may have a secret in it, and reasons are logged.
+            // The body is not read; the connection is closed.
+            Ok(response) => outcome_of(response.status()),
+            // The URL may contain a secret, and reasons are logged.
             Err(error) => failed(&error.without_url()),
         }
     }
 }
 
-fn judge(status: StatusCode) -> Tried {
+fn outcome_of(status: StatusCode) -> Attempt {
     match status {
-        _ if status.is_success() => Tried::Arrived,
-        StatusCode::GONE => Tried::Hopeless("the receiver wants no more of it (410)".to_owned()),
+        _ if status.is_success() => Attempt::Delivered,
+        StatusCode::GONE => Attempt::Permanent("the receiver wants no more of it (410)".to_owned()),
         _ if status.is_redirection() => {
-            Tried::Failed(format!("the receiver is elsewhere ({status}), which is not followed"))
+            Attempt::Retry(format!("the receiver is elsewhere ({status}), which is not followed"))
         }
-        _ => Tried::Failed(format!("the receiver answered {status}")),
+        _ => Attempt::Retry(format!("the receiver answered {status}")),
     }
 }
 
-fn failed(error: &reqwest::Error) -> Tried {
+fn failed(error: &reqwest::Error) -> Attempt {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(refused) = error.downcast_ref::<RefusedAddress>() {
-            return Tried::Hopeless(refused.to_string());
+            return Attempt::Permanent(refused.to_string());
         }
         cause = error.source();
     }
-    Tried::Failed(with_causes(error))
+    Attempt::Retry(with_causes(error))
 }
 
 fn headers(message: &Message<'_>) -> Result<HeaderMap> {
@@ -113,7 +113,7 @@ fn headers(message: &Message<'_>) -> Result<HeaderMap> {
     ]))
 }
 
-/// The provider is named here, and not left to whatever the process has installed.
+/// Names the crypto provider instead of using the process default.
 fn tls(roots: RootCertStore) -> Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let config =
@@ -122,8 +122,8 @@ fn tls(roots: RootCertStore) -> Result<ClientConfig> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Whom this machine trusts. A machine that trusts nobody can still send by plain HTTP.
-pub(super) fn roots_of_the_system() -> RootCertStore {
+/// The certificate authorities of this host. Without any, callbacks over plain HTTP still work.
+pub(super) fn system_roots() -> RootCertStore {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found.certs);

@@ -5,7 +5,7 @@ use tokio::sync::watch;
 
 use super::Wanted;
 
-/// An environment that is being built, or could not be.
+/// A build that runs or failed.
 pub(crate) struct Build {
     pub(crate) wanted: Wanted,
     pub(crate) begun_at: DateTime<Utc>,
@@ -14,10 +14,10 @@ pub(crate) struct Build {
     is_cancelled: watch::Sender<bool>,
 }
 
-/// How far a build is.
+/// The state of a build.
 #[derive(Clone, Debug)]
 pub(crate) enum Progress {
-    /// It waits for its turn, or is under way.
+    /// It waits in the queue or runs.
     Building,
     Built(Box<Environment>),
     Failed(Problem),
@@ -34,12 +34,12 @@ impl Build {
         }
     }
 
-    /// How far it is.
+    /// Its state.
     pub(crate) fn progress(&self) -> Progress {
         self.progress.borrow().clone()
     }
 
-    /// Waits for its end.
+    /// Waits until it ends.
     pub(crate) async fn ended(&self) {
         let mut progress = self.progress.subscribe();
         // The sender lives as long as this does.
@@ -60,12 +60,12 @@ impl Build {
         self.is_cancelled.send_replace(true);
     }
 
-    /// Ends the sandboxes of the build.
+    /// Cancels the sandboxes of the build.
     pub(super) fn token(&self) -> CancelToken {
         self.token.clone()
     }
 
-    /// Waits until somebody wants it no more.
+    /// Waits until it is cancelled.
     pub(super) async fn cancelled(&self) {
         let mut is_cancelled = self.is_cancelled.subscribe();
         let _ = is_cancelled.wait_for(|is_cancelled| *is_cancelled).await;

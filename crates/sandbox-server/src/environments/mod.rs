@@ -1,12 +1,11 @@
-//! Environments of clients: packages that a client had installed under a name of its own.
+//! Package environments of clients.
 //!
-//! Each client has a directory in the server's data directory ([`place`]). What is built lies there as
-//! the library writes it; what is being built, or could not be, is known only to this process
-//! ([`build`]). A build waits for its turn among the executions and takes its memory from the same
-//! budget.
+//! Each client has a directory in the server's data directory ([`directory`]). Environments that are built are there, as
+//! the library writes them; builds that run or failed are known only to this process ([`build`]). A build waits in
+//! the same queue as executions and takes its memory from the same budget.
 
 mod build;
-mod place;
+mod directory;
 mod problem;
 
 use std::collections::HashMap;
@@ -26,9 +25,9 @@ use serde_json::{Value, json};
 use crate::config::{Config, Packages};
 use crate::problems::of_scheduler;
 pub(crate) use build::{Build, Progress};
-pub(crate) use place::directory_of;
+pub(crate) use directory::directory_of;
 
-/// What a client wants to have built, checked.
+/// A checked request for a build.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
     pub(crate) name: EnvironmentName,
@@ -39,11 +38,11 @@ pub(crate) struct Wanted {
 /// The environments that a client can use.
 #[derive(Default)]
 pub(crate) struct Listed {
-    /// Its own that are built.
+    /// Its own environments.
     pub(crate) built: Vec<Environment>,
-    /// Its own that are not.
+    /// Its own builds that run or failed.
     pub(crate) builds: Vec<Arc<Build>>,
-    /// Those of the server's owner, which are for everyone.
+    /// The operator's environments, which all clients can use.
     pub(crate) shared: Vec<Environment>,
 }
 
@@ -59,16 +58,16 @@ pub(crate) struct ClientEnvironments {
     sandbox: Arc<Sandbox>,
     store: Arc<dyn Store>,
     scheduler: Arc<Scheduler>,
-    /// The directories of clients are in here.
+    /// The parent of the clients' directories.
     root: PathBuf,
-    most: usize,
+    max_per_key: usize,
     packages: Packages,
     /// Whether keys share installed packages.
     shares_packages: bool,
     builds: Mutex<Builds>,
 }
 
-/// What is not built, by client and name.
+/// The builds that run or failed, by client and name.
 #[derive(Default)]
 struct Builds {
     by_name: HashMap<(Option<String>, EnvironmentName), Arc<Build>>,
@@ -87,14 +86,14 @@ impl ClientEnvironments {
             store,
             scheduler,
             root: config.environments_directory(),
-            most: config.environments_per_key,
+            max_per_key: config.environments_per_key,
             packages: config.packages,
             shares_packages: config.shared_caches.packages,
             builds: Mutex::default(),
         }
     }
 
-    /// Begins a build, or says why not. It goes on even if nobody waits for it.
+    /// Starts a build, or says why not. It continues even if its client disconnects.
     pub(crate) async fn begin(
         self: &Arc<Self>,
         owner: Option<String>,
@@ -111,13 +110,13 @@ impl ClientEnvironments {
             resolved.map_err(|error| problem::of(&error.into()))?;
             directory.names().map_err(|error| problem::of(&error))
         });
-        let build = self.enter(owner.clone(), &wanted, &names.await?)?;
+        let build = self.reserve(owner.clone(), &wanted, &names.await?)?;
         let (this, begun) = (Arc::clone(self), Arc::clone(&build));
-        tokio::spawn(async move { this.carry_out(owner, wanted, &begun).await });
+        tokio::spawn(async move { this.run(owner, wanted, &begun).await });
         Ok(build)
     }
 
-    /// What this client has and may use.
+    /// Lists the environments that this client can use.
     pub(crate) async fn list(self: &Arc<Self>, owner: Option<String>) -> Result<Listed, Problem> {
         let builds = {
             let builds = self.lock();
@@ -133,7 +132,7 @@ impl ClientEnvironments {
         .await
     }
 
-    /// One that this client has or may use; its own first.
+    /// Finds an environment that this client can use; its own come first.
     pub(crate) async fn find(
         self: &Arc<Self>,
         owner: Option<String>,
@@ -153,7 +152,7 @@ impl ClientEnvironments {
         .await
     }
 
-    /// Forgets one of this client's own; a build of it is ended.
+    /// Removes an environment of this client, and cancels its build.
     pub(crate) async fn remove(
         self: &Arc<Self>,
         owner: Option<String>,
@@ -181,7 +180,7 @@ impl ClientEnvironments {
         Ok(())
     }
 
-    /// Forgets a build that failed, once its client was told.
+    /// Removes a failed build, after its client was told of the failure.
     pub(crate) fn forget(&self, owner: Option<String>, name: &EnvironmentName) {
         let mut builds = self.lock();
         let key = (owner, name.clone());
@@ -190,7 +189,7 @@ impl ClientEnvironments {
         }
     }
 
-    /// Begins nothing more, and ends what was begun.
+    /// Starts no more builds, and cancels those that run.
     pub(crate) fn stop(&self) {
         let mut builds = self.lock();
         builds.is_closed = true;
@@ -199,8 +198,8 @@ impl ClientEnvironments {
         }
     }
 
-    /// Keeps the name for a build, if it is free and there is room for one more.
-    fn enter(
+    /// Reserves a name for a build, if it is free and the maximum is not reached.
+    fn reserve(
         &self,
         owner: Option<String>,
         wanted: &Wanted,
@@ -217,8 +216,9 @@ impl ClientEnvironments {
             return Err(Problem::new(Code::AlreadyExists, reason));
         }
         let others = builds.by_name.keys().filter(|other| other.0 == key.0 && **other != key);
-        if built.len() + others.count() >= self.most {
-            let reason = format!("there are {} already, the most here: remove one", self.most);
+        if built.len() + others.count() >= self.max_per_key {
+            let reason =
+                format!("there are {} already, the most here: remove one", self.max_per_key);
             return Err(Problem::new(Code::TooManyEnvironments, reason));
         }
         let new = Arc::new(Build::new(wanted.clone()));
@@ -226,7 +226,7 @@ impl ClientEnvironments {
         Ok(new)
     }
 
-    async fn carry_out(self: Arc<Self>, owner: Option<String>, wanted: Wanted, build: &Arc<Build>) {
+    async fn run(self: Arc<Self>, owner: Option<String>, wanted: Wanted, build: &Arc<Build>) {
         let (name, language) = (wanted.name.clone(), wanted.language.to_string());
         let packages: Vec<_> = wanted.packages.iter().map(ToString::to_string).collect();
         let result = self.build(owner.clone(), wanted, build).await;
@@ -234,8 +234,8 @@ impl ClientEnvironments {
             result.as_ref().map_or_else(|problem| json!(problem.code), |_| json!("built"));
         let detail = json!({ "language": language, "packages": packages, "outcome": outcome });
         self.audit(owner.clone(), "environment.build", &name, detail).await;
-        if result.is_ok() && !self.leave(owner.clone(), &name, build) {
-            // It was removed in the moment in which it was done.
+        if result.is_ok() && !self.release(owner.clone(), &name, build) {
+            // It was removed just before it was finished.
             let directory = self.directory(owner.as_deref());
             let _ = blocking(move || directory.remove(&name).map_err(|error| problem::of(&error)))
                 .await;
@@ -243,8 +243,9 @@ impl ClientEnvironments {
         build.end(result);
     }
 
-    /// From here on it is found in the directory. False if it was removed meanwhile.
-    fn leave(&self, owner: Option<String>, name: &EnvironmentName, build: &Arc<Build>) -> bool {
+    /// Releases the reserved name: from here on the environment is found in the directory. Returns false if it was removed
+    /// meanwhile.
+    fn release(&self, owner: Option<String>, name: &EnvironmentName, build: &Arc<Build>) -> bool {
         let mut builds = self.lock();
         let key = (owner, name.clone());
         let is_wanted = builds.by_name.get(&key).is_some_and(|found| Arc::ptr_eq(found, build));
@@ -274,7 +275,7 @@ impl ClientEnvironments {
             let result = environments
                 .build_in(&directory, name, &language, &packages, &mut progress, &cancel)
                 .map_err(|error| problem::of(&error));
-            // Only now are its sandboxes gone.
+            // Its sandboxes are gone only now.
             drop(admission);
             result
         })
@@ -296,22 +297,22 @@ impl ClientEnvironments {
     ) {
         let (action, subject) = (action.to_owned(), name.to_string());
         let record = AuditRecord { at: Utc::now(), actor, action, subject, detail };
-        // A failure must not undo what was done.
+        // A failure does not undo the action.
         if let Err(error) = self.store.audit(record).await {
             tracing::error!(%name, error = with_causes(&error), "no audit record");
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Builds> {
-        // Nothing that panics is done while it is held.
+        // Nothing panics while it is locked.
         self.builds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Files are read, and packages built, where nobody is held up.
+/// Runs work that reads files or builds packages on a thread that may block.
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
     let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "a failure of the server")))
+    done.unwrap_or_else(|_| Err(Problem::new(Code::Internal, "internal error")))
 }

@@ -1,7 +1,7 @@
 use sandbox::{PackageError, ResolveError, with_causes};
 use sandbox_api::{Code, Problem};
 
-/// Why packages could not be had, for whoever asked; what is our own failure is told in the log.
+/// The problem that a client is told of. Internal errors are logged instead.
 pub(super) fn of(error: &PackageError) -> Problem {
     let invalid =
         |field: &str| Problem::new(Code::InvalidField, format!("{field}: {}", with_causes(error)));

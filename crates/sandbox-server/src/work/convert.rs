@@ -1,4 +1,4 @@
-//! From what a client wrote to one checked request. Every refusal names the field.
+//! Converts a request of a client into a checked request of the library. Every error names the field.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use super::{template, workspace};
 use crate::policy::SharedCaches;
 use crate::problems::invalid;
 
-/// More words about an execution than anybody filters by.
+/// The maximum number of labels, and of characters in the name or value of one.
 const MAX_LABELS: usize = 32;
 const MAX_LABEL_LEN: usize = 256;
 
-/// Checks a request as a whole, for the key that sent it. `id` is given if the execution has its name already.
+/// Converts a request of the key `owner`. A recovered execution has an `id` already.
 pub(super) fn convert(
     asked: &ExecuteRequest,
     owner: Option<&str>,
@@ -64,7 +64,7 @@ pub(super) fn convert(
     builder.build().map_err(|error| invalid(field_of(&error), error))
 }
 
-/// Why the library does not take a request, for its author.
+/// The problem that a client is told of when the library does not accept its request.
 pub(super) fn refusal(error: &ExecuteError) -> Problem {
     match error {
         ExecuteError::Language(unknown @ ResolveError::UnknownLanguage { .. }) => {
@@ -85,7 +85,7 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
             invalid("environment", reason)
         }
         ExecuteError::Packages(error) if error.is_internal() => {
-            // What is wrong with the files of this host is not for clients.
+            // Errors in files of the host are not for clients.
             tracing::error!(reason = with_causes(error), "the environments cannot be read");
             Problem::new(
                 Code::Internal,
@@ -94,7 +94,7 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
         }
         ExecuteError::Packages(error) => invalid("packages", with_causes(error)),
         ExecuteError::Image(_) | ExecuteError::ImageBackend(_) => {
-            // The recipe names it, and the recipes are the owner's.
+            // The recipe names the image, and the operator owns the recipes.
             tracing::error!(reason = with_causes(error), "the image of a language cannot be used");
             Problem::new(
                 Code::LanguageUnavailable,
@@ -105,7 +105,7 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
     }
 }
 
-/// Bytes of program that the client sent.
+/// The size of the code, files and template that the client sent, in bytes.
 pub(super) fn code_size(asked: &ExecuteRequest) -> usize {
     let files = asked.files.iter().map(|file| file.content.len());
     let code = asked.code.as_deref().map_or(0, str::len);
@@ -135,7 +135,7 @@ fn language(asked: &ExecuteRequest) -> Result<String, Problem> {
     }
 }
 
-/// The code and the files, in the template if there is one.
+/// Adds the code and the files, rendered into the template if there is one.
 fn program(asked: &ExecuteRequest, mut builder: RequestBuilder) -> Result<RequestBuilder, Problem> {
     let mut files = Vec::with_capacity(asked.files.len());
     for file in &asked.files {
@@ -191,7 +191,7 @@ fn network(asked: &ExecuteRequest, builder: RequestBuilder) -> Result<RequestBui
 }
 
 fn run_limits(asked: &ExecuteRequest) -> Result<Limits, Problem> {
-    // Sizes too large for a number saturate, and the range check then refuses them.
+    // Sizes saturate instead of overflowing; the range check then refuses them.
     let mib = |count: u64| ByteSize::bytes(count.saturating_mul(1 << 20));
     let kib = |count: u64| ByteSize::bytes(count.saturating_mul(1 << 10));
     let mut limits = Limits::run();

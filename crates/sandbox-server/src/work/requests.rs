@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::convert::{code_size, convert, refusal};
 use super::toolchains_seen::ToolchainsSeen;
 use super::workspace;
-use crate::callbacks::{AddressPolicy, promise};
+use crate::callbacks::{AddressPolicy, parse_destination};
 use crate::config::{Config, Packages};
 use crate::environments::directory_of;
 use crate::policy::{Caps, NetworkPermission, SharedCaches, permissions};
@@ -79,7 +79,7 @@ impl Requests {
         let Some(url) = &request.callback_url else {
             return Ok(None);
         };
-        let callback = promise(url, &self.callback_allow);
+        let callback = parse_destination(url, &self.callback_allow);
         callback.map(Some).map_err(|error| invalid("callback_url", error))
     }
 

@@ -1,16 +1,16 @@
-//! Templates from strangers. The library bounds the steps and the result of a template, but not the
-//! texts that it makes on the way, and a few lines can double a text until the memory is gone. What a
-//! frame around code needs is the code, moved to the right: only that is taken here.
+//! Untrusted templates. The library limits the steps and the result of a template, but not its intermediate strings, and a
+//! few lines can double a string until memory is exhausted. A frame around code needs only the code, indented, so
+//! nothing else is supported here.
 
 use std::collections::BTreeMap;
 
 use sandbox::template::{Rendered, render};
 
-/// Deeper than code is nested.
-const WIDEST_INDENT: u8 = 64;
-/// All texts that are put in together, which is also as much as a result may be.
+/// The maximum indentation, in spaces.
+const MAX_INDENT: u8 = 64;
+/// The maximum size of all inserted values together, which is also that of the result.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-const WHAT_IS_TAKEN: &str = "only {{ code }}, {{ code | indent(4) }} and {{ code | indent(4, true) }} are taken here, and the \
+const SUPPORTED: &str = "only {{ code }}, {{ code | indent(4) }} and {{ code | indent(4, true) }} are taken here, and the \
      same with a name of template_values";
 
 /// Fills a template with the code and the values, or says why not.
@@ -23,11 +23,11 @@ pub(super) fn fill(
     let mut text = 0_usize;
     for (position, _) in template.match_indices('{') {
         match template.as_bytes().get(position + 1) {
-            Some(b'%' | b'#') => return Err(WHAT_IS_TAKEN.to_owned()),
+            Some(b'%' | b'#') => return Err(SUPPORTED.to_owned()),
             Some(b'{') => {
                 let (expression, _) =
                     template[position + 2..].split_once("}}").ok_or("a {{ is not closed")?;
-                let name = plain_name(expression).ok_or(WHAT_IS_TAKEN)?;
+                let name = plain_name(expression).ok_or(SUPPORTED)?;
                 places_of_code += usize::from(name == "code");
                 text = text.saturating_add(values.get(name).map_or(0, String::len));
             }
@@ -55,7 +55,7 @@ fn plain_name(expression: &str) -> Option<&str> {
     let width: u8 = arguments.next()?.parse().ok()?;
     let name = name.trim();
     let is_plain = is_name(name)
-        && width <= WIDEST_INDENT
+        && width <= MAX_INDENT
         && arguments.all(|argument| matches!(argument, "true" | "false"));
     is_plain.then_some(name)
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use sandbox::{ByteSize, Sandbox};
 use sandbox_api::{Code, ExecuteRequest, Problem};
 use sandbox_scheduler::{AnswerWith, Identity, Sandboxes, Scheduler, block_in_place};
-use sandbox_store::{Permissions, Scope, SqliteStore, Store};
+use sandbox_store::{LocalQueue, Permissions, Scope, SqliteStore, Store};
 use tempfile::TempDir;
 
 use super::Work;
@@ -41,7 +41,8 @@ impl Server {
         });
         let metrics = Arc::new(Metrics::new());
         let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics)));
-        let scheduler = Scheduler::start((&config).into(), Arc::clone(&store), observer);
+        let queue = Arc::new(LocalQueue::new(config.queue_bound));
+        let scheduler = Scheduler::start((&config).into(), queue, Arc::clone(&store), observer);
         let sandboxes = Arc::new(sandboxes.unwrap());
         let work = Work::new(Arc::new(scheduler), sandboxes, &config, metrics);
         Self { work, store, _directory: directory }

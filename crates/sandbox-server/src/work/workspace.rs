@@ -1,23 +1,23 @@
-//! Workspaces, of which every client has its own.
+//! The workspaces of clients.
 
 use sandbox::{Request, Sandbox, WorkspaceError, Workspaces, with_causes};
 use sandbox_api::{Code, Problem};
 
 use crate::config::Config;
 
-/// Where this server keeps them.
+/// The workspaces of this server.
 pub(crate) fn of_server(config: &Config) -> Workspaces {
     Workspaces::in_directory(&config.data_dir.join("workspaces"))
         .with_quota(sandbox::WorkspaceQuota::of(config.workspace_size))
         .with_max_count(config.workspaces_per_key)
 }
 
-/// What the library calls the owner. A server without keys has one, who is nobody with a key.
+/// The name under which the library knows a client. All clients without a key are one owner.
 pub(crate) fn owner(key: Option<&str>) -> String {
     key.map_or_else(|| "nobody".to_owned(), |key| format!("key:{key}"))
 }
 
-/// Refuses a request whose workspace cannot be had, as far as that is known before its turn.
+/// Refuses a request whose workspace cannot be used, as far as that is known before the execution starts.
 pub(super) fn check(sandbox: &Sandbox, request: &Request) -> Result<(), Problem> {
     let Some(choice) = request.workspace() else {
         return Ok(());
@@ -27,7 +27,7 @@ pub(super) fn check(sandbox: &Sandbox, request: &Request) -> Result<(), Problem>
     own.check(choice).map_err(|error| problem(&error))
 }
 
-/// Why something cannot be done with a workspace, for its owner.
+/// The problem that a client is told of when an operation on its workspace fails.
 pub(crate) fn problem(error: &WorkspaceError) -> Problem {
     let code = match error {
         WorkspaceError::NoSuchWorkspace(_) => Code::NotFound,

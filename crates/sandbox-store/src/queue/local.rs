@@ -6,14 +6,15 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 use tokio::sync::Notify;
+use tokio::time::timeout_at;
 
-use super::{Fit, Job, Queue, QueueError};
+use super::{Capacity, Fit, Job, Lease, LeaseControl, Queue, QueueError};
 
 /// How often other jobs may overtake a job that does not fit.
 const MAX_OVERTAKEN: u32 = 16;
@@ -22,20 +23,34 @@ const MAX_OVERTAKEN: u32 = 16;
 #[derive(Debug)]
 pub struct LocalQueue {
     capacity: usize,
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// The time after which leases expire; none if they do not.
+    lease_duration: Option<Duration>,
     state: Mutex<State>,
     /// Notified when a job may have become claimable: one was added or removed, or memory became free.
     changed: Notify,
 }
 
 impl LocalQueue {
-    /// Creates an empty queue for at most `capacity` jobs.
+    /// Creates an empty queue for at most `capacity` jobs. Leases do not expire: the workers are in this process and
+    /// end with it.
     pub fn new(capacity: usize) -> Self {
-        Self { capacity, state: Mutex::default(), changed: Notify::new() }
+        Self::with_lease_duration(capacity, None)
+    }
+
+    /// Creates an empty queue whose leases expire after this time.
+    pub fn with_lease_duration(capacity: usize, lease_duration: Option<Duration>) -> Self {
+        let (state, changed) = (Mutex::default(), Notify::new());
+        Self { capacity, inner: Arc::new(Inner { lease_duration, state, changed }) }
     }
 
     fn push_bounded(&self, capacity: usize, job: Job) -> Result<(), QueueError> {
         {
-            let mut state = self.lock();
+            let mut state = self.inner.lock();
             if state.closed {
                 return Err(QueueError::Closed);
             }
@@ -44,30 +59,64 @@ impl LocalQueue {
             }
             state.add(job);
         }
-        self.changed.notify_waiters();
+        self.inner.changed.notify_waiters();
         Ok(())
     }
 
-    async fn next(&self, fit: &(dyn Fn(&Job) -> Fit + Send + Sync)) -> Option<Job> {
+    async fn next(
+        &self,
+        worker: &str,
+        capacity: &(dyn Fn() -> Capacity + Send + Sync),
+    ) -> Option<Lease> {
         loop {
             // Created before the check, so that a change between the check and the wait is not missed.
-            let changed = self.changed.notified();
-            {
-                let mut state = self.lock();
+            let changed = self.inner.changed.notified();
+            let capacity = capacity();
+            let next_expiry = {
+                let mut state = self.inner.lock();
                 if state.closed {
                     return None;
                 }
-                if let Some(job) = state.claim(fit) {
-                    return Some(job);
+                state.expire(Instant::now());
+                if let Some(entry) = state.claim(&capacity) {
+                    return Some(self.lease(&mut state, entry, worker));
                 }
+                state.leased.values().filter_map(|leased| leased.expires).min()
+            };
+            match next_expiry {
+                // Whether something changed or a lease expired, the next check finds out.
+                Some(at) => {
+                    let _ = timeout_at(at.into(), changed).await;
+                }
+                None => changed.await,
             }
-            changed.await;
         }
     }
 
+    fn lease(&self, state: &mut State, mut entry: Entry, worker: &str) -> Lease {
+        entry.job.attempts += 1;
+        let (job, attempt) = (entry.job.clone(), entry.job.attempts);
+        let duration = self.inner.lease_duration;
+        let expires = self.inner.expires();
+        state.leased.insert(job.id.clone(), Leased { entry, expires });
+        if expires.is_some() {
+            // The other workers now wait for its expiry, too.
+            self.inner.changed.notify_waiters();
+        }
+        let control = Arc::<Inner>::clone(&self.inner);
+        Lease::new(job, worker.to_owned(), attempt, duration, control)
+    }
+}
+
+impl Inner {
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Only `fit` can panic, and it is called before anything is modified.
+        // Nothing panics while the state is half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// When a lease that begins now expires.
+    fn expires(&self) -> Option<Instant> {
+        self.lease_duration.map(|duration| Instant::now() + duration)
     }
 }
 
@@ -82,42 +131,60 @@ impl Queue for LocalQueue {
 
     fn claim<'a>(
         &'a self,
-        fit: &'a (dyn Fn(&Job) -> Fit + Send + Sync),
-    ) -> BoxFuture<'a, Option<Job>> {
-        self.next(fit).boxed()
-    }
-
-    fn release<'a>(&'a self, _id: &'a str) -> BoxFuture<'a, ()> {
-        // A claimed job is not kept: there is no other server to hand it to.
-        ready(()).boxed()
+        worker: &'a str,
+        capacity: &'a (dyn Fn() -> Capacity + Send + Sync),
+    ) -> BoxFuture<'a, Option<Lease>> {
+        self.next(worker, capacity).boxed()
     }
 
     fn remove<'a>(&'a self, id: &'a str) -> BoxFuture<'a, bool> {
-        let removed = self.lock().remove(id);
+        let removed = self.inner.lock().remove(id);
         if removed {
-            self.changed.notify_waiters();
+            self.inner.changed.notify_waiters();
         }
         ready(removed).boxed()
     }
 
     fn depth(&self) -> BoxFuture<'_, usize> {
-        ready(self.lock().depth).boxed()
+        ready(self.inner.lock().depth).boxed()
     }
 
     fn oldest_age(&self) -> BoxFuture<'_, Option<Duration>> {
-        ready(self.lock().oldest().map(|since| since.elapsed())).boxed()
+        ready(self.inner.lock().oldest().map(|since| since.elapsed())).boxed()
     }
 
     fn close(&self) {
-        self.lock().closed = true;
-        self.changed.notify_waiters();
+        self.inner.lock().closed = true;
+        self.inner.changed.notify_waiters();
     }
 
     fn wake(&self) {
         // The check is cheaper for the caller than waking a task that finds the queue empty.
-        if self.lock().depth > 0 {
-            self.changed.notify_waiters();
+        if self.inner.lock().depth > 0 {
+            self.inner.changed.notify_waiters();
         }
+    }
+}
+
+impl LeaseControl for Inner {
+    fn extend<'a>(&'a self, id: &'a str, attempt: u32) -> BoxFuture<'a, Result<(), QueueError>> {
+        let expires = self.expires();
+        let mut state = self.lock();
+        let extended = state.valid_lease(id, attempt).map(|leased| leased.expires = expires);
+        ready(extended).boxed()
+    }
+
+    fn finish<'a>(&'a self, id: &'a str, attempt: u32) -> BoxFuture<'a, Result<(), QueueError>> {
+        ready(self.lock().end_lease(id, attempt).map(drop)).boxed()
+    }
+
+    fn release<'a>(&'a self, id: &'a str, attempt: u32) -> BoxFuture<'a, Result<(), QueueError>> {
+        let released = {
+            let mut state = self.lock();
+            state.end_lease(id, attempt).map(|entry| state.put_back(entry))
+        };
+        self.changed.notify_waiters();
+        ready(released).boxed()
     }
 }
 
@@ -126,7 +193,16 @@ struct State {
     /// Most urgent first. None is empty.
     classes: BTreeMap<Reverse<i32>, PriorityClass>,
     depth: usize,
+    /// The claimed jobs by id.
+    leased: HashMap<String, Leased>,
     closed: bool,
+}
+
+#[derive(Debug)]
+struct Leased {
+    /// The job, whose number of attempts includes this one.
+    entry: Entry,
+    expires: Option<Instant>,
 }
 
 /// The jobs of one priority.
@@ -157,9 +233,39 @@ impl State {
         self.depth += 1;
     }
 
-    fn claim(&mut self, fit: impl Fn(&Job) -> Fit) -> Option<Job> {
+    /// Puts a claimed job back to the front of its owner's jobs, and the owner to the front of the turns.
+    fn put_back(&mut self, entry: Entry) {
+        let class = self.classes.entry(Reverse(entry.job.priority)).or_default();
+        class.turns.retain(|owner| *owner != entry.job.owner);
+        class.turns.push_front(entry.job.owner.clone());
+        class.by_owner.entry(entry.job.owner.clone()).or_default().push_front(entry);
+        self.depth += 1;
+    }
+
+    /// Puts back the jobs whose leases have expired.
+    fn expire(&mut self, now: Instant) {
+        let is_expired = |leased: &Leased| leased.expires.is_some_and(|expires| expires <= now);
+        let expired: Vec<_> = self.leased.extract_if(|_, leased| is_expired(leased)).collect();
+        for (_, leased) in expired {
+            self.put_back(leased.entry);
+        }
+    }
+
+    /// The lease with this attempt number, if it has not ended or expired.
+    fn valid_lease(&mut self, id: &str, attempt: u32) -> Result<&mut Leased, QueueError> {
+        self.expire(Instant::now());
+        let leased = self.leased.get_mut(id).filter(|leased| leased.entry.job.attempts == attempt);
+        leased.ok_or(QueueError::LeaseLost)
+    }
+
+    fn end_lease(&mut self, id: &str, attempt: u32) -> Result<Entry, QueueError> {
+        self.valid_lease(id, attempt)?;
+        self.leased.remove(id).map(|leased| leased.entry).ok_or(QueueError::LeaseLost)
+    }
+
+    fn claim(&mut self, capacity: &Capacity) -> Option<Entry> {
         let mut overtaken = Vec::new();
-        let (priority, turn) = self.next(fit, &mut overtaken)?;
+        let (priority, turn) = self.next(capacity, &mut overtaken)?;
         for (priority, turn) in overtaken {
             if let Some(entry) = self.classes.get_mut(&priority).and_then(|class| class.first(turn))
             {
@@ -176,20 +282,20 @@ impl State {
             class.turns.push_back(owner);
         }
         self.job_removed(priority);
-        Some(entry.job)
+        Some(entry)
     }
 
     /// Finds the first job in order that can start, as its class and its owner's position in the turns, and collects
     /// the positions of those it overtakes. Returns none if one of those must not be overtaken again.
     fn next(
         &self,
-        fit: impl Fn(&Job) -> Fit,
+        capacity: &Capacity,
         overtaken: &mut Vec<(Reverse<i32>, usize)>,
     ) -> Option<(Reverse<i32>, usize)> {
         for (&priority, class) in &self.classes {
             for (turn, owner) in class.turns.iter().enumerate() {
                 let first = class.by_owner.get(owner)?.front()?;
-                match fit(&first.job) {
+                match capacity.fit(&first.job) {
                     Fit::Now => return Some((priority, turn)),
                     Fit::NoCapacity if first.overtaken >= MAX_OVERTAKEN => return None,
                     Fit::NoCapacity => overtaken.push((priority, turn)),

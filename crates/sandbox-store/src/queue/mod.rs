@@ -1,17 +1,21 @@
 //! The queue of executions that were accepted and have not started.
 
+mod capacity;
+mod lease;
 mod local;
 
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 
+pub use self::capacity::{Capacity, Fit, Resources};
+pub use self::lease::{Lease, LeaseControl};
 pub use self::local::LocalQueue;
 
 /// A waiting execution.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// The id of the execution.
+    /// The id of the execution. No other job has it.
     pub id: String,
     /// The owner of the execution.
     pub owner: Option<String>,
@@ -19,20 +23,11 @@ pub struct Job {
     pub priority: i32,
     /// The memory limit of the execution, in bytes.
     pub memory: u64,
+    /// The number of earlier attempts.
+    pub attempts: u32,
 }
 
-/// Whether a job can start now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fit {
-    /// It can start.
-    Now,
-    /// There is not enough shared capacity, such as memory. Others may overtake the job, but not for ever.
-    NoCapacity,
-    /// Its owner has reached a limit of its own. All jobs of the owner are passed over.
-    OwnerAtLimit,
-}
-
-/// Why a queue did not accept a job.
+/// Why a queue operation failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueueError {
@@ -42,6 +37,9 @@ pub enum QueueError {
     /// The queue was closed.
     #[error("the queue is closed")]
     Closed,
+    /// The lease has expired, or the job was finished or released before.
+    #[error("the lease is lost")]
+    LeaseLost,
     /// The backend of the queue failed.
     #[error("queue operation failed")]
     Failed(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -52,6 +50,9 @@ pub enum QueueError {
 ///
 /// Jobs of higher priority go first. Within a priority, owners take turns, however many jobs each has; the jobs
 /// of one owner go in the order of their arrival.
+///
+/// Workers claim jobs. A claimed job belongs to one worker until its [`Lease`] ends: by [`Lease::finish`], by
+/// [`Lease::release`], or by expiring, after which the job can be claimed again.
 pub trait Queue: Send + Sync {
     /// Adds a job behind the others of its owner, unless the queue is full or closed.
     ///
@@ -62,21 +63,18 @@ pub trait Queue: Send + Sync {
     /// which is a bound on new jobs.
     fn restore(&self, job: Job) -> BoxFuture<'_, Result<(), QueueError>>;
 
-    /// Waits for the next job that fits, and claims it. Returns none when the queue is closed, even if jobs
-    /// are left: they are in the store.
+    /// Waits for the next job that fits into the capacity of this worker, and leases it to the worker. Returns none
+    /// when the queue is closed, even if jobs are left: they are in the store.
     ///
-    /// The queue is locked while it calls `fit`, so `fit` must be quick and must not use the queue. When its answer
-    /// may have changed, call [`Queue::wake`].
+    /// `capacity` returns the free capacity. It is called again for each check; after it has grown, call
+    /// [`Queue::wake`].
     fn claim<'a>(
         &'a self,
-        fit: &'a (dyn Fn(&Job) -> Fit + Send + Sync),
-    ) -> BoxFuture<'a, Option<Job>>;
+        worker: &'a str,
+        capacity: &'a (dyn Fn() -> Capacity + Send + Sync),
+    ) -> BoxFuture<'a, Option<Lease>>;
 
-    /// Releases a claimed job that has finished or is `queued` in the store again. A queue shared by several
-    /// servers hands a job that is never released to another server.
-    fn release<'a>(&'a self, id: &'a str) -> BoxFuture<'a, ()>;
-
-    /// Removes a waiting job. Returns false if it is not in the queue.
+    /// Removes a waiting job. Returns false if it is not in the queue, or leased.
     fn remove<'a>(&'a self, id: &'a str) -> BoxFuture<'a, bool>;
 
     /// Returns the number of waiting jobs.
@@ -85,7 +83,7 @@ pub trait Queue: Send + Sync {
     /// Returns how long the oldest job has been waiting.
     fn oldest_age(&self) -> BoxFuture<'_, Option<Duration>>;
 
-    /// Closes the queue: no job is accepted or handed out any more.
+    /// Closes the queue: no job is accepted or handed out any more. Leases stay valid.
     fn close(&self);
 
     /// Makes everyone who waits in [`Queue::claim`] check again.

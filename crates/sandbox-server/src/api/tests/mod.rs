@@ -25,7 +25,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt as _;
 use sandbox::Sandbox;
 use sandbox_scheduler::{Sandboxes, Scheduler, block_in_place};
-use sandbox_store::{Permission, Scope, Store};
+use sandbox_store::{LocalQueue, Permission, Scope, Store};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
@@ -78,7 +78,8 @@ impl Server {
         let config = Arc::new(config);
         let metrics = Arc::new(Metrics::new());
         let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics)));
-        let scheduler = Scheduler::start((&*config).into(), Arc::clone(&store), observer);
+        let queue = Arc::new(LocalQueue::new(config.queue_bound));
+        let scheduler = Scheduler::start((&*config).into(), queue, Arc::clone(&store), observer);
         let scheduler = Arc::new(scheduler);
         let environments = ClientEnvironments::new(
             Arc::clone(sandboxes.for_packages()),

@@ -21,9 +21,9 @@ use tokio::task::JoinHandle;
 
 use super::address::AddressPolicy;
 use super::deliver::Deliveries;
-use super::schedule::Schedule;
+use super::in_flight::{InFlight, Limits};
+use super::schedule::RetrySchedule;
 use super::send::Sender;
-use super::under_way::{Bounds, UnderWay};
 use crate::keys::Keys;
 use crate::metrics::{Metrics, Reader};
 
@@ -49,16 +49,16 @@ struct Setup {
     allow: &'static str,
     roots: RootCertStore,
     /// How long a receiver may take.
-    patience: Duration,
+    timeout: Duration,
     /// So many tries after the first, at once.
     retries: usize,
-    bounds: Bounds,
+    limits: Limits,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         let roots = RootCertStore::empty();
-        Self { allow: HERE, roots, patience: TEST_TIMEOUT, retries: 3, bounds: Bounds::default() }
+        Self { allow: HERE, roots, timeout: TEST_TIMEOUT, retries: 3, limits: Limits::default() }
     }
 }
 
@@ -79,10 +79,10 @@ impl Bench {
             store: Arc::clone(&store),
             secrets: Arc::new(Keys::load(&*store, directory.path()).await.unwrap()),
             metrics: Arc::clone(&metrics),
-            sender: Sender::new(Arc::clone(&policy), setup.roots, setup.patience).unwrap(),
+            sender: Sender::new(Arc::clone(&policy), setup.roots, setup.timeout).unwrap(),
             policy,
-            schedule: Schedule::new(vec![Duration::ZERO; setup.retries]),
-            under_way: UnderWay::new(setup.bounds),
+            schedule: RetrySchedule::new(vec![Duration::ZERO; setup.retries]),
+            in_flight: InFlight::new(setup.limits),
         };
         let sending = tokio::spawn(Arc::new(deliveries).run());
         Self { store, metrics, sending, _directory: directory }

@@ -95,8 +95,8 @@ async fn an_answer_that_never_stops_is_an_answer() {
 async fn a_receiver_that_takes_too_long_has_failed() {
     let mut receiver = Receiver::start([Reply::Never]).await;
     // Long enough for the second answer, which comes at once.
-    let patience = Duration::from_secs(5);
-    let bench = Bench::new(Setup { patience, ..Setup::default() }).await;
+    let timeout = Duration::from_secs(5);
+    let bench = Bench::new(Setup { timeout, ..Setup::default() }).await;
     bench.finished(&format!("http://127.0.0.1:{}/", receiver.port)).await;
     receiver.next().await;
     bench.counted("failed", 1).await;

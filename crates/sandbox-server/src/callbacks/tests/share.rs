@@ -7,8 +7,8 @@ use super::*;
 async fn a_receiver_that_never_answers_holds_up_nobody_else() {
     let mut silent = Receiver::start([Reply::Never; 20]).await;
     let mut other = Receiver::start([]).await;
-    let bounds = Bounds { all: 4, of_one_owner: 4, to_one_host: 2 };
-    let bench = Bench::new(Setup { bounds, ..Setup::default() }).await;
+    let limits = Limits { total: 4, per_owner: 4, per_host: 2 };
+    let bench = Bench::new(Setup { limits, ..Setup::default() }).await;
     for _ in 0..10 {
         bench.finished(&format!("http://127.0.0.1:{}/", silent.port)).await;
     }
@@ -27,8 +27,8 @@ async fn a_receiver_that_never_answers_holds_up_nobody_else() {
 async fn each_of_many_is_sent_once() {
     const MANY: u32 = 200;
     let mut receiver = Receiver::start([]).await;
-    let bounds = Bounds { all: 8, of_one_owner: 8, to_one_host: 8 };
-    let bench = Bench::new(Setup { bounds, ..Setup::default() }).await;
+    let limits = Limits { total: 8, per_owner: 8, per_host: 8 };
+    let bench = Bench::new(Setup { limits, ..Setup::default() }).await;
     let mut ids = HashSet::new();
     for _ in 0..MANY {
         ids.insert(bench.finished(&format!("http://127.0.0.1:{}/", receiver.port)).await);

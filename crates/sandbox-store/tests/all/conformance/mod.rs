@@ -6,6 +6,7 @@ pub(crate) mod concurrency;
 pub(crate) mod keys_and_audit;
 pub(crate) mod lifecycle;
 pub(crate) mod listing;
+pub(crate) mod queue;
 pub(crate) mod sweeping;
 
 use std::collections::BTreeMap;

@@ -1,5 +1,6 @@
 //! An HTTP client of one connection that is kept, so small that its own cost can be neglected: one write
-//! for a request that was put together before, and as few reads as the kernel allows.
+//! for a request that was put together before, and as few reads as the kernel allows. `sandbox-client` connects for
+//! each request and hands it to a thread of its own: that would be measured too.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Error, ErrorKind, Read as _, Write as _};

@@ -95,7 +95,7 @@ impl Client {
             // A connection that idles may break at any time: a new one fails only if the server or the network does.
             .pool_max_idle_per_host(0)
             .connect_timeout(timeouts.connect)
-            // For each wait: for the head of a response, then for the next bytes. That of a request is for all of it.
+            // Limits each wait, for the head of a response or its next bytes. That of a request limits the whole.
             .timeout(timeouts.silence);
         #[cfg(feature = "https")]
         let http = http.tls_backend_preconfigured(tls::config(&url)?);

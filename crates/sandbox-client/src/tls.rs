@@ -10,15 +10,15 @@ use crate::ServerUrl;
 /// This machine has no certificate authorities, so that no server can be trusted.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "this machine has no trusted certificates for https{reason}; install ca-certificates, or name a file of certificates \
-     with SSL_CERT_FILE"
+    "this machine has no trusted certificates for https{reason}; install ca-certificates, or name a file of \
+     certificates with SSL_CERT_FILE"
 )]
 pub struct NoTrustedCertificates {
     reason: String,
 }
 
-/// Trusts the authorities of this machine, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Reading them takes some
-/// milliseconds, so an `http://` address trusts none.
+/// Trusts the authorities of this machine, or those that `SSL_CERT_FILE` and `SSL_CERT_DIR` name. Reading them takes
+/// some milliseconds, so an `http://` address trusts none.
 pub(crate) fn config(url: &ServerUrl) -> Result<ClientConfig, NoTrustedCertificates> {
     let mut roots = RootCertStore::empty();
     if url.is_https() {

@@ -11,8 +11,10 @@ use crate::step::{AtStep, StepError};
 const STACK: u64 = 64 << 20;
 /// Where memory is bounded for each process by what it maps, stacks of threads count in full.
 const STACK_THAT_COUNTS: u64 = 8 << 20;
-/// Locked memory is not reclaimable: just enough for key material and small real-time buffers.
-const LOCKED: u64 = 1 << 20;
+/// Locked memory is not reclaimable: just enough for key material, which is what Linux allowed everybody up to 5.15. Pages of
+/// a file that the host has read are charged to whoever read them first, so this limit alone bounds how much of the page
+/// cache a sandbox keeps, times its processes.
+const MAX_LOCKED_BYTES: u64 = 64 << 10;
 /// Signals waiting to be delivered are kernel memory.
 const PENDING_SIGNALS: u64 = 256;
 
@@ -55,7 +57,7 @@ pub fn encode(
         (Resource::Core, 0),
         (Resource::Fsize, largest_file.as_u64()),
         (Resource::Stack, stack.min(limits.memory().as_u64())),
-        (Resource::Memlock, LOCKED),
+        (Resource::Memlock, MAX_LOCKED_BYTES),
         (Resource::Sigpending, PENDING_SIGNALS),
         (Resource::Msgqueue, 0),
         (Resource::Nice, 0),

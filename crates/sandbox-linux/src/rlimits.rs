@@ -11,8 +11,10 @@ use crate::step::{AtStep, StepError};
 const STACK: u64 = 64 << 20;
 /// Where memory is limited through address space, thread stacks count in full.
 const COUNTED_STACK_BYTES: u64 = 8 << 20;
-/// Locked memory cannot be reclaimed: enough for key material and small real-time buffers.
-const LOCKED_BYTES: u64 = 1 << 20;
+/// Locked memory cannot be reclaimed: enough for key material, and the kernel's default up to 5.15. Pages of a file that the
+/// host has read are charged to their first reader, so this limit alone, times the processes, bounds how much of the page
+/// cache a sandbox pins.
+const LOCKED_BYTES: u64 = 64 << 10;
 /// Queued signals use kernel memory.
 const PENDING_SIGNALS: u64 = 256;
 

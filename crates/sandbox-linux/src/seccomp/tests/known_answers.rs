@@ -107,7 +107,8 @@ fn only_options_that_hold_no_memory_can_be_set_on_a_socket() {
         (&[3, 1 | HIGH, 8 | HIGH], skipped),
         (&[3, 0, 11], skipped),
         (&[3, 41, 25], skipped),
-        // SO_RCVLOWAT, SO_ATTACH_FILTER, SO_MARK, SO_TIMESTAMPING, SO_ATTACH_REUSEPORT_CBPF, SO_ZEROCOPY.
+        // SO_REUSEPORT, SO_RCVLOWAT, SO_ATTACH_FILTER, SO_MARK, SO_TIMESTAMPING, SO_ATTACH_REUSEPORT_CBPF, SO_ZEROCOPY.
+        (&[3, 1, 15], refused),
         (&[3, 1, 18], refused),
         (&[3, 1, 26], refused),
         (&[3, 1 | HIGH, 0x1a | HIGH], refused),
@@ -141,6 +142,17 @@ fn only_options_that_hold_no_memory_can_be_set_on_a_socket() {
         (&[3, 271, 1], refused),
     ];
     check("setsockopt", rows);
+}
+
+#[test]
+fn the_shared_page_cache_is_not_dropped() {
+    // POSIX_FADV_WILLNEED, POSIX_FADV_DONTNEED.
+    let rows: &[(&[u64], Expected)] = &[
+        (&[3, 0, 0, 3], Allowed),
+        (&[3, 0, 0, 4], QuietlyDenied(0)),
+        (&[3, 0, 0, 4 | HIGH], QuietlyDenied(0)),
+    ];
+    check("fadvise64", rows);
 }
 
 #[test]
@@ -228,6 +240,9 @@ fn what_no_memory_limit_counts_is_refused() {
         (&[3, 36], Allowed),
         (&[3, 37], QuietlyDenied(EINVAL)),
         (&[3, 0x26 | HIGH], QuietlyDenied(EINVAL)),
+        // F_SETLEASE; F_GETLEASE.
+        (&[3, 1024], QuietlyDenied(EINVAL)),
+        (&[3, 1025], Allowed),
     ];
     check("fcntl", locks);
     check("vmsplice", &[(&[], Denied(ENOSYS))]);

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use sandbox::{
-    Backend, CancelToken, CollectRule, Ending, EgressProxy, HostPort, HostProxies, Limits, NetworkPolicy,
-    Observer, Stage, StagePlan, Stdin, StreamKind, UsageSample,
+    Backend, CancelToken, CollectRule, EgressProxy, Ending, HostPort, HostProxies, Limits,
+    NetworkPolicy, Observer, Stage, StagePlan, Stdin, StreamKind, UsageSample,
 };
 use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use sandbox::{ForkPolicy, PoolStats, Report, RequestBuilder, Sandbox, SandboxBuilder, Stage, Start};
+use sandbox::{
+    ForkPolicy, PoolStats, Report, RequestBuilder, Sandbox, SandboxBuilder, Stage, Start,
+};
 
 use crate::process::{Process, descendants};
 use crate::wait::wait_for;

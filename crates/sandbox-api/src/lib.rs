@@ -25,7 +25,7 @@ pub use files::{Encoding, FileInput, InvalidContent};
 pub use network::{NetworkMode, NetworkRequest};
 pub use problem::{Code, Problem};
 pub use report::{
-    ConnectionRecord, NetworkReport, OutputFile, DnsQueryRecord, Report, SkippedFile, Stage,
+    ConnectionRecord, DnsQueryRecord, NetworkReport, OutputFile, Report, SkippedFile, Stage,
     StageReport, Status, Timings, Violation, WorkspaceReport,
 };
 pub use runtimes::RuntimeEntry;

@@ -7,7 +7,7 @@ mod host;
 use std::fmt::Write as _;
 use std::io;
 
-use sandbox::{ByteSize, Capabilities, Protection, Sandbox, AggregateLimits};
+use sandbox::{AggregateLimits, ByteSize, Capabilities, Protection, Sandbox};
 use serde::Serialize;
 
 use crate::args::DoctorArgs;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use sandbox::{ExecutionId, Isolation, Report, Stage, StageUsage, StageReport, Status, Timings};
+use sandbox::{ExecutionId, Isolation, Report, Stage, StageReport, StageUsage, Status, Timings};
 
 pub(crate) fn report() -> Report {
     Report {

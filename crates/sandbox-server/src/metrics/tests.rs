@@ -2,9 +2,7 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use sandbox::WarmPoolStats;
-use sandbox::{
-    ExecutionId, Isolation, Stage, StageUsage, StageReport, Status, Timings, Violation,
-};
+use sandbox::{ExecutionId, Isolation, Stage, StageReport, StageUsage, Status, Timings, Violation};
 
 use super::*;
 

@@ -13,11 +13,15 @@
 #define SOCKETS 200
 
 int main(void) {
-    int one = 1, bound = 0;
+    int one = 1, set = 0, bound = 0;
+    socklen_t length = sizeof set;
     struct sockaddr_in address = {.sin_family = AF_INET};
     while (bound < SOCKETS) {
         int holder = socket(AF_INET, SOCK_DGRAM, 0);
         if (holder < 0 || setsockopt(holder, SOL_SOCKET, SO_REUSEPORT, &one, sizeof one) != 0)
+            break;
+        // The call can succeed and do nothing.
+        if (getsockopt(holder, SOL_SOCKET, SO_REUSEPORT, &set, &length) != 0 || set == 0)
             break;
         if (bind(holder, (struct sockaddr *)&address, sizeof address) != 0)
             break;

@@ -102,13 +102,13 @@ fn only_options_that_hold_no_memory_can_be_set_on_a_socket() {
         (&[3, 1, 13], Allowed),
         (&[3, 1, 20], Allowed),
         (&[3, 1, 35], Allowed),
-        // SO_RCVBUF, IP_RECVERR, IPV6_RECVERR.
+        // SO_RCVBUF, SO_REUSEPORT, IP_RECVERR, IPV6_RECVERR.
         (&[3, 1, 8], skipped),
+        (&[3, 1, 15], skipped),
         (&[3, 1 | HIGH, 8 | HIGH], skipped),
         (&[3, 0, 11], skipped),
         (&[3, 41, 25], skipped),
-        // SO_REUSEPORT, SO_RCVLOWAT, SO_ATTACH_FILTER, SO_MARK, SO_TIMESTAMPING, SO_ATTACH_REUSEPORT_CBPF, SO_ZEROCOPY.
-        (&[3, 1, 15], refused),
+        // SO_RCVLOWAT, SO_ATTACH_FILTER, SO_MARK, SO_TIMESTAMPING, SO_ATTACH_REUSEPORT_CBPF, SO_ZEROCOPY.
         (&[3, 1, 18], refused),
         (&[3, 1, 26], refused),
         (&[3, 1 | HIGH, 0x1a | HIGH], refused),

@@ -73,7 +73,7 @@ impl SqliteStore {
     /// Completes the issued writes, checkpoints the log and closes the file. Without it nothing is lost, but the
     /// next start has more to do.
     pub async fn close(&self) {
-        self.readers.close();
+        self.readers.close().await;
         let Some(WriteHalf { writer, thread, checkpointer }) = self.write_half().take() else {
             return;
         };

@@ -33,6 +33,7 @@ impl ReaderPool {
         let pool = self.clone();
         let reading = async move {
             let permit = Arc::clone(&pool.permits).acquire_owned().await;
+            let permit = permit.map_err(|_| StoreError::Closed)?;
             let reading = tokio::task::spawn_blocking(move || {
                 let _permit = permit;
                 let connection = match pool.acquire() {
@@ -48,8 +49,12 @@ impl ReaderPool {
         reading.boxed()
     }
 
-    /// Closes the idle connections.
-    pub(super) fn close(&self) {
+    /// Waits for the reads in progress, whose callers may be gone, and closes all connections. Later reads fail.
+    pub(super) async fn close(&self) {
+        let all = u32::try_from(MAX_CONNECTIONS).unwrap_or(u32::MAX);
+        // An error means that the pool is closed already.
+        let _all = self.permits.acquire_many(all).await;
+        self.permits.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
@@ -59,5 +64,39 @@ impl ReaderPool {
 
     fn release(&self, connection: Connection) {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc;
+
+    use tempfile::TempDir;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn closing_waits_for_a_read_whose_caller_is_gone() {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("test.db");
+        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (x)").unwrap();
+        let pool = ReaderPool::new(path);
+        let (begun, has_begun) = oneshot::channel();
+        let (end, ends) = mpsc::channel();
+        let reading = tokio::spawn(pool.read(move |_| {
+            begun.send(()).unwrap();
+            ends.recv().unwrap();
+            Ok(())
+        }));
+        has_begun.await.unwrap();
+        reading.abort();
+        let mut closing = pin!(pool.close());
+        assert!(closing.as_mut().now_or_never().is_none(), "closed during a read");
+        end.send(()).unwrap();
+        closing.await;
+        assert!(pool.acquire().is_none(), "a connection is left open");
+        assert!(matches!(pool.read(|_| Ok(())).await, Err(StoreError::Closed)));
     }
 }

@@ -13,7 +13,7 @@ PREFIX ?= /usr/local
 QUICK := not test(/containers|docker|runc|crun|gvisor|images|warm|kernel_memory/)
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve check quick one map test test-all lint coverage fuzz real bench bench-backends bench-cold bench-compile bench-load bench-reach soak steady tenants install clean
+.PHONY: help run serve check quick one map test test-all lint coverage fuzz real bench bench-against bench-backends bench-cold bench-compile bench-load bench-reach soak steady tenants install clean
 
 help: ## list these targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -74,6 +74,11 @@ bench: ## ours against bare processes and other sandboxes: time, throughput, mem
 	cargo build --release -p sandbox-server
 	cargo run --release -p sandbox-bench -- all
 
+bench-against: ## this tree against another revision, in interleaved pairs: make bench-against REV=HEAD~1
+	@test -n "$(REV)" || { echo "usage: make bench-against REV=revision [OPTIONS='--case node']" >&2; exit 2; }
+	scripts/setup run
+	scripts/bench-against "$(REV)" $(OPTIONS)
+
 bench-compile: ## compiling hello: bare, new, and compiled before
 	scripts/setup bench
 	cargo run --release -p sandbox-bench -- compile
@@ -104,7 +109,7 @@ steady: ## 100,000 executions in one process; fails if memory, descriptors, cgro
 	scripts/setup run
 	cargo run --release -p sandbox-bench -- steady --results bench/results
 
-tenants: ## a hostile key against every endpoint for a minute: another key loses nothing, its p95 stays within 2x
+tenants: ## a hostile key against every endpoint for a minute: another key loses nothing, fails if its p95 is above 2x
 	scripts/setup bench
 	cargo build --release -p sandbox-server
 	cargo run --release -p sandbox-bench -- tenants --results bench/results

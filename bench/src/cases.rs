@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail, ensure};
 use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 use sandbox_core::{
-    Backend, CancelToken, CollectRule, Ending, Limits, NetworkPolicy, Observer, Protection, Stage,
-    StageOutcome, StagePlan, Stdin, StreamKind, UsageSample,
+    Backend, CancelToken, Ending, Limits, Observer, ProcessSpec, Protection, SandboxSpec, Stage,
+    StageOutcome, StagePlan, StreamKind, UsageSample,
 };
 
 /// What bubblewrap is asked for: every namespace it has, and the same view of the host as ours.
@@ -248,26 +248,9 @@ fn plan(payload: Payload) -> StagePlan {
     let command = payload.command().iter().map(ToString::to_string).collect();
     // The defaults, and a limit on CPU time, so that nothing the sandbox can hold is left out.
     let limits = Limits::run().with_cpu_time(Duration::from_secs(10));
-    StagePlan {
-        stage: Stage::Run,
-        command,
-        env: BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]),
-        files: Vec::new(),
-        artefacts: std::sync::Arc::default(),
-        directory: String::new(),
-        stdin: Stdin::Empty,
-        limits: limits.expect("ten seconds is in the range of CPU times"),
-        network: NetworkPolicy::None,
-        allow: None,
-        egress_proxy: None,
-        volumes: Vec::new(),
-        workspace: None,
-        warm: None,
-        trees: Vec::new(),
-        collect: CollectRule::nothing(),
-        allow_missing: BTreeSet::new(),
-        usage_interval: None,
-    }
+    let env = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
+    let sandbox = SandboxSpec::new(limits.expect("ten seconds is in the range of CPU times"));
+    StagePlan::new(Stage::Run, sandbox, ProcessSpec::new(command, env))
 }
 
 /// Ignores events: they are not part of the measurement.

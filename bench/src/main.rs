@@ -111,6 +111,9 @@ enum Benchmark {
     /// Start the commands that another sandbox-bench sends on standard input.
     #[command(name = suite::runner::COMMAND, hide = true)]
     Runner,
+    /// Attack the server that another sandbox-bench names on standard input, until it ends.
+    #[command(name = tenants::attacker::COMMAND, hide = true)]
+    Attacker,
 }
 
 #[derive(Args)]
@@ -341,5 +344,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Benchmark::Queue(options) => suite::run(&options, &[Part::Queue]),
         Benchmark::Steady(arguments) => steady::run(&arguments.plan()),
         Benchmark::Runner => suite::runner::serve(),
+        Benchmark::Attacker => tenants::attacker::serve(),
     }
 }

@@ -18,6 +18,8 @@ const PROTECTIONS: &[Protection] = &[
     Protection::UtsNamespace,
     Protection::CgroupNamespace,
     Protection::TimeNamespace,
+    Protection::PrivateInodes,
+    Protection::InotifyLimits,
     Protection::Keyring,
     Protection::Capabilities,
     Protection::Rlimits,

@@ -47,7 +47,7 @@ public final class WarmCompile {
         System.out.flush();
         System.err.flush();
         if (code == 0) {
-            WarmJob.farewell(false);
+            WarmJob.announceEarlyExit(false);
         }
         Runtime.getRuntime().halt(code);
     }
@@ -60,7 +60,7 @@ public final class WarmCompile {
 
     /** Compiles the sample, so that the compiler's code is loaded and translated. */
     private static void touch() throws IOException {
-        WarmJob.farewell(true);
+        WarmJob.announceEarlyExit(true);
         Path directory = Files.createTempDirectory("warm");
         try (InputStream sample = WarmCompile.class.getResourceAsStream("/Sample.java")) {
             Files.copy(sample, directory.resolve("Sample.java"));

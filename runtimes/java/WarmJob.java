@@ -74,7 +74,7 @@ final class WarmJob {
      * Says that all is done and the exit code is 0: whoever waits for the end need not wait for the kernel to clear
      * up. It comes back where nobody listens, and when it is only to be rehearsed.
      */
-    static void farewell(boolean rehearsed) {
+    static void announceEarlyExit(boolean rehearsed) {
         try {
             // No file has this offset. See profiles/default.toml.
             long offset = rehearsed ? 0 : 0x7BA5E1F000000000L;

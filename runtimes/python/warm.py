@@ -132,7 +132,7 @@ def go_quickly():
                 flush()
                 take_apart()
                 flush()
-                farewell()
+                announce_early_exit()
         except BaseException:
             pass
         for name in known:
@@ -152,10 +152,10 @@ def go_quickly():
                 return False
         return True
 
-    def farewell():
+    def announce_early_exit():
         """Says that all is done: whoever waits for the end need not wait for the kernel to clear up."""
         try:
-            os.pread(0, 1, FAREWELL)
+            os.pread(0, 1, EARLY_EXIT)
         except OSError:
             pass
         os._exit(0)
@@ -201,7 +201,7 @@ def go_quickly():
 
 
 # No file has this offset. See profiles/default.toml.
-FAREWELL = 0x7BA5E1F000000000
+EARLY_EXIT = 0x7BA5E1F000000000
 
 SAMPLE = '''
 import sys

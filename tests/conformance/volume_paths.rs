@@ -193,7 +193,7 @@ struct Swap {
 
 impl Hooks for Swap {
     fn before_stage(&self, _: ExecutionId, plan: &StagePlan) -> Result<(), Refusal> {
-        assert!(!plan.volumes.is_empty(), "the stage has the volume");
+        assert!(!plan.sandbox.volumes.is_empty(), "the stage has the volume");
         if let Some(target) = self.target.lock().unwrap().take() {
             std::fs::rename(&self.directory, self.directory.with_extension("old")).unwrap();
             symlink(target, &self.directory).unwrap();

@@ -1,12 +1,12 @@
 //! What a stage with a gate reaches: the places in its plan, through the gate, and nothing else.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 
 use sandbox::{
-    Backend, CancelToken, CollectRule, EgressProxy, Ending, HostPort, HostProxies, Limits,
-    NetworkPolicy, Observer, Stage, StagePlan, Stdin, StreamKind, UsageSample,
+    Backend, CancelToken, EgressProxy, Ending, HostPort, HostProxies, Limits, Observer,
+    ProcessSpec, SandboxSpec, Stage, StagePlan, StreamKind, UsageSample,
 };
 use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
 
@@ -64,26 +64,10 @@ fn greeter() -> HostPort {
 fn visit(place: &HostPort, gate: Option<EgressProxy>) -> String {
     let options = NativeOptions { spare: Spare::Keep(0), ..NativeOptions::default() };
     let backend = NativeBackend::start(&options).unwrap();
-    let plan = StagePlan {
-        stage: Stage::Run,
-        command: ["/usr/bin/python3", "-c", CLIENT, &place.to_string()].map(str::to_owned).into(),
-        env: BTreeMap::new(),
-        files: Vec::new(),
-        artefacts: std::sync::Arc::default(),
-        directory: String::new(),
-        stdin: Stdin::Empty,
-        limits: Limits::run(),
-        network: NetworkPolicy::None,
-        allow: None,
-        egress_proxy: gate,
-        volumes: Vec::new(),
-        workspace: None,
-        warm: None,
-        trees: Vec::new(),
-        collect: CollectRule::nothing(),
-        allow_missing: BTreeSet::new(),
-        usage_interval: None,
-    };
+    let command = ["/usr/bin/python3", "-c", CLIENT, &place.to_string()].map(str::to_owned);
+    let sandbox = SandboxSpec { egress_proxy: gate, ..SandboxSpec::new(Limits::run()) };
+    let process = ProcessSpec::new(command.into(), BTreeMap::new());
+    let plan = StagePlan::new(Stage::Run, sandbox, process);
     let outcome = backend.run(&plan, &mut Silent, &CancelToken::new()).unwrap();
     assert_eq!(outcome.ending, Ending::Exited(0), "{}", String::from_utf8_lossy(&outcome.stderr));
     String::from_utf8(outcome.stdout).unwrap()

@@ -353,6 +353,13 @@ pub fn has(report: &Report, feature: Feature) -> bool {
     !lacks(report.isolation, feature)
 }
 
+/// Whether a test runs under the backend or variant of this name: it is here, is not excluded by
+/// `SANDBOX_RUN_ONLY_BACKEND`, and this user can use it.
+pub fn is_selected(name: &str) -> bool {
+    let is_allowed = rustix::process::geteuid().is_root() || name == "native";
+    is_allowed && only().is_none_or(|only| only == name) && named(name).is_here()
+}
+
 /// Runs a test under each backend, with a sandbox of its own that is taken down afterwards.
 pub fn with_each_backend(test: impl Fn(&Sandbox)) {
     with_each_backend_that_has(&[], test);

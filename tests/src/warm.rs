@@ -26,11 +26,11 @@ pub enum Way {
 impl Way {
     /// A sandbox in which every Python that waits came to do so in this way.
     pub fn only(self) -> SandboxBuilder {
-        let copies = match self {
+        let policy = match self {
             Self::Own => ForkPolicy::Never,
             Self::Copied => ForkPolicy::Always,
         };
-        Sandbox::builder().copies(copies)
+        Sandbox::builder().fork_policy(policy)
     }
 }
 

@@ -96,7 +96,7 @@ struct Taken(Arc<Mutex<Option<Vec<u8>>>>);
 impl Hooks for Taken {
     fn before_stage(&self, _: ExecutionId, plan: &StagePlan) -> Result<(), Refusal> {
         if plan.stage == Stage::Run {
-            let artefact = plan.all_files().find(|file| file.path.as_str() == ARTEFACT);
+            let artefact = plan.sandbox.all_files().find(|file| file.path.as_str() == ARTEFACT);
             *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
                 artefact.map(|file| file.contents.clone());
         }

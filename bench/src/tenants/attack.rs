@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::Context as _;
 use serde_json::{Value, json};
 
 use crate::client::{Client, request};
@@ -25,7 +26,7 @@ pub(super) struct Attack {
 
 /// Answers to attacks, by endpoint.
 #[derive(Default)]
-pub(super) struct Tally(BTreeMap<&'static str, Counts>);
+pub(super) struct Tally(BTreeMap<String, Counts>);
 
 #[derive(Clone, Copy, Default)]
 struct Counts {
@@ -64,6 +65,7 @@ const ENDPOINTS: &[(usize, &str)] = &[
     (2, "POST /api/v1/batch"),
     (2, "GET /api/v1/execute/{id}"),
     (1, "GET /api/v1/execute/{id}/stream"),
+    (1, "POST /api/v1/execute/{id}/stdin"),
     (1, "DELETE /api/v1/execute/{id}"),
     (2, "GET /api/v1/executions"),
     (1, "GET /api/v1/runtimes"),
@@ -86,10 +88,18 @@ impl Attack {
         Self { address, key, victims }
     }
 
+    pub(super) fn json(&self) -> Value {
+        json!({ "address": self.address, "key": self.key, "victims": self.victims })
+    }
+
+    pub(super) fn from_json(value: &Value) -> anyhow::Result<Self> {
+        let text = |name: &str| value[name].as_str().with_context(|| format!("there is no {name}"));
+        let address = text("address")?.parse().context("read the address")?;
+        Ok(Self::new(address, text("key")?.to_owned(), text("victims")?.to_owned()))
+    }
+
     /// Attacks until it is over.
     pub(super) fn run(&self, number: usize, is_over: &AtomicBool) -> Tally {
-        // Its client would be another machine: what it costs is not the server's. If refused, the attack is only stronger.
-        let _ = rustix::process::setpriority_process(None, 19);
         let mut rng = Rng::seeded(number);
         let mut tally = Tally::default();
         let mut client = Client::new(self.address);
@@ -136,6 +146,9 @@ impl Attack {
         if method == "PUT" {
             headers.push(("content-type", "application/x-tar"));
         }
+        if shot.endpoint.ends_with("/stdin") {
+            headers.push(("content-type", "application/octet-stream"));
+        }
         let sent = request(method, &shot.path, &headers, &shot.body);
         if shot.endpoint.ends_with("/stream") {
             return self.follow(&sent);
@@ -174,7 +187,9 @@ impl Attack {
                 let body = json!({ "name": "e", "language": "python", "packages": ["six"] });
                 Shot { body: body.to_string().into_bytes(), ..plain }
             }
-            "PUT /api/v1/workspaces/{name}" => Shot { body: vec![b'x'; 1 << 20], ..plain },
+            "POST /api/v1/execute/{id}/stdin" | "PUT /api/v1/workspaces/{name}" => {
+                Shot { body: vec![b'x'; 1 << 20], ..plain }
+            }
             _ => plain,
         }
     }
@@ -220,7 +235,13 @@ fn execution(rng: &mut Rng) -> (&'static str, Vec<u8>) {
             body["allow_missing"] = json!(["landlock", "seccomp"]);
             body
         }
-        5 => json!({ "language": format!("l{}", rng.below(1 << 30)), "code": "" }),
+        // An input that never comes.
+        5 => {
+            let code = "import sys; sys.stdin.read()";
+            let body = json!({ "language": "python", "code": code, "stdin_stream": true });
+            return ("?wait=false", body.to_string().into_bytes());
+        }
+        6 => json!({ "language": format!("l{}", rng.below(1 << 30)), "code": "" }),
         _ => program(rng),
     };
     let query = if rng.below(3) == 0 { "?wait=false" } else { "?wait=1" };
@@ -238,6 +259,29 @@ impl Tally {
         self.0.contains_key(endpoint)
     }
 
+    /// Requests that were sent.
+    pub(super) fn total(&self) -> usize {
+        self.0.values().map(|counts| counts.answered + counts.refused + counts.broken).sum()
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let counts = |counts: &Counts| json!([counts.answered, counts.refused, counts.broken]);
+        self.0.iter().map(|(endpoint, of_one)| (endpoint.clone(), counts(of_one))).collect()
+    }
+
+    pub(super) fn from_json(value: &Value) -> anyhow::Result<Self> {
+        let mut tally = Self::default();
+        for (endpoint, counts) in value.as_object().context("it is no object")? {
+            let count = |place: usize| {
+                let count = counts[place].as_u64().and_then(|count| usize::try_from(count).ok());
+                count.with_context(|| format!("no counts of {endpoint}"))
+            };
+            let counts = Counts { answered: count(0)?, refused: count(1)?, broken: count(2)? };
+            tally.0.insert(endpoint.clone(), counts);
+        }
+        Ok(tally)
+    }
+
     pub(super) fn merge(&mut self, other: Self) {
         for (endpoint, counts) in other.0 {
             let sum = self.0.entry(endpoint).or_default();
@@ -248,16 +292,16 @@ impl Tally {
     }
 
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
-        let row = |(endpoint, counts): (&&str, &Counts)| {
+        let row = |(endpoint, counts): (&String, &Counts)| {
             let Counts { answered, refused, broken } = counts;
             let counts = [answered, refused, broken].map(ToString::to_string);
-            [vec![(*endpoint).to_owned()], counts.to_vec()].concat()
+            [vec![endpoint.clone()], counts.to_vec()].concat()
         };
         self.0.iter().map(row).collect()
     }
 
-    fn count(&mut self, endpoint: &'static str, outcome: &std::io::Result<u16>) {
-        let counts = self.0.entry(endpoint).or_default();
+    fn count(&mut self, endpoint: &str, outcome: &std::io::Result<u16>) {
+        let counts = self.0.entry(endpoint.to_owned()).or_default();
         match outcome {
             Ok(200..400) => counts.answered += 1,
             Ok(_) => counts.refused += 1,

@@ -1,21 +1,22 @@
 //! Two keys of one `sandboxd`, one of them hostile: what the other one notices.
 //!
 //! The victim sends one small program after another. Phases in which it is alone and phases in which the attacker's
-//! clients send everything they can to every endpoint ([`attack`]) take turns, so that whatever else the machine does
+//! clients send everything they can to every endpoint ([`attack`], [`attacker`]) take turns, so that whatever else the machine does
 //! falls on both alike. Afterwards the victim's history, workspace, idempotency key, compile cache and quota must be
 //! what they were ([`victim`]), and its 95th percentile is compared.
 
 mod attack;
+pub(crate) mod attacker;
 mod victim;
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
+use sandbox_linux::cgroup::Hierarchy;
 use serde_json::{Value, json};
 
 use crate::client::{Client, request};
@@ -24,6 +25,7 @@ use crate::host::HostFacts;
 use crate::table::grid;
 
 use attack::{Attack, Tally};
+use attacker::Attacker;
 use victim::Victim;
 
 /// The 95th percentile beside the attacker, at most this many times the one alone.
@@ -45,8 +47,16 @@ pub(crate) struct Plan {
     pub(crate) results: Option<PathBuf>,
 }
 
+impl Plan {
+    fn phase(&self) -> Duration {
+        self.attack / self.phases
+    }
+}
+
 struct Findings {
     host: HostFacts,
+    /// Requests of the attacker in each second.
+    attack_rate: f64,
     alone: Latencies,
     beside: Latencies,
     attacks: Tally,
@@ -63,6 +73,8 @@ struct Latencies(Vec<Duration>);
 /// Runs the phases, prints the findings, and ends with 1 if the victim lost anything.
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let host = HostFacts::gather("");
+    // First of all: it may move this process into another cgroup.
+    let hierarchy = Hierarchy::detect();
     let program = plan.server.clone().map_or_else(daemon::beside_us, Ok)?;
     let (daemon, keys) = Daemon::start_with_keys(&program, ["victim", "attacker"])?;
     let [key, hostile] = keys;
@@ -70,18 +82,19 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let attack = Attack::new(daemon.address(), hostile, victim.known());
     let (mut alone, mut beside) = (Latencies::default(), Latencies::default());
     let mut attacks = Tally::default();
-    let phase = plan.attack / plan.phases;
     for number in 0..plan.phases {
         progress(number, plan.phases);
-        alone.add(victim.work(phase)?);
-        let (latencies, tally) = beside_attack(&mut victim, &attack, plan.clients, phase)?;
+        alone.add(victim.work(plan.phase())?);
+        let (latencies, tally) = beside_attack(&mut victim, &attack, plan, &hierarchy)?;
         beside.add(latencies);
         attacks.merge(tally);
     }
+    #[expect(clippy::cast_precision_loss, reason = "a number of requests")]
+    let attack_rate = attacks.total() as f64 / plan.attack.as_secs_f64();
     let losses = victim.losses()?;
     let untouched = untouched(&daemon, &attacks)?;
     daemon.stop()?;
-    let findings = Findings { host, alone, beside, attacks, losses, untouched };
+    let findings = Findings { host, attack_rate, alone, beside, attacks, losses, untouched };
     let text = findings.render();
     std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
     if let Some(results) = &plan.results {
@@ -95,25 +108,14 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
 fn beside_attack(
     victim: &mut Victim,
     attack: &Attack,
-    clients: usize,
-    phase: Duration,
+    plan: &Plan,
+    hierarchy: &Hierarchy,
 ) -> anyhow::Result<(Vec<Duration>, Tally)> {
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let is_over = &is_over;
-        let attackers: Vec<_> =
-            (0..clients).map(|number| scope.spawn(move || attack.run(number, is_over))).collect();
-        let latencies = victim.work(phase);
-        is_over.store(true, Ordering::Relaxed);
-        let mut tally = Tally::default();
-        for attacker in attackers {
-            let joined = attacker.join();
-            ensure!(joined.is_ok(), "a client of the attacker broke off");
-            tally.merge(joined.unwrap_or_default());
-        }
-        attack.cancel_all()?;
-        Ok((latencies?, tally))
-    })
+    let attacker = Attacker::start(hierarchy, attack, plan.clients)?;
+    let latencies = victim.work(plan.phase())?;
+    let tally = attacker.end()?;
+    attack.cancel_all()?;
+    Ok((latencies, tally))
 }
 
 /// Endpoints that the server describes and that were not attacked: an attack is missing here.
@@ -183,6 +185,12 @@ impl Findings {
             writeln!(text, "\n{}", grid(&["attacks", "answered", "refused", "broken off"], rows));
         let _ = writeln!(
             text,
+            "\n{:.0} attacks a second. The attacker's clients get the CPU time that the server and the victim leave: \
+             their cost would be another machine's.",
+            self.attack_rate
+        );
+        let _ = writeln!(
+            text,
             "\np95 beside / alone: {:.2} (at most {MAX_RATIO} is promised)",
             self.ratio()
         );
@@ -204,6 +212,7 @@ impl Findings {
         std::fs::create_dir_all(results).context("make the directory for the results")?;
         let json = json!({
             "alone": self.alone.json(), "beside": self.beside.json(), "ratio": self.ratio(),
+            "attacks_per_second": self.attack_rate,
             "losses": self.losses, "untouched": self.untouched,
         });
         std::fs::write(results.join("tenants.txt"), text).context("write tenants.txt")?;

@@ -1,20 +1,25 @@
 //! The agent: process 1 of a container that another runtime built.
 //!
-//! It reads one [`Exec`](AgentRequest::Exec) request from its standard input, writes the files, starts the program behind
-//! the system-call filter and resource limits that the native backend uses too, forwards its output, reaps, and reports on
-//! its standard output how the program ended and which files it left. When its input ends, the supervisor is gone; the
-//! agent exits, and the kernel kills everything else in the container.
+//! For one program, it reads an [`Exec`](AgentRequest::Exec) request from its standard input, writes the files, starts the
+//! program behind the system-call filter and resource limits that the native backend uses too, forwards its output, reaps,
+//! and reports on its standard output how the program ended and which files it left. For any number of programs, it
+//! forks a process for each, which does the same on a connection of its own ([`instance`]).
+//!
+//! When its input ends, the supervisor is gone; the agent exits, and the kernel kills everything else in the container.
 //!
 //! It has one thread, needs no library inside the container, and cannot be traced by the program.
 
 mod channel;
 mod deny;
 mod exec;
+mod files;
+mod instance;
 mod io_counters;
 mod landlock;
 mod seccomp;
 mod socket;
 mod spawn;
+mod stage;
 mod supervise;
 mod sys;
 mod user;
@@ -24,7 +29,6 @@ mod writes;
 use std::fs::File;
 use std::mem::ManuallyDrop;
 use std::os::fd::FromRawFd as _;
-use std::path::Path;
 use std::process::ExitCode;
 
 use sandbox_protocol::Message as _;
@@ -56,26 +60,11 @@ fn serve(input: &mut File, output: &mut File) -> Result<(), StepFailure> {
     send(output, &AgentEvent::Ready).at("report that the agent is ready")?;
     let received = receive(input).at("receive the request")?;
     let Some(request) = received else { return Ok(()) };
-    let Ok(AgentRequest::Exec(request)) = AgentRequest::decode(&request) else {
-        return Err(unexpected()).at("decode the request");
+    let user = match AgentRequest::decode(&request) {
+        Ok(AgentRequest::Exec(exec)) => return stage::run(exec, io_counters, input, output),
+        Ok(AgentRequest::Serve(setup)) => instance::prepare(&setup)?,
+        _ => return Err(unexpected()).at("decode the request"),
     };
-    let user = user::User::new(request.program_user);
-    user.act_as_program().at("switch to the program's user")?;
-    workdir::write_files(Path::new(workdir::WORK), &request)?;
-    workdir::link_trees(&request)?;
-    user.act_as_agent().at("switch back to the agent's user")?;
-    let (program, deny_rules) = exec::prepare(&request, user).at("prepare the program")?;
     drop(request);
-    if !supervise::run(&program, deny_rules, io_counters, input, output)? {
-        return Ok(());
-    }
-    user.act_as_program().at("switch to the program's user")?;
-    workdir::list(Path::new(workdir::WORK), output).at("list the files")?;
-    while let Some(request) = receive(input).at("receive a request")? {
-        // Input and signals for the program may still be on their way.
-        if let Ok(AgentRequest::ReadFile(path)) = AgentRequest::decode(&request) {
-            workdir::send_file(Path::new(workdir::WORK), path, output).at("send a file")?;
-        }
-    }
-    Ok(())
+    instance::serve(user, input, output)
 }

@@ -1,4 +1,5 @@
-//! A socket between the agent and the program's process before exec. It carries a filter's listener and failures.
+//! Sockets: between the agent and the program's process before exec, which carries a filter's listener and failures; and
+//! between the supervisor and a process that serves it.
 
 use std::ffi::{c_int, c_void};
 use std::io;
@@ -51,12 +52,22 @@ unsafe extern "C" {
 
 /// Two ends of a socket that keeps message boundaries. Both close on exec.
 pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    const AF_UNIX: c_int = 1;
     const SOCK_SEQPACKET: c_int = 5;
+    pair_of(SOCK_SEQPACKET)
+}
+
+/// Two ends of a socket that carries two byte streams. Both close on exec.
+pub(crate) fn stream_pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    const SOCK_STREAM: c_int = 1;
+    pair_of(SOCK_STREAM)
+}
+
+fn pair_of(kind: c_int) -> io::Result<(OwnedFd, OwnedFd)> {
+    const AF_UNIX: c_int = 1;
     const SOCK_CLOEXEC: c_int = 0o2_000_000;
     let mut ends = [0; 2];
     // SAFETY: socketpair(2) writes two descriptors; the array has room for two.
-    check(unsafe { socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.as_mut_ptr()) })?;
+    check(unsafe { socketpair(AF_UNIX, kind | SOCK_CLOEXEC, 0, ends.as_mut_ptr()) })?;
     // SAFETY: the call has just opened both, so nothing else owns them.
     let first = unsafe { OwnedFd::from_raw_fd(ends[0]) };
     // SAFETY: as above.

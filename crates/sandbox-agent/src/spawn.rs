@@ -11,7 +11,7 @@ use crate::channel::{AtStep as _, unexpected};
 use crate::landlock::Rules;
 use crate::seccomp;
 use crate::socket;
-use crate::sys::check;
+use crate::sys::{self, check};
 use crate::user::User;
 use crate::writes::SignalSet;
 
@@ -38,7 +38,6 @@ struct KernelSigaction {
 }
 
 unsafe extern "C" {
-    fn fork() -> c_int;
     fn execve(path: *const c_char, argv: *const *const c_char, env: *const *const c_char) -> c_int;
     fn chdir(path: *const c_char) -> c_int;
     fn prctl(option: c_int, ...) -> c_int;
@@ -79,9 +78,7 @@ pub(crate) fn start(
     report: &OwnedFd,
 ) -> io::Result<c_int> {
     let (argv, env) = (pointers(&program.argv), pointers(&program.env));
-    // SAFETY: fork(2) of a process with several threads would leave locks behind that nobody releases. The agent has
-    // one thread, so its child may do what any process may.
-    let process = check(unsafe { fork() })?;
+    let process = sys::fork()?;
     if process == 0 {
         let failure = become_program(program, streams, report, &argv, &env);
         // If this cannot be sent, the agent is gone.
@@ -216,7 +213,6 @@ mod tests {
 
     use super::*;
     use crate::deny::{DenyListener, DenyRules};
-    use crate::sys;
 
     const RLIMIT_NOFILE: u64 = 7;
     const ENOENT: i32 = 2;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sandbox_protocol::agent::{AgentEvent, AgentExit, AgentRequest};
 use sandbox_protocol::notice::StepFailure;
@@ -16,7 +16,7 @@ use crate::deny::{DenyListener, DenyRules};
 use crate::io_counters::IoCounters;
 use crate::socket;
 use crate::spawn::{self, Program};
-use crate::sys::{self, ExitedChild, POLLIN, POLLOUT, PollFd, SIGKILL};
+use crate::sys::{self, ExitedChild, POLLIN, POLLOUT, POLLRDHUP, PollFd, SIGKILL};
 use crate::writes::{self, Write};
 
 /// Input that the program does not read is buffered up to this size; then the agent stops reading.
@@ -28,12 +28,24 @@ const MAX_ORDERED_WRITES: usize = 20_000;
 const MAX_PACKET_BYTES: usize = 4096;
 /// Every process but this one.
 const ALL: i32 = -1;
+/// Maximum time for everything that a program started to end. What has not ended by then forks faster than it is killed.
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Where the handler of SIGCHLD writes.
 static SIGCHLD_PIPE: AtomicI32 = AtomicI32::new(-1);
 
+/// What ends with the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Descendants {
+    /// Every other process in the container.
+    All,
+    /// The descendants of this process, which is their parent when they lose theirs.
+    Own,
+}
+
 struct Supervisor<'a> {
     program: i32,
+    descendants: Descendants,
     io_counters: IoCounters,
     started: Instant,
     stdin: Option<File>,
@@ -61,10 +73,20 @@ struct ProgramExit {
     wall_nanos: u64,
 }
 
-/// Runs the program and reports its end. False if the supervisor went away, and there is nobody to report to.
+impl ProgramExit {
+    /// The status comes with the usage, when the program is reaped.
+    fn now(started: Instant) -> Self {
+        let wall_nanos = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Self { wait_status: 0, wall_nanos }
+    }
+}
+
+/// Runs the program and reports its end. False without a report: the supervisor went away, or something that the program
+/// started cannot be killed. The end of the connection without a report makes the supervisor kill the container.
 pub(crate) fn run(
     program: &Program,
     deny_rules: Option<DenyRules>,
+    descendants: Descendants,
     io_counters: IoCounters,
     input: &mut File,
     output: &mut File,
@@ -87,6 +109,7 @@ pub(crate) fn run(
     }
     let mut supervisor = Supervisor {
         program: process,
+        descendants,
         io_counters,
         started,
         stdin: Some(to_stdin.into()),
@@ -102,12 +125,15 @@ pub(crate) fn run(
         exit: None,
         used: ExitedChild::default(),
     };
-    while supervisor.exit.is_none() {
-        if !supervisor.handle_events(&sigchld).at("supervise the program")? {
-            return Ok(false);
-        }
+    let watched = supervisor.watch(&sigchld).at("supervise the program");
+    // Also after an error: nothing may be left running. What cannot be killed is not reported as ended.
+    if supervisor.kill_descendants().is_err() {
+        return Ok(false);
     }
-    supervisor.finish().at("report the program's end").map(|()| true)
+    let is_supervised = watched?;
+    let reported = supervisor.finish().at("report the program's end");
+    // A supervisor that wants the program to end may have closed its end for requests only.
+    if is_supervised { reported.map(|()| true) } else { Ok(false) }
 }
 
 type Pipe = (OwnedFd, OwnedFd);
@@ -146,6 +172,16 @@ fn open_sigchld_pipe() -> io::Result<OwnedFd> {
 }
 
 impl Supervisor<'_> {
+    /// Handles events until the program has ended. False if the supervisor process is gone.
+    fn watch(&mut self, sigchld: &OwnedFd) -> io::Result<bool> {
+        while self.exit.is_none() {
+            if !self.handle_events(sigchld)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// Waits for events and handles them. False if the supervisor process is gone.
     fn handle_events(&mut self, sigchld: &OwnedFd) -> io::Result<bool> {
         let entry = |fd: Option<i32>, events| PollFd { fd: fd.unwrap_or(-1), events, revents: 0 };
@@ -153,7 +189,7 @@ impl Supervisor<'_> {
         let writes_to = self.stdin.as_ref().filter(|_| !self.buffered_input.is_empty());
         let mut fds = [
             entry(Some(sigchld.as_raw_fd()), POLLIN),
-            entry(has_room.then(|| self.input.as_raw_fd()), POLLIN),
+            entry(Some(self.input.as_raw_fd()), if has_room { POLLIN } else { POLLRDHUP }),
             entry(writes_to.map(AsRawFd::as_raw_fd), POLLOUT),
             entry(self.polled_stream(0), POLLIN),
             entry(self.polled_stream(1), POLLIN),
@@ -181,7 +217,8 @@ impl Supervisor<'_> {
                 listener.answer(self.output)?;
             }
         }
-        if input != 0 && !self.receive()? {
+        // Without room, only the end of the input is waited for.
+        if input != 0 && !(has_room && self.receive()?) {
             return Ok(false);
         }
         if stdin != 0 {
@@ -292,9 +329,7 @@ impl Supervisor<'_> {
 
     fn reap(&mut self) {
         if sys::has_exited(self.program) {
-            let wall_nanos = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            // The status comes with the usage, when it is reaped.
-            self.exit = Some(ProgramExit { wait_status: 0, wall_nanos });
+            self.exit = Some(ProgramExit::now(self.started));
         }
         while let Ok(Some(child)) = self.wait(false) {
             self.count(child);
@@ -319,15 +354,36 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Kills every other process in the container, forwards the last output, and reports the end.
-    fn finish(&mut self) -> io::Result<()> {
-        sys::kill(ALL, SIGKILL);
+    /// Kills what ends with the program, and reaps it.
+    fn kill_descendants(&mut self) -> io::Result<()> {
+        let deadline = Instant::now() + KILL_TIMEOUT;
+        self.exit.get_or_insert_with(|| ProgramExit::now(self.started));
+        self.kill_once()?;
         while let Ok(child) = self.wait(true) {
             if let Some(child) = child {
                 self.count(child);
             }
-            sys::kill(ALL, SIGKILL);
+            if self.descendants == Descendants::Own && Instant::now() >= deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            self.kill_once()?;
         }
+        Ok(())
+    }
+
+    fn kill_once(&self) -> io::Result<()> {
+        match self.descendants {
+            Descendants::All => sys::kill(ALL, SIGKILL),
+            // Their children are this process's own once they have ended.
+            Descendants::Own => {
+                sys::children()?.into_iter().for_each(|child| sys::kill(child, SIGKILL));
+            }
+        }
+        Ok(())
+    }
+
+    /// Forwards the last output, and reports the end.
+    fn finish(&mut self) -> io::Result<()> {
         while self.forward_in_order()? {}
         for stream in [0, 1] {
             while self.forward(stream)? > 0 {}

@@ -12,9 +12,12 @@ const F_SETFL: c_int = 4;
 
 /// For [`poll`]: there is something to read.
 pub(crate) const POLLIN: c_short = 1;
+/// For [`poll`]: the other end of a socket is closed for writing.
+pub(crate) const POLLRDHUP: c_short = 0x2000;
 /// For [`poll`]: there is room to write.
 pub(crate) const POLLOUT: c_short = 4;
 pub(crate) const SIGKILL: c_int = 9;
+const SIGCHLD: c_int = 17;
 
 /// The kernel's `struct pollfd`.
 #[repr(C)]
@@ -53,6 +56,9 @@ unsafe extern "C" {
     fn signal(signal: c_int, handler: usize) -> usize;
     fn prctl(option: c_int, ...) -> c_int;
     fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
+    #[link_name = "fork"]
+    fn c_fork() -> c_int;
+    fn dup2(old: c_int, new: c_int) -> c_int;
     // These take numbers only and report every mistake as an error.
     #[link_name = "kill"]
     safe fn c_kill(process: c_int, signal: c_int) -> c_int;
@@ -88,6 +94,32 @@ pub(crate) unsafe fn check_fd(result: i64) -> io::Result<OwnedFd> {
 pub(crate) fn set_undumpable() -> io::Result<()> {
     // SAFETY: PR_SET_DUMPABLE reads one number, which is passed with the width of a register.
     check(unsafe { prctl(PR_SET_DUMPABLE, 0 as c_ulong) }).map(drop)
+}
+
+/// Makes this process the parent of descendants that lose theirs.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    const PR_SET_CHILD_SUBREAPER: c_int = 36;
+    // SAFETY: PR_SET_CHILD_SUBREAPER reads one number, which is passed with the width of a register.
+    check(unsafe { prctl(PR_SET_CHILD_SUBREAPER, 1 as c_ulong) }).map(drop)
+}
+
+/// Duplicates this process and returns the child's ID, or 0 in the child.
+pub(crate) fn fork() -> io::Result<c_int> {
+    // SAFETY: fork(2) of a process with several threads would leave locks behind that nobody releases. The agent has
+    // one thread, so its child may do what any process may.
+    check(unsafe { c_fork() })
+}
+
+/// Replaces an open descriptor by a copy of another. The copy stays open across exec.
+pub(crate) fn replace(old: &impl AsFd, new: &impl AsFd) -> io::Result<()> {
+    // SAFETY: dup2(2) takes two open descriptors. The owner of the replaced one goes on to own the copy.
+    check(unsafe { dup2(new.as_fd().as_raw_fd(), old.as_fd().as_raw_fd()) }).map(drop)
+}
+
+/// Children of this process, as far as none ends meanwhile.
+pub(crate) fn children() -> io::Result<Vec<c_int>> {
+    let text = std::fs::read_to_string("/proc/thread-self/children")?;
+    text.split_ascii_whitespace().map(|id| id.parse().map_err(io::Error::other)).collect()
 }
 
 /// Two ends that were just opened.
@@ -168,10 +200,19 @@ pub(crate) fn write_byte(fd: c_int) {
 ///
 /// The handler does only what is async-signal-safe.
 pub(crate) unsafe fn handle_sigchld(handler: extern "C" fn(c_int)) -> io::Result<()> {
-    const SIGCHLD: c_int = 17;
-    const SIG_ERR: usize = usize::MAX;
     // SAFETY: signal(3) demands a function of this type, which is alive for ever; the caller promises the rest.
-    let before = unsafe { signal(SIGCHLD, handler as usize) };
+    check_signal(unsafe { signal(SIGCHLD, handler as usize) })
+}
+
+/// Has the kernel reap children. They inherit this, until they handle the signal.
+pub(crate) fn ignore_sigchld() -> io::Result<()> {
+    const SIG_IGN: usize = 1;
+    // SAFETY: this value is no function, and replaces none that something relies on.
+    check_signal(unsafe { signal(SIGCHLD, SIG_IGN) })
+}
+
+fn check_signal(before: usize) -> io::Result<()> {
+    const SIG_ERR: usize = usize::MAX;
     if before == SIG_ERR { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 

@@ -8,7 +8,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
-use sandbox_protocol::agent::{AgentEvent, AgentExec};
+use sandbox_protocol::agent::AgentEvent;
+use sandbox_protocol::exec::ExecFile;
 use sandbox_protocol::frame::MAX_FRAME_BYTES;
 use sandbox_protocol::notice::StepFailure;
 
@@ -23,8 +24,8 @@ const MAX_FILE_BYTES: u64 = (MAX_FRAME_BYTES - 64) as u64;
 
 /// Writes the files of a request. Their paths were checked to be plain and relative, and nothing but the agent has touched
 /// the directory.
-pub(crate) fn write_files(work: &Path, request: &AgentExec<'_>) -> Result<(), StepFailure> {
-    for file in &request.files {
+pub(crate) fn write_files(work: &Path, files: &[ExecFile<'_>]) -> Result<(), StepFailure> {
+    for file in files {
         let step = format!("write the file {}", file.path);
         let path = work.join(file.path);
         create_directories(path.parent()).at(&step)?;
@@ -42,14 +43,19 @@ pub(crate) fn write_files(work: &Path, request: &AgentExec<'_>) -> Result<(), St
         };
         opened.and_then(|mut opened| opened.write_all(file.contents)).at(&step)?;
     }
-    create_directories(Some(&work.join(request.directory))).at("create the initial directory")
+    Ok(())
+}
+
+/// Creates the directory in which a program starts.
+pub(crate) fn create_initial(work: &Path, directory: &str) -> Result<(), StepFailure> {
+    create_directories(Some(&work.join(directory))).at("create the initial directory")
 }
 
 /// Builds the trees that the program may change: directories of its own, whose entries are links to the files that the
 /// container mounts elsewhere.
-pub(crate) fn link_trees(request: &AgentExec<'_>) -> Result<(), StepFailure> {
+pub(crate) fn link_trees(trees: &[(&[u8], &[u8])]) -> Result<(), StepFailure> {
     let path = |bytes| Path::new(OsStr::from_bytes(bytes));
-    for (from, to) in &request.writable_trees {
+    for (from, to) in trees {
         link_tree(path(from), path(to)).at("build a writable tree")?;
     }
     Ok(())
@@ -127,10 +133,9 @@ mod tests {
     use std::process;
 
     use sandbox_protocol::Message as _;
-    use sandbox_protocol::exec::ExecFile;
 
     use super::*;
-    use crate::receive;
+    use crate::channel::receive;
 
     /// An empty directory that is removed at the end of the test.
     struct Directory(PathBuf);
@@ -159,12 +164,9 @@ mod tests {
         let work = Directory::new("write");
         fs::write(work.0.join("a"), "of the workspace, and longer").unwrap();
         let file = |path, contents, executable| ExecFile { path, contents, executable };
-        let request = AgentExec {
-            files: vec![file("a", b"new", false), file("b/c/d", b"\0\xff", true)],
-            directory: "e/f",
-            ..AgentExec::default()
-        };
-        assert!(write_files(&work.0, &request).is_ok());
+        let files = [file("a", b"new", false), file("b/c/d", b"\0\xff", true)];
+        assert!(write_files(&work.0, &files).is_ok());
+        assert!(create_initial(&work.0, "e/f").is_ok());
         let read = |path| fs::read(work.0.join(path)).unwrap();
         let mode = |path| fs::metadata(work.0.join(path)).unwrap().permissions().mode() & 0o777;
         assert_eq!((read("a"), read("b/c/d")), (b"new".to_vec(), b"\0\xff".to_vec()));
@@ -179,8 +181,7 @@ mod tests {
         fs::write(&target, "untouched").unwrap();
         symlink(&target, work.0.join("link")).unwrap();
         let file = ExecFile { path: "link", contents: b"new", executable: false };
-        let request = AgentExec { files: vec![file], ..AgentExec::default() };
-        assert!(write_files(&work.0, &request).is_ok());
+        assert!(write_files(&work.0, &[file]).is_ok());
         assert_eq!(fs::read(&target).unwrap(), b"untouched");
         assert!(fs::symlink_metadata(work.0.join("link")).unwrap().is_file());
     }
@@ -190,8 +191,7 @@ mod tests {
         let work = Directory::new("failure");
         fs::create_dir(work.0.join("taken")).unwrap();
         let file = ExecFile { path: "taken", contents: b"", executable: false };
-        let request = AgentExec { files: vec![file], ..AgentExec::default() };
-        let failure = write_files(&work.0, &request).unwrap_err();
+        let failure = write_files(&work.0, &[file]).unwrap_err();
         assert_eq!(failure.step, "write the file taken");
         assert_ne!(failure.errno, 0);
     }
@@ -201,9 +201,8 @@ mod tests {
         let (from, to) = (Directory::new("from"), Directory::new("to"));
         fs::create_dir(from.0.join("sub")).unwrap();
         fs::write(from.0.join("sub/file"), "contents").unwrap();
-        let trees = vec![(from.0.as_os_str().as_bytes(), to.0.as_os_str().as_bytes())];
-        let request = AgentExec { writable_trees: trees, ..AgentExec::default() };
-        assert!(link_trees(&request).is_ok());
+        let trees = [(from.0.as_os_str().as_bytes(), to.0.as_os_str().as_bytes())];
+        assert!(link_trees(&trees).is_ok());
         assert!(fs::symlink_metadata(to.0.join("sub")).unwrap().is_dir());
         assert_eq!(fs::read_link(to.0.join("sub/file")).unwrap(), from.0.join("sub/file"));
     }

@@ -8,10 +8,13 @@ pub mod oci;
 mod container;
 mod error;
 mod image;
-mod lock_limit;
 mod missing;
+mod process;
+mod process_tree;
 mod seccomp;
 mod shared_directory;
+mod supervise;
+mod workspace;
 
 /// The format in which the content of a workspace is stored.
 pub use sandbox_linux::snapshot;

@@ -3,20 +3,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::{
-    CancelToken, Isolation, NetworkEvent, Protection, StageOutcome, StagePlan, StreamKind,
-    UsageSample,
+    BackendError, CancelToken, Feature, Instance, Isolation, MissingProtection, Observer,
+    Protection, SandboxSpec, StageOutcome, StagePlan,
 };
-
-/// A protection that this host cannot provide, the reason, and the remedy.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct MissingProtection {
-    /// The protection.
-    pub protection: Protection,
-    /// Why the host cannot provide it.
-    pub reason: String,
-    /// What the operator can do about it.
-    pub remedy: String,
-}
 
 /// What a backend can do on this host, found by probing.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +14,8 @@ pub struct Capabilities {
     pub enforceable: Vec<Protection>,
     /// Protections that it cannot enforce.
     pub missing: Vec<MissingProtection>,
+    /// What its sandboxes can do besides running one stage.
+    pub features: BTreeSet<Feature>,
     /// Limits on all of its sandboxes together; `None` if there are none.
     pub aggregate_limits: Option<AggregateLimits>,
 }
@@ -95,17 +86,6 @@ pub struct WarmPoolStats {
     pub failure: Option<String>,
 }
 
-/// Receives what happens while a stage runs. Called on the thread that supervises the stage: a slow
-/// observer fills the program's pipes, which slows the program down and loses nothing.
-pub trait Observer {
-    /// The program wrote this.
-    fn output(&mut self, stream: StreamKind, bytes: &[u8]);
-    /// A sample of the program's resource usage.
-    fn usage(&mut self, sample: UsageSample);
-    /// The program tried to reach an address or to resolve a name.
-    fn network(&mut self, _: NetworkEvent) {}
-}
-
 /// Builds a sandbox around a stage and runs it. The plan is already validated, so a backend either
 /// carries it out completely or returns the reason why it cannot.
 pub trait Backend: Send + Sync {
@@ -135,6 +115,16 @@ pub trait Backend: Send + Sync {
         false
     }
 
+    /// Creates a sandbox that lives until it is killed. Blocks until processes can be started in it.
+    fn create(
+        &self,
+        spec: SandboxSpec,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn Instance + '_>, BackendError> {
+        let _ = (spec, cancel);
+        Err(BackendError::Unsupported(Feature::Instances))
+    }
+
     /// Runs one stage and destroys its sandbox. Blocks until both are done.
     fn run(
         &self,
@@ -142,29 +132,4 @@ pub trait Backend: Send + Sync {
         observer: &mut dyn Observer,
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError>;
-}
-
-/// An internal error that prevented a stage from running. The outcome of a program is never an
-/// error.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum BackendError {
-    /// The request requires a protection that this host cannot provide.
-    #[error(
-        "this host cannot enforce '{}': {}; {}; or allow it to be missing (--allow-missing {})",
-        .0.protection, .0.reason, .0.remedy, .0.protection
-    )]
-    CannotEnforce(MissingProtection),
-    /// The request cannot be carried out as it is, and the caller can change that.
-    #[error("{0}")]
-    Refused(String),
-    /// A step of building or running the sandbox failed.
-    #[error("{step}")]
-    Failed {
-        /// The step.
-        step: String,
-        /// The error of the operating system or of a lower layer.
-        #[source]
-        cause: Box<dyn std::error::Error + Send + Sync>,
-    },
 }

@@ -32,14 +32,15 @@ mod event;
 mod report;
 
 mod backend;
+mod backend_error;
 mod cancel;
 mod error_chain;
+mod instance;
+mod observer;
 mod plan;
 
-pub use backend::{
-    AggregateLimits, Backend, BackendError, Capabilities, Coverage, MissingProtection, Observer,
-    PoolStats, WarmPoolStats,
-};
+pub use backend::{AggregateLimits, Backend, Capabilities, Coverage, PoolStats, WarmPoolStats};
+pub use backend_error::{BackendError, Feature, MissingProtection};
 pub use cancel::{CancelRegistration, CancelToken};
 pub use collect::{CollectRule, CollectedFile, SkippedFile};
 pub use egress_proxy::{EgressProxy, HostPort, HostProxies, HostProxy, InvalidHostPort};
@@ -47,6 +48,9 @@ pub use error_chain::with_causes;
 pub use event::{Event, EventKind, UsageSample};
 pub use glob::{Glob, InvalidGlob};
 pub use id::{ExecutionId, InvalidExecutionId};
+pub use instance::{
+    DirectoryEntry, Instance, InstanceUsage, Process, ProcessLimits, ProcessOutcome,
+};
 pub use isolation::Isolation;
 pub use limits::{InvalidLimit, Limits};
 pub use network::{
@@ -54,9 +58,12 @@ pub use network::{
     InvalidAllowRule, InvalidNetworkPolicy, NetworkEvent, NetworkLimits, NetworkPolicy,
     NetworkReport, Transport, special_address,
 };
+pub use observer::Observer;
 pub use package::{EnvironmentName, InvalidEnvironmentName, InvalidPackage, PackageSpec};
 pub use path::{InvalidPath, RelativePath};
-pub use plan::{Artefacts, Ending, StageOutcome, StagePlan, TimeKind, Tree, WarmPlan};
+pub use plan::{
+    Artefacts, Ending, ProcessSpec, SandboxSpec, StageOutcome, StagePlan, TimeKind, Tree, WarmPlan,
+};
 pub use protection::{Protection, UnknownProtection};
 pub use report::{
     FileEncoding, OutputFile, Report, StageReport, StageUsage, Timings, Violation, signal_name,

@@ -9,26 +9,18 @@ use crate::{
     WorkspaceOutcome, WorkspacePlan,
 };
 
-/// One stage, completely resolved: plain data that any backend can carry out.
+/// What surrounds the processes of a sandbox, completely resolved: plain data that any backend can
+/// carry out.
 #[derive(Debug)]
-pub struct StagePlan {
-    /// Which stage this is.
-    pub stage: Stage,
-    /// Program and arguments. The program is an absolute path inside, or relative to the work
-    /// directory.
-    pub command: Vec<String>,
-    /// The whole environment; no variable of the host is added.
-    pub env: BTreeMap<String, String>,
-    /// Files to place in the work directory before the start.
+pub struct SandboxSpec {
+    /// Whose sandbox it is, if the process serves several owners: they get CPU time fairly.
+    pub owner: Option<String>,
+    /// Resource limits.
+    pub limits: Limits,
+    /// Files to place in the work directory before the first process starts.
     pub files: Vec<InputFile>,
     /// Output of the compile stage, placed beside the files.
     pub artefacts: Arc<Artefacts>,
-    /// Directory to start in, relative to the work directory; empty for the work directory itself.
-    pub directory: String,
-    /// Standard input.
-    pub stdin: Stdin,
-    /// Resource limits.
-    pub limits: Limits,
     /// Network policy.
     pub network: NetworkPolicy,
     /// The allow-list, if the policy is `allowlist`.
@@ -44,10 +36,67 @@ pub struct StagePlan {
     pub workspace: Option<WorkspacePlan>,
     /// How the runtime can be started before the program is known, if it can.
     pub warm: Option<Arc<WarmPlan>>,
-    /// Which files to collect afterwards.
-    pub collect: CollectRule,
     /// Protections that the request allows to be missing.
     pub allow_missing: BTreeSet<Protection>,
+}
+
+impl SandboxSpec {
+    /// Creates a specification with these limits, without files, network and mounts.
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            owner: None,
+            limits,
+            files: Vec::new(),
+            artefacts: Arc::default(),
+            network: NetworkPolicy::None,
+            allow: None,
+            egress_proxy: None,
+            volumes: Vec::new(),
+            trees: Vec::new(),
+            workspace: None,
+            warm: None,
+            allow_missing: BTreeSet::new(),
+        }
+    }
+
+    /// All files to place in the work directory before the start.
+    pub fn all_files(&self) -> impl Iterator<Item = &InputFile> {
+        self.files.iter().chain(&self.artefacts.files)
+    }
+}
+
+/// A process to start in a sandbox.
+#[derive(Debug)]
+pub struct ProcessSpec {
+    /// Program and arguments. The program is an absolute path inside, or relative to the work
+    /// directory.
+    pub command: Vec<String>,
+    /// The whole environment; no variable of the host is added.
+    pub env: BTreeMap<String, String>,
+    /// Directory to start in, relative to the work directory; empty for the work directory itself.
+    pub directory: String,
+    /// Standard input.
+    pub stdin: Stdin,
+}
+
+impl ProcessSpec {
+    /// Creates a specification that starts in the work directory with empty standard input.
+    pub fn new(command: Vec<String>, env: BTreeMap<String, String>) -> Self {
+        Self { command, env, directory: String::new(), stdin: Stdin::Empty }
+    }
+}
+
+/// One stage: a sandbox, and the one process that runs in it.
+#[derive(Debug)]
+pub struct StagePlan {
+    /// Which stage this is.
+    pub stage: Stage,
+    /// The sandbox.
+    pub sandbox: SandboxSpec,
+    /// The process.
+    pub process: ProcessSpec,
+    /// Which files to collect afterwards.
+    pub collect: CollectRule,
     /// How often to sample resource usage.
     pub usage_interval: Option<Duration>,
 }
@@ -63,9 +112,9 @@ pub struct Artefacts {
 }
 
 impl StagePlan {
-    /// All files to place in the work directory before the start.
-    pub fn all_files(&self) -> impl Iterator<Item = &InputFile> {
-        self.files.iter().chain(&self.artefacts.files)
+    /// Creates a stage that collects no files.
+    pub fn new(stage: Stage, sandbox: SandboxSpec, process: ProcessSpec) -> Self {
+        Self { stage, sandbox, process, collect: CollectRule::nothing(), usage_interval: None }
     }
 }
 

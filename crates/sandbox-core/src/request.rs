@@ -230,6 +230,13 @@ impl Request {
         self
     }
 
+    /// Replaces the standard input. For a caller that opens it for the request's id.
+    #[must_use]
+    pub fn with_stdin(mut self, stdin: Stdin) -> Self {
+        self.stdin = stdin;
+        self
+    }
+
     /// When the request was accepted, if the caller queues requests.
     pub fn acceptance(&self) -> Option<Acceptance> {
         self.acceptance
@@ -261,7 +268,7 @@ impl Request {
         self.workspace.as_ref()
     }
 
-    /// The owner of the workspace, if it is not the user of this process.
+    /// The owner of the workspace and of the CPU time, if it is not the user of this process.
     pub fn workspaces_of(&self) -> Option<&str> {
         self.workspaces_of.as_deref()
     }

@@ -1,10 +1,11 @@
 //! The agent, process 1 of containers, and the encoding of its exec request.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use sandbox_core::{StagePlan, VolumeAccess};
-use sandbox_protocol::agent::{AgentExec, AgentExit, AgentRequest, SyscallDenyRules};
+use sandbox_core::{ProcessSpec, SandboxSpec, StagePlan, VolumeAccess};
+use sandbox_protocol::agent::{AgentExec, AgentExit, AgentRequest, AgentSetup, SyscallDenyRules};
 use sandbox_protocol::exec::ExecFile;
 use sandbox_protocol::notice::ExitNotice;
 use sandbox_protocol::{DecodeError, frame};
@@ -35,26 +36,49 @@ pub fn copy_source_path(number: usize) -> PathBuf {
 
 /// The frame that asks the agent to run a stage.
 pub fn exec_frame(plan: &StagePlan, inside: Inside<'_>) -> Result<Vec<u8>, DecodeError> {
-    let env = plan.env.iter().map(|(name, value)| format!("{name}={value}"));
+    let trees = copied_trees(&plan.sandbox);
+    encode_exec(&plan.sandbox, &plan.process, inside, |exec| AgentExec {
+        files: files(&plan.sandbox),
+        writable_trees: borrowed(&trees),
+        ..exec
+    })
+}
+
+/// The frame that asks the agent to serve any number of processes of this user.
+pub fn serve_frame(sandbox: &SandboxSpec, user: u32) -> Result<Vec<u8>, DecodeError> {
+    frame::encode(&AgentRequest::Serve(AgentSetup {
+        files: files(sandbox),
+        writable_trees: borrowed(&copied_trees(sandbox)),
+        program_user: Some(user),
+    }))
+}
+
+/// The frame that asks the agent to run one of these processes.
+pub fn process_frame(
+    sandbox: &SandboxSpec,
+    process: &ProcessSpec,
+    inside: Inside<'_>,
+) -> Result<Vec<u8>, DecodeError> {
+    let trees = sandbox.trees.iter().filter(|tree| tree.copy_on_write);
+    encode_exec(sandbox, process, inside, |mut exec| {
+        exec.writable_paths.extend(trees.map(|tree| tree.inside.as_os_str().as_bytes()));
+        exec
+    })
+}
+
+/// Encodes what every exec request contains, and what `complete` adds.
+fn encode_exec<'a>(
+    sandbox: &'a SandboxSpec,
+    process: &'a ProcessSpec,
+    inside: Inside<'a>,
+    complete: impl FnOnce(AgentExec<'a>) -> AgentExec<'a>,
+) -> Result<Vec<u8>, DecodeError> {
+    let env = process.env.iter().map(|(name, value)| format!("{name}={value}"));
     let env: Vec<String> = env.collect();
-    let trees = plan.trees.iter().enumerate().filter(|(_, tree)| tree.copy_on_write);
-    let trees = trees.map(|(number, tree)| (copy_source_path(number), tree.inside.as_os_str()));
-    let trees: Vec<_> = trees.collect();
-    let writable = plan.volumes.iter().filter(|it| it.access() == VolumeAccess::ReadWrite);
-    let files = plan.all_files().map(|file| ExecFile {
-        path: file.path.as_str(),
-        contents: &file.contents,
-        executable: file.executable,
-    });
-    frame::encode(&AgentRequest::Exec(AgentExec {
-        argv: plan.command.iter().map(String::as_bytes).collect(),
-        env: env.iter().map(String::as_bytes).collect(),
-        directory: &plan.directory,
-        files: files.collect(),
-        writable_trees: trees
-            .iter()
-            .map(|(from, to)| (from.as_os_str().as_bytes(), to.as_bytes()))
-            .collect(),
+    let writable = sandbox.volumes.iter().filter(|it| it.access() == VolumeAccess::ReadWrite);
+    let exec = complete(AgentExec {
+        argv: process.command.iter().map(String::as_bytes).collect(),
+        directory: &process.directory,
         rlimits: inside.rlimits.to_vec(),
         seccomp_filter: inside.filter,
         deny_rules: inside.deny_rules.map(<[_]>::to_vec),
@@ -63,7 +87,29 @@ pub fn exec_frame(plan: &StagePlan, inside: Inside<'_>) -> Result<Vec<u8>, Decod
         writable_paths: writable
             .map(|volume| volume.destination().as_os_str().as_bytes())
             .collect(),
-    }))
+        ..AgentExec::default()
+    });
+    let env = env.iter().map(String::as_bytes).collect();
+    frame::encode(&AgentRequest::Exec(AgentExec { env, ..exec }))
+}
+
+fn files(sandbox: &SandboxSpec) -> Vec<ExecFile<'_>> {
+    let files = sandbox.all_files().map(|file| ExecFile {
+        path: file.path.as_str(),
+        contents: &file.contents,
+        executable: file.executable,
+    });
+    files.collect()
+}
+
+/// Trees that the agent builds: where the container mounts their files, and their destinations.
+fn copied_trees(sandbox: &SandboxSpec) -> Vec<(PathBuf, &OsStr)> {
+    let trees = sandbox.trees.iter().enumerate().filter(|(_, tree)| tree.copy_on_write);
+    trees.map(|(number, tree)| (copy_source_path(number), tree.inside.as_os_str())).collect()
+}
+
+fn borrowed<'a>(trees: &'a [(PathBuf, &OsStr)]) -> Vec<(&'a [u8], &'a [u8])> {
+    trees.iter().map(|(from, to)| (from.as_os_str().as_bytes(), to.as_bytes())).collect()
 }
 
 /// Converts the agent's exit report to the native backend's notice.

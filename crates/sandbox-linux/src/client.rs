@@ -365,15 +365,20 @@ impl Slot {
 
     /// Receives the next notice, if there is one.
     pub fn try_receive(&self) -> Result<Received, StepError> {
-        match socket::try_receive(self.socket.as_fd()) {
-            Ok(Some(message)) => {
-                let notice = decode(&message)?;
-                Ok(Received::Notice(notice, message.descriptors))
-            }
-            Ok(None) | Err(Errno::CONNRESET) => Ok(Received::Closed),
-            Err(Errno::AGAIN) => Ok(Received::Nothing),
-            Err(error) => Err(error).at("receive from the sandbox"),
+        try_receive(self.socket.as_fd())
+    }
+}
+
+/// Receives the next notice on a socket, if there is one.
+pub(crate) fn try_receive(socket: BorrowedFd<'_>) -> Result<Received, StepError> {
+    match socket::try_receive(socket) {
+        Ok(Some(message)) => {
+            let notice = decode(&message)?;
+            Ok(Received::Notice(notice, message.descriptors))
         }
+        Ok(None) | Err(Errno::CONNRESET) => Ok(Received::Closed),
+        Err(Errno::AGAIN) => Ok(Received::Nothing),
+        Err(error) => Err(error).at("receive from the sandbox"),
     }
 }
 
@@ -398,11 +403,11 @@ fn decode(message: &Message) -> Result<Notice, StepError> {
 }
 
 /// A notice without its descriptor is an error: the descriptor will not follow later.
-fn required(descriptor: Option<OwnedFd>) -> Result<OwnedFd, LaunchError> {
+pub(crate) fn required(descriptor: Option<OwnedFd>) -> Result<OwnedFd, LaunchError> {
     Ok(descriptor.ok_or(Errno::BADMSG).at("receive the descriptor that belongs to a notice")?)
 }
 
-fn expect(
+pub(crate) fn expect(
     socket: BorrowedFd<'_>,
     is_expected: impl Fn(&Notice) -> bool,
 ) -> Result<(Notice, Vec<OwnedFd>), LaunchError> {

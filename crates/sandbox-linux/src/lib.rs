@@ -8,6 +8,8 @@
 //! * **Init** is process 1 of a sandbox. It joins the cgroups, sets up the isolation ahead of time,
 //!   waits for an exec request, starts the program, reaps and reports (`init`).
 //! * The **stub** is a child of init. It confines itself and waits to exec the program (`stub`).
+//!   In an **instance**, init clones a process for each program, which serves it (`init::instance`,
+//!   `served`).
 //! * The **program** is not trusted (`program` tells how the stub becomes one).
 //!
 //! A runtime may also be started once as a **zygote**, which is forked into sandboxes (`zygote`). In
@@ -22,6 +24,7 @@ mod config;
 mod exec_message;
 mod launch;
 mod overlay;
+mod served;
 mod volume_root;
 mod zygote;
 
@@ -65,6 +68,7 @@ pub mod cgroup;
 pub mod agent;
 pub mod collect;
 pub mod snapshot;
+pub mod work_files;
 
 mod protection_set;
 
@@ -83,6 +87,7 @@ pub use config::Config;
 pub use launch::LaunchError;
 pub use memory::release_free_memory;
 pub use protection_set::ProtectionSet;
+pub use served::Served;
 pub use step::StepError;
 pub use syscall::close_others_on_exec;
 pub use zygote::{Fork, ForkTarget, Zygote, can_fork};

@@ -36,6 +36,16 @@ pub(crate) struct Confinement<'a> {
     pub(crate) filter_notifies: bool,
     /// Whether this user namespace maps further IDs, so that the program can get one of its own.
     pub(crate) has_own_ids: bool,
+    pub(crate) paths: Paths,
+}
+
+/// Whether a program may have changed what paths in the sandbox mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Paths {
+    /// No program has run in it yet.
+    Trusted,
+    /// Programs run in it: paths are resolved with no more rights than theirs.
+    Untrusted,
 }
 
 /// The program in the form that exec takes.
@@ -101,9 +111,15 @@ pub(crate) fn become_program(
     starting: &[u8],
     supervisor: BorrowedFd<'_>,
 ) -> StepError {
+    let (early, late) = match confinement.paths {
+        Paths::Trusted => (Some(program), None),
+        Paths::Untrusted => (None, Some(program)),
+    };
+    let settle = |program: Option<&Program>| program.map_or(Ok(()), Program::settle);
     let confined = bind_to_cores(program.cores)
-        .and_then(|()| confine(confinement, supervisor, || program.settle()))
-        .and_then(|listener| tell(supervisor, starting, listener.as_ref()));
+        .and_then(|()| confine(confinement, supervisor, || settle(early)))
+        .and_then(|listener| tell(supervisor, starting, listener.as_ref()))
+        .and_then(|()| settle(late));
     match confined {
         Ok(()) => program.execute(started),
         Err(error) => error,

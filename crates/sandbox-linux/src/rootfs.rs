@@ -132,9 +132,18 @@ pub(crate) fn give_to_program(path: &str) -> Result<(), StepError> {
         .at(&format!("give {path} to the program"))
 }
 
-/// Writes the input files. Their paths were validated with the request, and no other process has
-/// written to the directory.
-pub(crate) fn write_files(request: &ExecRequest<'_>) -> Result<(), StepError> {
+/// What happens to a file that is in the place of an input file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It is an error.
+    Refuse,
+    /// It is removed.
+    Replace,
+}
+
+/// Writes the input files. Their paths were validated with the request. If programs may have written
+/// to the directory, the caller has no more rights than they.
+pub(crate) fn write_files(request: &ExecRequest<'_>, existing: Existing) -> Result<(), StepError> {
     for file in &request.files {
         let path = format!("{WORK}/{}", file.path);
         make_directories(&path)?;
@@ -142,8 +151,7 @@ pub(crate) fn write_files(request: &ExecRequest<'_>) -> Result<(), StepError> {
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let step = || format!("place the file {}", file.path);
-        if request.workspace.is_some() {
-            // A file of the request replaces a saved one.
+        if existing == Existing::Replace {
             match rustix::fs::unlink(&path) {
                 Ok(()) | Err(rustix::io::Errno::NOENT) => {}
                 Err(error) => return Err(error).at(&step()),

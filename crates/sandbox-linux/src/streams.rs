@@ -25,6 +25,11 @@ impl Streams {
         })
     }
 
+    /// Standard input, output and error.
+    pub(crate) fn of_program(&self) -> [BorrowedFd<'_>; 3] {
+        [&self.stdin, &self.stdout, &self.stderr].map(AsFd::as_fd)
+    }
+
     pub(crate) fn all(&self) -> [BorrowedFd<'_>; 5] {
         [&self.stdin, &self.stdout, &self.stderr, &self.job, &self.requests].map(AsFd::as_fd)
     }

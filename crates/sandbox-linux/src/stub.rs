@@ -12,7 +12,7 @@ use sandbox_protocol::notice::Notice;
 
 use crate::exec_message::{self, ExecMessage};
 use crate::program::{self, Confinement, Program};
-use crate::rootfs;
+use crate::rootfs::{self, Existing};
 use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::syscall::{self, Cloned, SharedNumber};
@@ -66,7 +66,7 @@ fn wait(
         let message = ExecMessage::open(message)?;
         let request = message.read()?;
         // As the program's user and in its cgroup: the files count against its limits.
-        rootfs::write_files(&request)?;
+        rootfs::write_files(&request, Existing::Refuse)?;
         if request.argv.is_empty() {
             program::tell(supervisor, &Notice::FilesWritten.encode(), None)?;
             continue;

@@ -3,6 +3,7 @@
 
 use std::ffi::CStr;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, RawPid};
@@ -292,6 +293,18 @@ pub(crate) fn next_signal(set: &libc::sigset_t) -> i32 {
             return signal;
         }
     }
+}
+
+/// Waits for the next of the blocked signals, at most this long.
+pub(crate) fn next_signal_within(set: &libc::sigset_t, timeout: Duration) -> Option<i32> {
+    let timeout = libc::timespec {
+        tv_sec: timeout.as_secs().cast_signed(),
+        tv_nsec: timeout.subsec_nanos().into(),
+    };
+    // SAFETY: sigtimedwait demands a valid set and a valid time, and allows a null pointer for the
+    // information.
+    let signal = unsafe { libc::sigtimedwait(set, std::ptr::null_mut(), &raw const timeout) };
+    (signal > 0).then_some(signal)
 }
 
 /// A signalfd for these signals, which must be blocked.

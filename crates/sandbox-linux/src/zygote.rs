@@ -24,7 +24,7 @@ use crate::cgroup::{Cgroup, Entry};
 use crate::config::Config;
 use crate::launch::{self, LaunchError};
 use crate::program::Program;
-use crate::rootfs;
+use crate::rootfs::{self, Existing};
 use crate::slot::{self, LivingSlot};
 use crate::socket;
 use crate::step::{AtStep, StepError};
@@ -73,7 +73,7 @@ fn become_runtime(
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
     mount("tmpfs", rootfs::WORK, "tmpfs", flags, Some(c"size=16m,mode=755"))
         .at("mount a work directory")?;
-    rootfs::write_files(request)?;
+    rootfs::write_files(request, Existing::Refuse)?;
     std::fs::write(LIBRARY_PATH, LIBRARY).at("place the library")?;
     // Pipes, like a program's streams: a runtime inspects them at its start.
     let (stdin, _kept) = rustix::pipe::pipe().at("make its streams")?;

@@ -1,8 +1,11 @@
 //! What the supervisor and the agent in a container say to each other, in [frames](crate::frame) on two byte streams.
 //!
-//! The supervisor sends [`AgentRequest`]s: one [`Exec`](AgentRequest::Exec), input and signals while the program runs, then
-//! [`ReadFile`](AgentRequest::ReadFile) for each file it wants. The agent sends [`AgentEvent`]s. It runs beside untrusted
-//! code, so the supervisor believes none of them.
+//! For one program, the supervisor sends one [`Exec`](AgentRequest::Exec), input and signals while the program runs, then
+//! [`ReadFile`](AgentRequest::ReadFile) for each file it wants. For any number of programs, it sends
+//! [`Serve`](AgentRequest::Serve), and then asks for connections: each carries the same messages for one program, without
+//! [`ReadFile`](AgentRequest::ReadFile), or operations on files.
+//!
+//! The agent sends [`AgentEvent`]s. It runs beside untrusted code, so the supervisor believes none of them.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -38,6 +41,17 @@ pub struct AgentExec<'a> {
     pub landlock_abi: u32,
     /// Further paths that the program may write to.
     pub writable_paths: Vec<&'a [u8]>,
+}
+
+/// What an agent that serves any number of programs does before the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AgentSetup<'a> {
+    /// Files to create in the work directory.
+    pub files: Vec<ExecFile<'a>>,
+    /// As in [`AgentExec`].
+    pub writable_trees: Vec<(&'a [u8], &'a [u8])>,
+    /// The programs' user, if it is not the agent's.
+    pub program_user: Option<u32>,
 }
 
 /// How denials of one system call are answered.
@@ -84,6 +98,25 @@ pub enum AgentRequest<'a> {
     Signal(u8),
     /// Read a file, by its path below the work directory.
     ReadFile(&'a [u8]),
+    /// Serve any number of programs. The agent is ready again once this is done.
+    Serve(AgentSetup<'a>),
+    /// Open a connection: a socket in the agent, of which the supervisor takes a copy.
+    Connect,
+    /// The supervisor has its copy.
+    Connected,
+    /// Write a file, in place of one of this name, and create the directories above it.
+    PutFile(ExecFile<'a>),
+    /// Read a file no larger than this.
+    GetFile {
+        /// Maximum size in bytes.
+        max_bytes: u64,
+        /// Path below the work directory.
+        path: &'a [u8],
+    },
+    /// List a directory, by its path below the work directory; empty for the work directory itself.
+    ListDirectory(&'a [u8]),
+    /// Remove a file, or a directory with its contents.
+    RemoveFile(&'a [u8]),
 }
 
 /// How the program ended and what it used.
@@ -127,21 +160,28 @@ pub enum AgentEvent<'a> {
     Exited(AgentExit),
     /// A step failed; nothing follows.
     Failed(StepFailure),
-    /// A file in the work directory. Sent for each one after the program ended.
+    /// A file in the work directory. Sent for each one after the program ended, and for each one in a listed directory.
     FileEntry {
         /// Type and permissions, as `stat` returns them.
         mode: u32,
         /// Size in bytes.
         size: u64,
-        /// Path below the work directory.
+        /// Path below the work directory, or name in the listed directory.
         path: &'a [u8],
     },
     /// All files were listed.
     FileListEnd,
     /// Contents of a file that was requested.
     FileContents(&'a [u8]),
-    /// Why a requested file cannot be read.
+    /// Why a requested file cannot be read, written, listed or removed.
     FileUnavailable(String),
+    /// A file was written or removed.
+    FileDone,
+    /// A connection is open, until the supervisor says that it has a copy.
+    Connection {
+        /// Its descriptor in the agent.
+        descriptor: u32,
+    },
 }
 
 impl AgentEvent<'_> {
@@ -161,6 +201,7 @@ message! {
         writable_paths,
     }
 }
+message! { struct<'a> AgentSetup<'a> { files, writable_trees, program_user } }
 message! { struct<'a> SyscallDenyRules { syscall, rules } }
 message! { struct<'a> DenyRule { errno, conditions } }
 message! { struct<'a> ArgumentCondition { argument, mask, is_member, values } }
@@ -176,6 +217,13 @@ message! {
         3 => StdinEnd {},
         4 => Signal(signal),
         5 => ReadFile(..path),
+        6 => Serve(setup),
+        7 => Connect {},
+        8 => Connected {},
+        9 => PutFile(file),
+        10 => GetFile { max_bytes, path },
+        11 => ListDirectory(..path),
+        12 => RemoveFile(..path),
     }
 }
 message! {
@@ -191,6 +239,8 @@ message! {
         24 => FileListEnd {},
         25 => FileContents(..contents),
         26 => FileUnavailable(reason),
+        27 => FileDone {},
+        28 => Connection { descriptor },
     }
 }
 

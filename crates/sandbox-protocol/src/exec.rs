@@ -51,6 +51,19 @@ pub struct WorkspaceMount {
     pub has_content: bool,
 }
 
+/// What a request starts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Starts {
+    /// The program.
+    #[default]
+    Program,
+    /// A runtime that waits for its program, which is sent as a second request.
+    Runtime,
+    /// Nothing yet: the sandbox becomes an instance. Its programs are sent as further requests, any number of them.
+    /// Descriptors of each: a socket for its notices, then standard input, output and error.
+    Instance,
+}
+
 /// One program to run. Without arguments there is none yet, and the files are written for one to come.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExecRequest<'a> {
@@ -80,8 +93,8 @@ pub struct ExecRequest<'a> {
     pub volumes: Vec<VolumeMount<'a>>,
     /// The workspace to work in.
     pub workspace: Option<WorkspaceMount>,
-    /// Whether this starts a runtime that waits for its program, which is sent as a second request.
-    pub awaits_program: bool,
+    /// What it starts.
+    pub starts: Starts,
     /// Process ID, inside the sandbox, of the zygote fork that runs the program; 0 if init starts it.
     pub zygote_fork: u32,
 }
@@ -90,7 +103,7 @@ impl ExecRequest<'_> {
     /// Whether only init can fulfil the request, because a process that is already confined cannot. `disk` is the size,
     /// in bytes and files, that file systems are made with.
     pub fn needs_init(&self, disk: (u64, u64)) -> bool {
-        self.awaits_program
+        self.starts != Starts::Program
             || self.workspace.is_some()
             || !self.volumes.is_empty()
             || self.loopback
@@ -104,11 +117,12 @@ impl ExecRequest<'_> {
 message! { struct<'a> ExecFile<'a> { path, contents, executable } }
 message! { struct<'a> VolumeMount<'a> { destination, is_directory, writable, overlay } }
 message! { enum<'a> OverlayMode { 0 => None {}, 1 => ReadOnly {}, 2 => CopyOnWrite {} } }
+message! { enum<'a> Starts { 0 => Program {}, 1 => Runtime {}, 2 => Instance {} } }
 message! { struct<'a> WorkspaceMount { bytes, inodes, has_content } }
 message! {
     struct<'a> ExecRequest<'a> {
         argv, env, directory, files, disk_bytes, disk_inodes, rlimits, cpu_mask, loopback, proxy_port, egress, volumes,
-        workspace, awaits_program, zygote_fork,
+        workspace, starts, zygote_fork,
     }
 }
 
@@ -174,7 +188,8 @@ mod tests {
             overlay: OverlayMode::None,
         };
         for request in [
-            ExecRequest { awaits_program: true, ..plain() },
+            ExecRequest { starts: Starts::Runtime, ..plain() },
+            ExecRequest { starts: Starts::Instance, ..plain() },
             ExecRequest { workspace, ..plain() },
             ExecRequest { volumes: vec![volume], ..plain() },
             ExecRequest { loopback: true, ..plain() },

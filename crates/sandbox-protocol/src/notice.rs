@@ -41,7 +41,7 @@ pub struct ExitNotice {
 /// One report on the slot's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Init was cloned. Descriptor: its pidfd.
+    /// Init was cloned; or, in an instance, the process that serves one program. Descriptor: its pidfd.
     Cloned,
     /// Init is isolated and waits for a request. Descriptor: the work directory.
     Ready {
@@ -67,6 +67,8 @@ pub enum Notice {
     FilesWritten,
     /// Every address is local. Descriptors: the listeners, in as many messages as it takes.
     Network,
+    /// The sandbox is an instance, and programs can be started in it.
+    Serving,
 }
 
 message! { struct<'a> StepFailure { step, errno } }
@@ -89,5 +91,6 @@ message! {
         9 => Confined {},
         10 => FilesWritten {},
         11 => Network {},
+        12 => Serving {},
     }
 }

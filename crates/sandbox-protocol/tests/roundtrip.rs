@@ -7,10 +7,11 @@ use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use sandbox_protocol::agent::{
-    AgentEvent, AgentExec, AgentExit, AgentRequest, ArgumentCondition, DenyRule, SyscallDenyRules,
+    AgentEvent, AgentExec, AgentExit, AgentRequest, AgentSetup, ArgumentCondition, DenyRule,
+    SyscallDenyRules,
 };
 use sandbox_protocol::exec::{
-    ExecFile, ExecRequest, InitMessage, OverlayMode, VolumeMount, WorkspaceMount,
+    ExecFile, ExecRequest, InitMessage, OverlayMode, Starts, VolumeMount, WorkspaceMount,
 };
 use sandbox_protocol::frame;
 use sandbox_protocol::launcher::{
@@ -118,6 +119,7 @@ fn notice() -> impl Strategy<Value = Notice> {
         Just(Notice::Confined),
         Just(Notice::FilesWritten),
         Just(Notice::Network),
+        Just(Notice::Serving),
     ]
 }
 
@@ -215,7 +217,8 @@ proptest! {
         volumes in vec((any::<String>(), any::<bool>(), any::<bool>(), overlay()), 0..3),
         rlimits in vec(any::<(u64, u64)>(), 0..3),
         numbers in any::<(u64, u64, u64, u16, u32)>(),
-        flags in any::<[bool; 3]>(),
+        flags in any::<[bool; 2]>(),
+        starts in prop::sample::select(vec![Starts::Program, Starts::Runtime, Starts::Instance]),
         workspace in option::of(any::<(u64, u64, bool)>()),
         corruption in any::<Corruption>(),
     ) {
@@ -250,7 +253,7 @@ proptest! {
                 .collect(),
             workspace: workspace
                 .map(|(bytes, inodes, has_content)| WorkspaceMount { bytes, inodes, has_content }),
-            awaits_program: flags[2],
+            starts,
             zygote_fork,
         };
         let encoded = request.encode();
@@ -277,22 +280,27 @@ proptest! {
         (program_user, landlock_abi, signal) in any::<(Option<u32>, u32, u8)>(),
         corruption in any::<Corruption>(),
     ) {
+        let files: Vec<_> = files
+            .iter()
+            .map(|(path, contents, executable)| ExecFile {
+                path,
+                contents,
+                executable: *executable,
+            })
+            .collect();
+        let trees = trees.iter().map(|(from, to)| (from.as_bytes(), to.as_bytes()));
+        let setup = AgentSetup {
+            files: files.clone(),
+            writable_trees: trees.clone().collect(),
+            program_user,
+        };
+        let put = files.iter().copied().map(AgentRequest::PutFile).collect::<Vec<_>>();
         let exec = AgentExec {
             argv: borrowed_bytes(&argv),
             env: borrowed_bytes(&env),
             directory: &directory,
-            files: files
-                .iter()
-                .map(|(path, contents, executable)| ExecFile {
-                    path,
-                    contents,
-                    executable: *executable,
-                })
-                .collect(),
-            writable_trees: trees
-                .iter()
-                .map(|(from, to)| (from.as_bytes(), to.as_bytes()))
-                .collect(),
+            files,
+            writable_trees: trees.collect(),
             rlimits,
             seccomp_filter: &filter,
             deny_rules,
@@ -306,7 +314,13 @@ proptest! {
             AgentRequest::StdinEnd,
             AgentRequest::Signal(signal),
             AgentRequest::ReadFile(directory.as_bytes()),
-        ] {
+            AgentRequest::Serve(setup),
+            AgentRequest::Connect,
+            AgentRequest::Connected,
+            AgentRequest::GetFile { max_bytes: landlock_abi.into(), path: directory.as_bytes() },
+            AgentRequest::ListDirectory(directory.as_bytes()),
+            AgentRequest::RemoveFile(directory.as_bytes()),
+        ].into_iter().chain(put) {
             check(&request, &request.encode(), corruption)?;
         }
     }
@@ -329,6 +343,8 @@ proptest! {
             AgentEvent::FileEntry { mode, size, path: &output },
             AgentEvent::FileListEnd,
             AgentEvent::FileContents(&output),
+            AgentEvent::FileDone,
+            AgentEvent::Connection { descriptor: syscall },
         ] {
             check(&event, &event.encode(), corruption)?;
         }

@@ -1,7 +1,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use sandbox::{ByteSize, Status};
+use sandbox::{ByteSize, Status, with_causes};
 use sandbox_store::{ExecutionFilter, Page, Queue, Store, StoreError};
 use serde_json::Value;
 use tokio::task::JoinHandle;
@@ -236,8 +236,7 @@ impl Scheduler {
         for execution in context.registry.all() {
             // Its client is about to be told its id.
             if let Err(error) = context.store_unstored(&execution).await {
-                // The conversion logs it.
-                drop(SchedulerError::from(error));
+                tracing::error!(error = with_causes(&error), "store an execution at the shutdown");
             }
         }
         context.registry.requeue_all();

@@ -131,7 +131,7 @@ async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
 fn sandbox_builder(config: &Config) -> SandboxBuilder {
     let mut builder = Sandbox::builder()
         .warm(config.warm)
-        .copies(config.warm_copies)
+        .fork_policy(config.warm_copies)
         .blocking_with(block_in_place)
         // Requests cannot name volumes; this refuses them in the library too.
         .volumes_from([])

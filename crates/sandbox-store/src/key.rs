@@ -77,6 +77,8 @@ pub enum Permission {
     Network,
     /// Install packages and build environments.
     Packages,
+    /// Mount directories of the host (`volumes`).
+    Volumes,
 }
 
 /// The features that a client may use.
@@ -84,7 +86,7 @@ pub type Permissions = BTreeSet<Permission>;
 
 impl Permission {
     /// All permissions.
-    pub const ALL: [Self; 3] = [Self::AllowMissing, Self::Network, Self::Packages];
+    pub const ALL: [Self; 4] = [Self::AllowMissing, Self::Network, Self::Packages, Self::Volumes];
 
     /// The name of the permission.
     pub const fn name(self) -> &'static str {
@@ -92,6 +94,7 @@ impl Permission {
             Self::AllowMissing => "allow_missing",
             Self::Network => "network",
             Self::Packages => "packages",
+            Self::Volumes => "volumes",
         }
     }
 

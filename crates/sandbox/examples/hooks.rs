@@ -19,7 +19,7 @@ impl Hooks for MaxCodeSize {
     }
 
     fn before_stage(&self, execution: ExecutionId, plan: &StagePlan) -> Result<(), Refusal> {
-        println!("{execution}: {} starts: {:?}", plan.stage, plan.command);
+        println!("{execution}: {} starts: {:?}", plan.stage, plan.process.command);
         Ok(())
     }
 

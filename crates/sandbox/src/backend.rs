@@ -4,8 +4,8 @@ use sandbox_backends::docker::{DockerBackend, DockerOptions};
 use sandbox_backends::native::{NativeBackend, NativeOptions};
 use sandbox_backends::oci::{OciBackend, OciOptions};
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
-    PoolStats, StageOutcome, StagePlan,
+    Backend, BackendError, CancelToken, Capabilities, Instance, Isolation, MissingProtection,
+    Observer, PoolStats, SandboxSpec, StageOutcome, StagePlan,
 };
 
 /// Settings of the backends that run containers.
@@ -60,6 +60,18 @@ impl<B: Backend> Backend for Blocking<B> {
 
     fn starts_runtimes_ahead(&self) -> bool {
         self.backend.starts_runtimes_ahead()
+    }
+
+    fn create(
+        &self,
+        spec: SandboxSpec,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn Instance + '_>, BackendError> {
+        let (mut spec, mut created) = (Some(spec), None);
+        (self.waits)(&mut || {
+            created = spec.take().map(|spec| self.backend.create(spec, cancel));
+        });
+        created.expect("the function calls what it is given")
     }
 
     fn run(

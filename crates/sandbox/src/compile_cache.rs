@@ -26,17 +26,17 @@ pub(crate) fn key(
     if let Some(owner) = owner {
         key = key.part("owner", owner);
     }
-    for argument in &plan.command {
+    for argument in &plan.process.command {
         key = key.part("argument", argument);
     }
-    for (name, value) in &plan.env {
+    for (name, value) in &plan.process.env {
         key = key.part("variable", name).part("value", value);
     }
-    for file in &plan.files {
+    for file in &plan.sandbox.files {
         key = key.part("file", file.path.as_str()).part("contents", &file.contents);
         key = key.part("executable", [u8::from(file.executable)]);
     }
-    for tree in &plan.trees {
+    for tree in &plan.sandbox.trees {
         // The directory of a layer is named by the layer's key, so its path stands for its contents.
         key = key.part("tree", tree.host.as_os_str().as_encoded_bytes());
         key = key.part("inside", tree.inside.as_os_str().as_encoded_bytes());
@@ -67,7 +67,7 @@ pub(crate) fn fits(compiled: &Compiled, plan: &StagePlan) -> bool {
     let files = &compiled.artefacts.files;
     let total: u64 = files.iter().map(|file| file.contents.len() as u64).sum();
     let printed = compiled.stdout.len() + compiled.stderr.len();
-    total <= plan.collect.total.as_u64() && printed as u64 <= plan.limits.output().as_u64()
+    total <= plan.collect.total.as_u64() && printed as u64 <= plan.sandbox.limits.output().as_u64()
 }
 
 /// The outcome as if the stage had run. Sends the compiler's output again.

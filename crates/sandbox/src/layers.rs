@@ -76,7 +76,7 @@ impl Layers<'_> {
         cancel: &CancelToken,
     ) -> Result<PathBuf, LayerError> {
         let plan = plan::layer(runtime, layer);
-        let key = Self::key(runtime, name, &plan.command);
+        let key = Self::key(runtime, name, &plan.process.command);
         if let Some(path) = self.store.path(&key) {
             return Ok(path);
         }

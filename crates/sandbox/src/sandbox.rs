@@ -263,8 +263,8 @@ impl SandboxBuilder {
     }
 
     /// When to fork warm runtimes from a zygote instead of starting each.
-    pub fn copies(mut self, copies: ForkPolicy) -> Self {
-        self.native.fork_policy = copies;
+    pub fn fork_policy(mut self, policy: ForkPolicy) -> Self {
+        self.native.fork_policy = policy;
         self
     }
 

@@ -29,6 +29,9 @@ pub(crate) struct Channel {
     pub(crate) max_message_bytes: usize,
 }
 
+/// Sends signals to the program of a channel.
+pub(crate) struct SignalSender(Arc<Mutex<File>>);
+
 /// The result of a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Received {
@@ -129,6 +132,11 @@ impl Channel {
         }
     }
 
+    /// A way to send signals to the program while another thread receives.
+    pub(crate) fn signals(&self) -> SignalSender {
+        SignalSender(Arc::clone(&self.input))
+    }
+
     /// Sends the program's standard input: immediately if it is short, otherwise on a thread that
     /// ends with the input or with the agent.
     pub(crate) fn feed(&self, stdin: &Stdin) -> io::Result<()> {
@@ -147,6 +155,12 @@ impl Channel {
         let input = Arc::clone(&self.input);
         let thread = std::thread::Builder::new().name("sandbox-stdin".to_owned());
         thread.spawn(move || pump(reader, &input)).map(drop)
+    }
+}
+
+impl SignalSender {
+    pub(crate) fn send(&self, signal: u8) -> io::Result<()> {
+        send(&self.0, &AgentRequest::Signal(signal), Some(SEND_TIMEOUT))
     }
 }
 

@@ -3,10 +3,11 @@
 use std::time::Instant;
 
 use sandbox_core::{
-    BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer, Protection,
-    StageOutcome, StagePlan, Tree,
+    BackendError, CancelToken, Capabilities, Instance, Isolation, MissingProtection, Observer,
+    Protection, SandboxSpec, StageOutcome, StagePlan, Tree,
 };
 
+use super::instance::ContainerInstance;
 use super::supervise::{Container, StageContext, run_stage, without_memory};
 use super::{
     ContainerFactory, ContainerPool, ContainerSpec, ExecEncoder, Kernel, inodes, volumes, workspace,
@@ -49,6 +50,7 @@ pub(crate) fn protections(own: &[Protection]) -> Vec<Protection> {
 
 /// What one kind of containers can enforce on this host: `by_design` less what the host lacks.
 pub(crate) fn capabilities(
+    kernel: Kernel,
     by_design: &[Protection],
     mut missing: Vec<MissingProtection>,
     lacks_here: &[MissingProtection],
@@ -57,7 +59,7 @@ pub(crate) fn capabilities(
         |protection: &&Protection| lacks_here.iter().all(|lack| lack.protection != **protection);
     let enforceable = by_design.iter().filter(is_there).copied().collect();
     missing.extend_from_slice(lacks_here);
-    Capabilities { enforceable, missing, aggregate_limits: None }
+    Capabilities { enforceable, missing, features: kernel.features(), aggregate_limits: None }
 }
 
 /// Containers of one kind.
@@ -74,6 +76,34 @@ pub(crate) struct Containers<F: ContainerFactory> {
 }
 
 impl<F: ContainerFactory<Container: Container>> Containers<F> {
+    /// The specification of a container for a sandbox. Refuses what such containers do not support
+    /// or enforce.
+    pub(super) fn spec_of(&self, sandbox: &SandboxSpec) -> Result<ContainerSpec, BackendError> {
+        for missing in &self.lacks_here {
+            let protection = missing.protection;
+            if !protection.is_defense_in_depth() && !sandbox.allow_missing.contains(&protection) {
+                return Err(BackendError::CannotEnforce(missing.clone()));
+            }
+        }
+        let mut spec = ContainerSpec::of(sandbox, self.isolation, self.kernel)?;
+        // After the sandbox's own trees, which the agent refers to by number.
+        spec.trees.extend_from_slice(&self.trees);
+        Ok(spec)
+    }
+
+    /// Creates a container for any number of processes.
+    pub(crate) fn create(
+        &self,
+        sandbox: SandboxSpec,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn Instance + '_>, BackendError>
+    where
+        F::Container: Sync,
+    {
+        let instance = ContainerInstance::create(self, sandbox, cancel)?;
+        Ok(Box::new(instance))
+    }
+
     /// Runs a stage in a container.
     pub(crate) fn run(
         &self,
@@ -82,23 +112,15 @@ impl<F: ContainerFactory<Container: Container>> Containers<F> {
         cancel: &CancelToken,
     ) -> Result<StageOutcome, BackendError> {
         let begun = Instant::now();
-        for missing in &self.lacks_here {
-            let protection = missing.protection;
-            if !protection.is_defense_in_depth() && !plan.allow_missing.contains(&protection) {
-                return Err(BackendError::CannotEnforce(missing.clone()));
-            }
-        }
-        let mut spec = ContainerSpec::of(plan, self.isolation, self.kernel)?;
-        // After the plan's own trees, which the agent refers to by number.
-        spec.trees.extend_from_slice(&self.trees);
+        let spec = self.spec_of(&plan.sandbox)?;
         let mut lease = self.pool.claim(&spec)?;
         let start = lease.start;
         let container = lease.container();
         let channel = container.take_channel()?;
         let container: &dyn Container = container;
         let shared = container.shared_inodes();
-        inodes::check(shared, plan)?;
-        let has_cpu_limit = plan.limits.cpu_time().is_some();
+        inodes::check(shared, &plan.sandbox)?;
+        let has_cpu_limit = plan.sandbox.limits.cpu_time().is_some();
         let enforced = self.capabilities.enforceable.iter().copied();
         let enforced =
             enforced.filter(|protection| *protection != Protection::CpuTime || has_cpu_limit);
@@ -114,11 +136,11 @@ impl<F: ContainerFactory<Container: Container>> Containers<F> {
         if made.as_ref().is_some_and(|made| !made.is_filled) {
             return without_memory(context);
         }
-        let workspace = volumes::attach(plan, made, container)?;
+        let workspace = volumes::attach(&plan.sandbox, made, container)?;
         let exec = self.exec_encoder.write(plan)?;
         let outcome = run_stage(context, channel, plan, &exec, observer, cancel)?;
         match workspace {
-            Some(workspace) => workspace::conclude(&workspace, plan, outcome),
+            Some(workspace) => crate::workspace::conclude(workspace.directory(), plan, outcome),
             None => Ok(outcome),
         }
     }

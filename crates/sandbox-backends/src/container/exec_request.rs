@@ -1,15 +1,18 @@
 //! Encodes requests for an agent, with the system-call filter that it installs.
 
+use std::time::Duration;
+
 use rustix::process::Resource;
-use sandbox_core::{BackendError, StagePlan};
-use sandbox_linux::agent::{Inside, exec_frame};
+use sandbox_core::{BackendError, ByteSize, Limits, ProcessSpec, SandboxSpec, StagePlan};
+use sandbox_linux::agent::{Inside, exec_frame, process_frame, serve_frame};
 use sandbox_linux::landlock;
 use sandbox_linux::rlimits::{self, Shared};
 use sandbox_linux::seccomp::{Arch, DeniedAction, Profile, Program, Verdict};
+use sandbox_protocol::DecodeError;
 use sandbox_protocol::agent::SyscallDenyRules;
 
 use crate::error::failed;
-use crate::native::workspace::largest_file;
+use crate::workspace::largest_file;
 
 /// What an agent finds in a container of one kind.
 #[derive(Clone, Copy, Debug)]
@@ -68,23 +71,61 @@ impl ExecEncoder {
 
     /// The frame that asks the agent to run a stage.
     pub(crate) fn write(&self, plan: &StagePlan) -> Result<Vec<u8>, BackendError> {
-        let none = Shared { memory: false, pids: None };
-        let rlimits = rlimits::encode(&plan.limits, largest_file(plan), none, true);
+        let limits = &plan.sandbox.limits;
+        let shared = Shared { memory: false, pids: None };
+        let mut rlimits = self.rlimits(limits, largest_file(plan), shared);
+        if !self.inside.counts_processes {
+            // The program's first process also counts for the agent, its parent.
+            rlimits.push((Resource::Nproc as u64, u64::from(limits.pids()) - 1));
+        }
+        encoded(exec_frame(plan, self.inside(&rlimits, self.inside.user)))
+    }
+
+    /// The frame that asks the agent to serve any number of processes of this user.
+    pub(crate) fn write_serve(sandbox: &SandboxSpec, user: u32) -> Result<Vec<u8>, BackendError> {
+        encoded(serve_frame(sandbox, user))
+    }
+
+    /// The frame that asks the agent to run one of these processes.
+    pub(crate) fn write_process(
+        &self,
+        sandbox: &SandboxSpec,
+        process: &ProcessSpec,
+        cpu_time: Option<Duration>,
+        user: u32,
+    ) -> Result<Vec<u8>, BackendError> {
+        let limits = sandbox.limits.clone();
+        let limits = match cpu_time {
+            Some(time) => limits.with_cpu_time(time),
+            None => Ok(limits),
+        };
+        let limits = limits.map_err(|error| BackendError::Refused(error.to_string()))?;
+        // The cgroup also has room for the agent's processes, which are another user's.
+        let shared = Shared { memory: false, pids: Some(u64::from(limits.pids())) };
+        let rlimits = self.rlimits(&limits, limits.disk(), shared);
+        encoded(process_frame(sandbox, process, self.inside(&rlimits, Some(user))))
+    }
+
+    fn rlimits(&self, limits: &Limits, largest: ByteSize, shared: Shared) -> Vec<(u64, u64)> {
+        let rlimits = rlimits::encode(limits, largest, shared, true);
         let mut rlimits: Vec<(u64, u64)> = rlimits::numbered(&rlimits);
         if !self.inside.counts_cpu_time {
             rlimits.retain(|(kind, _)| *kind != Resource::Cpu as u64);
         }
-        if !self.inside.counts_processes {
-            // The program's first process also counts for the agent, its parent.
-            rlimits.push((Resource::Nproc as u64, u64::from(plan.limits.pids()) - 1));
-        }
-        let inside = Inside {
-            rlimits: &rlimits,
+        rlimits
+    }
+
+    fn inside<'a>(&'a self, rlimits: &'a [(u64, u64)], user: Option<u32>) -> Inside<'a> {
+        Inside {
+            rlimits,
             filter: self.filter.as_bytes(),
             deny_rules: self.deny_rules.as_deref(),
-            user: self.inside.user,
+            user,
             landlock: self.inside.landlock,
-        };
-        exec_frame(plan, inside).map_err(|error| failed("encode the request for the agent", error))
+        }
     }
+}
+
+fn encoded(frame: Result<Vec<u8>, DecodeError>) -> Result<Vec<u8>, BackendError> {
+    frame.map_err(|error| failed("encode the request for the agent", error))
 }

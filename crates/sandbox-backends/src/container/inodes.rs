@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox_core::{BackendError, MissingProtection, Protection, StagePlan};
+use sandbox_core::{BackendError, MissingProtection, Protection, SandboxSpec};
 use sandbox_linux::container_inodes::{self, SharedInodes, Shown};
 
 use super::ContainerSpec;
@@ -46,11 +46,11 @@ impl InodeCover<'_> {
     }
 }
 
-/// Refuses a plan that does not allow the container to share directories with the host.
-pub(crate) fn check(shared: &SharedInodes, plan: &StagePlan) -> Result<(), BackendError> {
+/// Refuses a sandbox that does not allow its container to share directories with the host.
+pub(crate) fn check(shared: &SharedInodes, sandbox: &SandboxSpec) -> Result<(), BackendError> {
     let protection = Protection::PrivateInodes;
     let Some(directory) = shared.directories.first() else { return Ok(()) };
-    if plan.allow_missing.contains(&protection) {
+    if sandbox.allow_missing.contains(&protection) {
         return Ok(());
     }
     Err(BackendError::CannotEnforce(MissingProtection {

@@ -1,11 +1,14 @@
 //! The kernel that serves a program in a container, and what depends on it.
 
-use sandbox_core::{Capabilities, MissingProtection, Protection};
+use std::collections::BTreeSet;
+
+use sandbox_core::{Capabilities, Feature, MissingProtection, Protection};
 use sandbox_linux::cgroup::CgroupLimits;
 use sandbox_linux::seccomp::DeniedAction;
 use sandbox_linux::skeleton::Shown;
 use sandbox_linux::{container_inodes, landlock};
 
+use super::connection::can_copy_descriptors;
 use super::{AgentEnvironment, ContainerSpec};
 use crate::missing::{missing_inodes, missing_landlock};
 
@@ -54,8 +57,7 @@ impl Kernel {
     pub(crate) fn limits(self, spec: &ContainerSpec) -> CgroupLimits {
         let (memory, pids) = (spec.memory_bytes, u64::from(spec.pids));
         let (memory, pids) = match self {
-            // One of them is the agent.
-            Self::Host => (memory, pids + 1),
+            Self::Host => (memory, pids + u64::from(spec.agent_processes)),
             Self::Gvisor => (memory + GVISOR_MEMORY, pids * GVISOR_THREADS_EACH + GVISOR_THREADS),
         };
         CgroupLimits {
@@ -93,13 +95,11 @@ impl Kernel {
         }
     }
 
-    /// Capabilities that the agent needs for that; programs get none of them.
-    pub(crate) fn rights_of_agent(self) -> &'static [&'static str] {
-        if self.agent_is_root() {
-            &["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"]
-        } else {
-            &[]
-        }
+    /// What its containers can do besides running one process.
+    pub(crate) fn features(self) -> BTreeSet<Feature> {
+        // Descriptors cannot be copied out of gVisor's kernel.
+        let instances = self == Self::Host && can_copy_descriptors();
+        instances.then_some(Feature::Instances).into_iter().collect()
     }
 
     /// Rlimits that must be zero before the agent starts.
@@ -201,6 +201,8 @@ mod tests {
             network: NetworkPolicy::None,
             trees: Vec::new(),
             places: Vec::new(),
+            agent_is_root: false,
+            agent_processes: 1,
         };
         let cgroup = Kernel::Gvisor.limits(&spec);
         assert_eq!(cgroup.memory_bytes, Some(spec.memory_bytes + GVISOR_MEMORY));

@@ -6,13 +6,16 @@
 
 mod channel;
 mod collect;
+mod connection;
 mod containers;
 mod exec_request;
 mod host;
 mod inodes;
+mod instance;
 mod kernel;
 mod pool;
 mod pool_state;
+mod process;
 mod rootfs;
 mod spec;
 mod supervise;

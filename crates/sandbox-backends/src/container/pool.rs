@@ -227,6 +227,11 @@ impl<F: ContainerFactory> Lease<'_, F> {
     pub(crate) fn container(&mut self) -> &mut F::Container {
         self.container.as_mut().expect("it is there until the lease ends")
     }
+
+    /// Takes the container out of the pool. Whoever has it removes it.
+    pub(crate) fn into_container(mut self) -> F::Container {
+        self.container.take().expect("it is there until the lease ends")
+    }
 }
 
 impl<F: ContainerFactory> Drop for Lease<'_, F> {

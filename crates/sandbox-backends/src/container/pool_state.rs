@@ -142,6 +142,8 @@ mod tests {
             network: NetworkPolicy::None,
             trees: Vec::new(),
             places: Vec::new(),
+            agent_is_root: false,
+            agent_processes: 1,
         }
     }
 

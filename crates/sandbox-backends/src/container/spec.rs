@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use sandbox_core::{BackendError, Isolation, NetworkPolicy, StagePlan, Tree};
+use sandbox_core::{BackendError, Isolation, NetworkPolicy, SandboxSpec, Tree};
 use sandbox_linux::agent::copy_source_path;
 
 use super::Kernel;
@@ -10,6 +10,10 @@ use super::volumes::MountPoint;
 
 /// Inodes for trees that the agent builds, in addition to the program's limit.
 pub(crate) const MADE_INODES: u64 = 1 << 16;
+
+/// Maximum number of processes of an instance that are supervised at once, and one connection for
+/// its files.
+pub(crate) const MAX_CONNECTIONS: u32 = 64;
 
 /// Containers with the same specification are interchangeable.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,37 +27,59 @@ pub(crate) struct ContainerSpec {
     pub(crate) trees: Vec<Tree>,
     /// Mount points of volumes.
     pub(crate) places: Vec<MountPoint>,
+    /// Whether the agent runs as another user than the program.
+    pub(crate) agent_is_root: bool,
+    /// Maximum number of the agent's own processes.
+    pub(crate) agent_processes: u32,
 }
 
 impl ContainerSpec {
-    /// The specification for a plan. Refuses plans that such containers do not support.
+    /// The specification for a sandbox with one process. Refuses what such containers do not
+    /// support.
     pub(crate) fn of(
-        plan: &StagePlan,
+        sandbox: &SandboxSpec,
         isolation: Isolation,
         kernel: Kernel,
     ) -> Result<Self, BackendError> {
         let lacking = [
-            (plan.workspace.is_some() && !kernel.sees_new_mounts(), "workspaces"),
-            (!plan.volumes.is_empty() && !kernel.sees_new_mounts(), "volumes"),
-            (plan.egress_proxy.is_some(), "way to fetch packages"),
-            (plan.network == NetworkPolicy::Allowlist, "network with an allow-list"),
+            (sandbox.workspace.is_some() && !kernel.sees_new_mounts(), "workspaces"),
+            (!sandbox.volumes.is_empty() && !kernel.sees_new_mounts(), "volumes"),
+            (sandbox.egress_proxy.is_some(), "way to fetch packages"),
+            (sandbox.network == NetworkPolicy::Allowlist, "network with an allow-list"),
         ];
         if let Some((_, what)) = lacking.iter().find(|(is_needed, _)| *is_needed) {
             return Err(BackendError::Refused(format!(
                 "containers of {isolation} have no {what} yet: use --isolation native"
             )));
         }
-        let limits = &plan.limits;
+        let limits = &sandbox.limits;
         Ok(Self {
             memory_bytes: limits.memory().as_u64(),
             pids: limits.pids(),
             cpu_millis: limits.cpu_millis(),
             disk_bytes: limits.disk().as_u64(),
             inodes: limits.inodes(),
-            network: plan.network,
-            trees: plan.trees.clone(),
-            places: plan.volumes.iter().map(MountPoint::of).collect::<Result<_, _>>()?,
+            network: sandbox.network,
+            trees: sandbox.trees.clone(),
+            places: sandbox.volumes.iter().map(MountPoint::of).collect::<Result<_, _>>()?,
+            agent_is_root: kernel.agent_is_root(),
+            agent_processes: 1,
         })
+    }
+
+    /// The same for any number of processes. The agent then has processes that the kernel does not
+    /// protect from the program's user.
+    pub(crate) fn for_instance(self) -> Self {
+        Self { agent_is_root: true, agent_processes: 1 + MAX_CONNECTIONS, ..self }
+    }
+
+    /// Capabilities that an agent of another user needs; programs get none of them.
+    pub(crate) fn rights_of_agent(&self) -> &'static [&'static str] {
+        if self.agent_is_root {
+            &["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL"]
+        } else {
+            &[]
+        }
     }
 
     /// Where its trees are mounted: at their destinations, except those from which the agent builds

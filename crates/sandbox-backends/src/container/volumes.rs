@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use sandbox_core::{BackendError, StagePlan, Volume, VolumeAccess, with_causes};
+use sandbox_core::{BackendError, SandboxSpec, Volume, VolumeAccess, with_causes};
 use sandbox_linux::attach;
 use sandbox_linux::workspace::Workspace;
 
@@ -33,11 +33,11 @@ impl MountPoint {
 
 /// Mounts the workspace and the volumes of a plan into a container in which only the agent runs.
 pub(crate) fn attach(
-    plan: &StagePlan,
+    sandbox: &SandboxSpec,
     made: Option<PreparedWorkspace>,
     container: &dyn Container,
 ) -> Result<Option<Workspace>, BackendError> {
-    if plan.volumes.is_empty() && made.is_none() {
+    if sandbox.volumes.is_empty() && made.is_none() {
         return Ok(None);
     }
     let agent = container.agent();
@@ -48,7 +48,7 @@ pub(crate) fn attach(
         mounts.push((made.mount, PathBuf::from(WORK)));
         made.workspace
     });
-    for volume in &plan.volumes {
+    for volume in &sandbox.volumes {
         let writable = volume.access() == VolumeAccess::ReadWrite;
         let detached = attach::detached(volume.host(), writable, container.program_id());
         let detached = detached.map_err(|error| {

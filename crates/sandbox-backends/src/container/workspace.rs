@@ -3,15 +3,15 @@
 use std::fs::File;
 use std::path::Path;
 
-use sandbox_core::{BackendError, Ending, StageOutcome, StagePlan, with_causes};
+use sandbox_core::{BackendError, StagePlan, with_causes};
 use sandbox_linux::attach::Detached;
 use sandbox_linux::cgroup::Cgroup;
 use sandbox_linux::workspace::Workspace;
 
 use super::Container;
 use crate::error::failed;
-use crate::native::supervise::BUILD_TIMEOUT;
-use crate::native::workspace::{mount_of, save};
+use crate::supervise::BUILD_TIMEOUT;
+use crate::workspace::mount_of;
 
 /// Where it is mounted.
 pub(crate) const WORK: &str = "/work";
@@ -29,7 +29,7 @@ pub(crate) fn make(
     plan: &StagePlan,
     container: &dyn Container,
 ) -> Result<Option<PreparedWorkspace>, BackendError> {
-    let (Some(mount), Some(asked)) = (mount_of(plan)?, &plan.workspace) else {
+    let (Some(mount), Some(asked)) = (mount_of(plan)?, &plan.sandbox.workspace) else {
         return Ok(None);
     };
     let made = Workspace::make(mount.bytes, mount.inodes, container.program_id());
@@ -59,16 +59,4 @@ fn fill(workspace: &Workspace, content: &File, cgroup: &dyn Cgroup) -> Result<bo
 /// The path of a volume relative to the workspace, if it is mounted inside it.
 pub(crate) fn below(volume: &Path) -> Option<&Path> {
     volume.strip_prefix(WORK).ok()
-}
-
-/// Saves the workspace and adds the result to the outcome.
-pub(crate) fn conclude(
-    workspace: &Workspace,
-    plan: &StagePlan,
-    outcome: StageOutcome,
-) -> Result<StageOutcome, BackendError> {
-    let kept = save(workspace.directory(), plan, outcome.ending)?;
-    let is_refused = kept.as_ref().is_some_and(|kept| kept.refusal.is_some());
-    let ending = if is_refused { Ending::TooMuchForWorkspace } else { outcome.ending };
-    Ok(StageOutcome { ending, workspace: kept, ..outcome })
 }

@@ -269,6 +269,12 @@ impl Container for DockerContainer {
         self.ids.first
     }
 
+    fn program_id_inside(&self) -> u32 {
+        // If the agent runs as another user than the program, the container has user names of its
+        // own.
+        self.docker.runtime.kernel.inside().user.unwrap_or(self.ids.first)
+    }
+
     fn shared_inodes(&self) -> &SharedInodes {
         &self.shared_inodes
     }

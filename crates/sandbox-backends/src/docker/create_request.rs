@@ -50,7 +50,7 @@ pub(super) struct CreateRequest<'a> {
 impl CreateRequest<'_> {
     pub(super) fn write(&self) -> ContainerCreateBody {
         let text = |text: &str| Some(text.to_owned());
-        let agent = if self.runtime.kernel.agent_is_root() { 0 } else { self.user };
+        let agent = if self.spec.agent_is_root { 0 } else { self.user };
         ContainerCreateBody {
             image: text(self.image),
             hostname: text("sandbox"),
@@ -99,7 +99,7 @@ impl CreateRequest<'_> {
             tmpfs: Some(self.file_systems()),
             mounts: Some(self.mounts()),
             cap_drop: list(&["ALL"]),
-            cap_add: list(kernel.rights_of_agent()),
+            cap_add: list(spec.rights_of_agent()),
             security_opt: Some(vec!["no-new-privileges".to_owned(), filter]),
             masked_paths: list(MASKED),
             readonly_paths: list(&[]),

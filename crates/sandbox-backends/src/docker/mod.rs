@@ -17,8 +17,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Coverage, Isolation, MissingProtection,
-    Observer, PoolStats, Protection, StageOutcome, StagePlan,
+    Backend, BackendError, CancelToken, Capabilities, Coverage, Instance, Isolation,
+    MissingProtection, Observer, PoolStats, Protection, SandboxSpec, StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{ContainerFilter, Profile};
@@ -121,7 +121,8 @@ impl DockerBackend {
         let kernel = runtime.kernel;
         let exec_encoder = ExecEncoder::new(kernel.inside())?;
         let lacks_here = kernel.lacks_here(root.skeleton.shown());
-        let mut capabilities = capabilities(&own_protections(kernel), missing(kernel), &lacks_here);
+        let mut capabilities =
+            capabilities(kernel, &own_protections(kernel), missing(kernel), &lacks_here);
         let has_own_inodes = kernel.covers_inodes(&mut capabilities, options.shares_inodes);
         let filter = Profile::builtin().docker_json(ContainerFilter::AroundAgent).to_string();
         let trees = root.trees;
@@ -158,6 +159,14 @@ impl Backend for DockerBackend {
 
     fn pool(&self) -> Option<PoolStats> {
         Some(self.containers.pool.stats())
+    }
+
+    fn create(
+        &self,
+        sandbox: SandboxSpec,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn Instance + '_>, BackendError> {
+        self.containers.create(sandbox, cancel)
     }
 
     fn run(

@@ -15,7 +15,7 @@ use sandbox_protocol::notice::ExitNotice;
 
 use super::host::OWN_PROCESSES;
 use super::slots::ReadySlot;
-use super::usage::{bytes_moved_by, id_inside, process_id};
+use crate::process::{bytes_moved_by, id_inside, process_id};
 
 /// The process of a waiting runtime, and what it had read and written before its program arrived.
 #[derive(Debug)]

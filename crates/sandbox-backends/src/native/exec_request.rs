@@ -7,22 +7,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use sandbox_core::{
-    Artefacts, BackendError, InputFile, NetworkPolicy, Protection, StagePlan, Start, Tree, Volume,
-    VolumeAccess, with_causes,
+    Artefacts, BackendError, InputFile, NetworkPolicy, ProcessSpec, Protection, StagePlan, Start,
+    Tree, Volume, VolumeAccess, with_causes,
 };
 use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::Notifications;
-use sandbox_linux::{LaunchError, Zygote, rlimits};
-use sandbox_protocol::exec::{ExecFile, ExecRequest, OverlayMode, VolumeMount};
+use sandbox_linux::{LaunchError, StepError, Zygote, rlimits};
+use sandbox_protocol::exec::{ExecFile, ExecRequest, OverlayMode, Starts, VolumeMount};
 use sandbox_protocol::launcher::{SymlinkPolicy, VolumeOwner};
 
 use super::host::Host;
-use super::output::Streams;
 use super::pool::Lease;
 use super::slots::{ReadySlot, SlotFactory, SupervisionHandles};
 use super::stdin::Feed;
-use super::workspace;
+use super::streams::Streams;
 use crate::error::failed;
+use crate::workspace;
 
 /// A slot that received its exec request.
 pub(crate) struct Running<'a> {
@@ -45,38 +45,85 @@ pub(crate) fn send<'a>(
     mut slot: Lease<'a>,
     plan: &StagePlan,
 ) -> Result<Running<'a>, BackendError> {
-    let limits = host.cgroup_limits(&plan.limits);
-    if limits != slot.limits {
-        let set = slot.slot.cgroup.set_limits(&limits);
-        set.map_err(|error| failed("set the limits of the sandbox", error))?;
-    }
+    set_limits(host, &slot, plan)?;
     let SupervisionHandles { input, pipes, oom, denied_calls } = slot.take_handles();
-    let mut feed = input.prepare(&plan.stdin)?;
+    let mut feed = input.prepare(&plan.process.stdin)?;
     let streams =
         Streams::listen(pipes).map_err(|error| failed("watch the program's output", error))?;
-    let env = environment(plan);
+    let env = environment(&plan.process);
     let mut request = exec_request(host, plan, &env);
     if slot.is_loaded {
-        request.files = plan.files.iter().map(exec_file).collect();
+        request.files = plan.sandbox.files.iter().map(exec_file).collect();
     }
     let sent = if slot.start == Start::Warm {
         // Its volumes are mounted already, and its limits are set.
         request.zygote_fork = slot.forked_pid;
         slot.slot.send_job(&request).map(|()| false)
     } else {
-        let mut mounts = open_trees(host, slot_factory, &plan.trees, slot.slot.owner)?;
-        mounts.extend(open_volumes(host, slot_factory, &plan.volumes, slot.slot.owner)?);
-        request.workspace = workspace::mount_of(plan)?;
-        let content = plan.workspace.as_ref().and_then(|workspace| workspace.content.as_ref());
-        slot.slot.send(&request, content.map(AsFd::as_fd), &mounts)
+        send_with_mounts(host, slot_factory, &slot, plan, request)?
     };
     let has_begun = sent.map_err(|error| failed("start the sandbox", error))?;
-    let placed = plan.all_files().map(|file| file.contents.len() as u64).sum();
+    let placed = plan.sandbox.all_files().map(|file| file.contents.len() as u64).sum();
     if slot.start != Start::Warm {
         feed.take().map_or(Ok(()), Feed::begin)?;
     }
     let placed = if has_begun { placed } else { 0 };
     Ok(Running { slot, streams, feed, has_begun, placed, oom, denied_calls })
+}
+
+/// Sends the request with the workspace and the mounts of the sandbox.
+fn send_with_mounts(
+    host: &Host,
+    slot_factory: &SlotFactory,
+    slot: &ReadySlot,
+    plan: &StagePlan,
+    mut request: ExecRequest<'_>,
+) -> Result<Result<bool, StepError>, BackendError> {
+    let mut mounts = open_trees(host, slot_factory, &plan.sandbox.trees, slot.slot.owner)?;
+    mounts.extend(open_volumes(host, slot_factory, &plan.sandbox.volumes, slot.slot.owner)?);
+    request.workspace = workspace::mount_of(plan)?;
+    let content = plan.sandbox.workspace.as_ref().and_then(|workspace| workspace.content.as_ref());
+    Ok(slot.slot.send(&request, content.map(AsFd::as_fd), &mounts))
+}
+
+/// Makes a slot an instance. The plan's process is not started.
+pub(crate) fn send_instance(
+    host: &Host,
+    slot_factory: &SlotFactory,
+    slot: &ReadySlot,
+    plan: &StagePlan,
+) -> Result<(), BackendError> {
+    set_limits(host, slot, plan)?;
+    let request = ExecRequest { starts: Starts::Instance, ..exec_request(host, plan, &[]) };
+    let sent = send_with_mounts(host, slot_factory, slot, plan, request)?;
+    sent.map(drop).map_err(|error| failed("start the sandbox", error))
+}
+
+/// The request for a process of an instance: what it brings besides its sandbox.
+pub(crate) fn of_process<'a>(
+    host: &Host,
+    plan: &'a StagePlan,
+    process: &'a ProcessSpec,
+    env: &'a [String],
+) -> ExecRequest<'a> {
+    let of_plan = exec_request(host, plan, env);
+    ExecRequest {
+        argv: process.command.iter().map(String::as_str).collect(),
+        directory: &process.directory,
+        env: of_plan.env,
+        rlimits: of_plan.rlimits,
+        cpu_mask: of_plan.cpu_mask,
+        ..ExecRequest::default()
+    }
+}
+
+fn set_limits(host: &Host, slot: &ReadySlot, plan: &StagePlan) -> Result<(), BackendError> {
+    let limits = host.cgroup_limits(&plan.sandbox.limits);
+    if limits == slot.limits {
+        return Ok(());
+    }
+    let set = slot.slot.cgroup.set_limits(&limits);
+    set.map_err(|error| failed("set the limits of the sandbox", error))
 }
 
 /// Starts a runtime that waits for a program.
@@ -86,9 +133,9 @@ pub(crate) fn start_waiting(
     ready: &ReadySlot,
     plan: &StagePlan,
 ) -> Result<(), BackendError> {
-    let mounts = open_trees(host, slot_factory, &plan.trees, ready.slot.owner)?;
-    let env = environment(plan);
-    let request = ExecRequest { awaits_program: true, ..exec_request(host, plan, &env) };
+    let mounts = open_trees(host, slot_factory, &plan.sandbox.trees, ready.slot.owner)?;
+    let env = environment(&plan.process);
+    let request = ExecRequest { starts: Starts::Runtime, ..exec_request(host, plan, &env) };
     let sent = ready.slot.send(&request, None, &mounts);
     sent.map(|_| ()).map_err(|error| failed("start the runtime", error))
 }
@@ -106,12 +153,12 @@ pub(crate) fn start_zygote(
     plan: &StagePlan,
     timeout: Duration,
 ) -> Result<Zygote, LaunchError> {
-    let env = environment(plan);
+    let env = environment(&plan.process);
     slot_factory.start_zygote(&exec_request(host, plan, &env), timeout)
 }
 
-fn environment(plan: &StagePlan) -> Vec<String> {
-    plan.env.iter().map(|(name, value)| format!("{name}={value}")).collect()
+pub(crate) fn environment(process: &ProcessSpec) -> Vec<String> {
+    process.env.iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
 fn exec_request<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> ExecRequest<'a> {
@@ -120,32 +167,39 @@ fn exec_request<'a>(host: &Host, plan: &'a StagePlan, env: &'a [String]) -> Exec
     let rlimits = if host.has(Protection::Rlimits) {
         let largest_file = workspace::largest_file(plan);
         let open_files = host.has(Protection::OpenFiles);
-        rlimits::encode(&plan.limits, largest_file, host.shared_rlimits(&plan.limits), open_files)
+        rlimits::encode(
+            &plan.sandbox.limits,
+            largest_file,
+            host.shared_rlimits(&plan.sandbox.limits),
+            open_files,
+        )
     } else {
         Vec::new()
     };
     let has_network = host.has(Protection::NetNamespace);
-    let wants_loopback = plan.network != NetworkPolicy::None || plan.egress_proxy.is_some();
+    let wants_loopback =
+        plan.sandbox.network != NetworkPolicy::None || plan.sandbox.egress_proxy.is_some();
     ExecRequest {
-        argv: plan.command.iter().map(String::as_str).collect(),
+        argv: plan.process.command.iter().map(String::as_str).collect(),
         env: env.iter().map(String::as_str).collect(),
-        directory: &plan.directory,
-        files: plan.all_files().map(exec_file).collect(),
-        disk_bytes: plan.limits.disk().as_u64(),
-        disk_inodes: plan.limits.inodes(),
+        directory: &plan.process.directory,
+        files: plan.sandbox.all_files().map(exec_file).collect(),
+        disk_bytes: plan.sandbox.limits.disk().as_u64(),
+        disk_inodes: plan.sandbox.limits.inodes(),
         rlimits,
-        cpu_mask: host.cores_for(&plan.limits, turn),
+        cpu_mask: host.cores_for(&plan.sandbox.limits, turn),
         loopback: wants_loopback && has_network,
         // Without a network namespace the proxy would be reachable on the host's loopback.
         proxy_port: plan
+            .sandbox
             .egress_proxy
             .as_ref()
             .filter(|_| has_network)
             .map_or(0, |egress_proxy| egress_proxy.port),
-        egress: plan.network == NetworkPolicy::Allowlist && has_network,
+        egress: plan.sandbox.network == NetworkPolicy::Allowlist && has_network,
         volumes: shown(plan),
         workspace: None,
-        awaits_program: false,
+        starts: Starts::Program,
         zygote_fork: 0,
     }
 }
@@ -156,13 +210,13 @@ fn exec_file(file: &InputFile) -> ExecFile<'_> {
 
 /// The mounts, in the order in which they were opened.
 fn shown(plan: &StagePlan) -> Vec<VolumeMount<'_>> {
-    let trees = plan.trees.iter().map(|tree| VolumeMount {
+    let trees = plan.sandbox.trees.iter().map(|tree| VolumeMount {
         destination: tree.inside.to_str().unwrap_or_default(),
         is_directory: tree.host.is_dir(),
         writable: tree.copy_on_write,
         overlay: if tree.copy_on_write { OverlayMode::CopyOnWrite } else { OverlayMode::ReadOnly },
     });
-    let volumes = plan.volumes.iter().map(|volume| VolumeMount {
+    let volumes = plan.sandbox.volumes.iter().map(|volume| VolumeMount {
         destination: volume.destination().to_str().unwrap_or_default(),
         is_directory: volume.host().is_dir(),
         writable: volume.access() == VolumeAccess::ReadWrite,

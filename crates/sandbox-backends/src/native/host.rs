@@ -1,12 +1,12 @@
 //! What this host can enforce, found by probing, less what the options switch off.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use sandbox_core::{
-    AggregateLimits, BackendError, Capabilities, MissingProtection, NetworkPolicy, Protection,
-    StagePlan,
+    AggregateLimits, BackendError, Capabilities, Feature, MissingProtection, NetworkPolicy,
+    Protection, StagePlan,
 };
 use sandbox_linux::cgroup::{CgroupLimits, Enforces, Hierarchy, OuterLimits};
 use sandbox_linux::rlimits::Shared;
@@ -15,6 +15,7 @@ use sandbox_linux::skeleton::Shown;
 use sandbox_linux::{ProtectionSet, container_inodes, ids, landlock};
 
 use super::NativeOptions;
+use super::cpu_shares::CpuShares;
 use crate::error::failed;
 use crate::missing::{missing_inodes, missing_inotify_limits, missing_landlock};
 
@@ -32,6 +33,8 @@ pub(crate) struct Host {
     /// Whether sandboxes get user and group IDs of their own, rather than the caller's.
     pub(crate) has_own_ids: bool,
     cores: usize,
+    /// Recent use of CPU time by owner.
+    pub(crate) cpu_shares: CpuShares,
     /// Memory of the machine, in bytes.
     pub(crate) memory: u64,
     without: BTreeSet<Protection>,
@@ -52,15 +55,10 @@ impl Host {
     /// Probes the host. `shown` are the host directories that sandboxes show.
     pub(crate) fn probe(
         options: &NativeOptions,
-        mut hierarchy: Hierarchy,
+        hierarchy: Hierarchy,
+        aggregate_limits: Option<AggregateLimits>,
         shown: &[Shown],
     ) -> Result<Self, BackendError> {
-        hierarchy.sweep();
-        let aggregate_limits = hierarchy
-            .enclose(options.aggregate_limits.unwrap_or_else(OuterLimits::of_host))
-            .map_err(|error| failed("make the cgroup around all sandboxes", error))?;
-        let aggregate_limits = aggregate_limits
-            .map(|OuterLimits { memory_bytes, pids }| AggregateLimits { memory_bytes, pids });
         let enforces = hierarchy.enforces();
         let mut without = options.without.clone();
         if without.contains(&Protection::Landlock) {
@@ -100,15 +98,20 @@ impl Host {
             .filter(|protection| missing.iter().all(|missing| missing.protection != *protection))
             .filter(|protection| !without.contains(protection))
             .collect();
+        // An instance finds the descendants of a program in it.
+        let lists_children = Path::new("/proc/thread-self/children").exists();
+        let features = lists_children.then_some(Feature::Instances).into_iter().collect();
+        let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Ok(Self {
-            capabilities: Capabilities { enforceable, missing, aggregate_limits },
+            capabilities: Capabilities { enforceable, missing, features, aggregate_limits },
             hierarchy,
             enforces,
             protections,
             profile,
             filter,
             has_own_ids,
-            cores: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            cores,
+            cpu_shares: CpuShares::new(cores),
             without,
             waits: options.waits,
             image: options.image.clone(),
@@ -126,19 +129,19 @@ impl Host {
         for missing in &self.capabilities.missing {
             let protection = missing.protection;
             let wanted = if is_limit(protection) {
-                plan.limits.is_requested(protection)
+                plan.sandbox.limits.is_requested(protection)
             } else {
                 !protection.is_defense_in_depth()
             };
-            if wanted && !plan.allow_missing.contains(&protection) {
+            if wanted && !plan.sandbox.allow_missing.contains(&protection) {
                 return Err(BackendError::CannotEnforce(missing.clone()));
             }
         }
-        let is_whole = plan.limits.cpu_millis().is_multiple_of(1000);
+        let is_whole = plan.sandbox.limits.cpu_millis().is_multiple_of(1000);
         if !self.enforces.cpu_quota
-            && plan.limits.is_requested(Protection::Cpu)
+            && plan.sandbox.limits.is_requested(Protection::Cpu)
             && !is_whole
-            && !plan.allow_missing.contains(&Protection::Cpu)
+            && !plan.sandbox.allow_missing.contains(&Protection::Cpu)
         {
             return Err(BackendError::CannotEnforce(MissingProtection {
                 protection: Protection::Cpu,
@@ -160,7 +163,7 @@ impl Host {
 
     /// Protections that are in force for this plan.
     pub(crate) fn enforced(&self, plan: &StagePlan) -> Vec<Protection> {
-        let has_cpu_limit = plan.limits.cpu_time().is_some();
+        let has_cpu_limit = plan.sandbox.limits.cpu_time().is_some();
         self.capabilities
             .enforceable
             .iter()
@@ -175,9 +178,10 @@ impl Host {
 
     /// The memory limit, if the sandbox has a network in which it could exceed it.
     pub(crate) fn limits_network_memory(&self, plan: &StagePlan) -> Option<u64> {
-        let has_loopback = plan.network != NetworkPolicy::None || plan.egress_proxy.is_some();
+        let has_loopback =
+            plan.sandbox.network != NetworkPolicy::None || plan.sandbox.egress_proxy.is_some();
         let is_own = has_loopback && self.has(Protection::NetNamespace);
-        is_own.then(|| self.cgroup_limits(&plan.limits).memory_bytes).flatten()
+        is_own.then(|| self.cgroup_limits(&plan.sandbox.limits).memory_bytes).flatten()
     }
 
     /// The limits that the cgroup enforces.
@@ -217,6 +221,18 @@ impl Host {
         }
         (0..wanted).fold(0, |set, place| set | 1 << ((turn + place) % cores))
     }
+}
+
+/// Removes cgroups of dead supervisors, and creates the one around all sandboxes. Returns its limits.
+pub(crate) fn enclose(
+    hierarchy: &mut Hierarchy,
+    options: &NativeOptions,
+) -> Result<Option<AggregateLimits>, BackendError> {
+    hierarchy.sweep();
+    let limits = hierarchy
+        .enclose(options.aggregate_limits.unwrap_or_else(OuterLimits::of_host))
+        .map_err(|error| failed("make the cgroup around all sandboxes", error))?;
+    Ok(limits.map(|OuterLimits { memory_bytes, pids }| AggregateLimits { memory_bytes, pids }))
 }
 
 fn memory() -> u64 {

@@ -3,32 +3,34 @@
 //! `sandbox-linux` provides the mechanisms; this module decides what to use and supervises. `host`
 //! probes what the host can enforce. `pool` holds slots that `refill` prepares ahead with `slots`,
 //! according to the demand in `pool_state`; `warm`, `warm_pool` and `zygote` do the same for
-//! runtimes. `descriptors` admits as many sandboxes as fit. `exec_request` translates a plan,
+//! runtimes. `descriptors` admits as many sandboxes as fit, and `cpu_shares`
+//! keeps one owner from delaying the others. `exec_request` translates a plan,
 //! `supervise` watches the program, `early_exit` shortens its end, `egress` and `egress_proxy` give
-//! it network access, and `verdict` determines the outcome. `teardown` destroys used slots, woken
+//! it network access, and `verdict` determines the outcome. `instance` does the same for a sandbox
+//! that runs any number of programs. `teardown` destroys used slots, woken
 //! by `deferred_waker` after the response.
 
+mod cpu_shares;
 mod deferred_waker;
+mod denied_calls;
 mod descriptors;
 mod early_exit;
 mod egress;
 mod egress_proxy;
 mod exec_request;
 mod host;
-pub(crate) mod network_memory;
-pub(crate) mod output;
+mod instance;
 mod pool;
 mod pool_state;
 mod refill;
 mod slots;
 mod stdin;
-pub(crate) mod supervise;
+mod streams;
+mod supervise;
 mod teardown;
-pub(crate) mod usage;
-pub(crate) mod verdict;
+mod verdict;
 mod warm;
 mod warm_pool;
-pub(crate) mod workspace;
 mod zygote;
 
 use std::collections::BTreeSet;
@@ -37,8 +39,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Isolation, MissingProtection, Observer,
-    PoolStats, Protection, StageOutcome, StagePlan,
+    Backend, BackendError, CancelToken, Capabilities, Instance, Isolation, MissingProtection,
+    Observer, PoolStats, Protection, SandboxSpec, StageOutcome, StagePlan,
 };
 
 use sandbox_linux::UnconfiguredLauncher;
@@ -48,6 +50,7 @@ pub use sandbox_linux::cgroup::OuterLimits;
 use crate::error::failed;
 use crate::image::shown_by_root;
 use host::Host;
+use instance::NativeInstance;
 use pool::Pool;
 
 /// Options of the native backend.
@@ -107,18 +110,20 @@ impl NativeBackend {
     pub fn start(options: &NativeOptions) -> Result<Self, BackendError> {
         let shown = shown_by_root(options.image.as_deref())?;
         descriptors::raise_limit();
-        let hierarchy = if options.no_cgroups {
+        let mut hierarchy = if options.no_cgroups {
             Hierarchy::none("cgroups were turned off")
         } else {
             Hierarchy::detect()
         };
-        // Both take milliseconds, during which this process probes the host.
+        let aggregate_limits = host::enclose(&mut hierarchy, options)?;
+        // Both take milliseconds, during which this process probes the host. No cgroup can be made
+        // during the first, so the ones above and that of the first sandbox are there already.
         if let Some(prepare_attach) = hierarchy.attach_preparation() {
             spawn("sandbox-attach", prepare_attach)?;
         }
         let launcher = UnconfiguredLauncher::spawn()
             .map_err(|error| slots::launch_failed("start the launcher", error))?;
-        let host = Arc::new(Host::probe(options, hierarchy, &shown)?);
+        let host = Arc::new(Host::probe(options, hierarchy, aggregate_limits, &shown)?);
         let pool = Pool::start(Arc::clone(&host), launcher, options)?;
         Ok(Self { pool, host })
     }
@@ -150,6 +155,14 @@ impl Backend for NativeBackend {
         self.pool.starts_runtimes_ahead()
     }
 
+    fn create(
+        &self,
+        spec: SandboxSpec,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn Instance + '_>, BackendError> {
+        Ok(Box::new(NativeInstance::create(&self.host, &self.pool, spec, cancel)?))
+    }
+
     fn run(
         &self,
         plan: &StagePlan,
@@ -162,8 +175,8 @@ impl Backend for NativeBackend {
             return Ok(verdict::cancelled(plan, begun.elapsed()));
         };
         let running = exec_request::send(&self.host, self.pool.slot_factory(), slot, plan)?;
-        let ended = supervise::watch(&self.host, running, plan, observer, cancel, begun)?;
-        verdict::conclude(&self.host, ended, plan)
+        let (program, ended) = supervise::watch(&self.host, running, plan, observer, cancel)?;
+        verdict::conclude(&self.host, program, ended, plan, begun)
     }
 }
 

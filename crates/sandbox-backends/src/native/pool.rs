@@ -5,17 +5,19 @@
 //! threads do both in the background. They are an optimisation: if nothing is ready, a claim
 //! prepares its own slot.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use sandbox_core::{BackendError, CancelToken, Limits, PoolStats, StagePlan, Start, WarmPoolStats};
+use sandbox_core::{
+    BackendError, CancelToken, Limits, PoolStats, SandboxSpec, StagePlan, Start, WarmPoolStats,
+};
 use sandbox_linux::UnconfiguredLauncher;
 use sandbox_linux::seccomp::Notifications;
 use sandbox_protocol::launcher::SlotKind;
 
+use super::cpu_shares::CpuShare;
 use super::deferred_waker::DeferredWaker;
 use super::descriptors::Budget;
 use super::host::Host;
@@ -34,8 +36,10 @@ pub(crate) struct Lease<'a> {
     ready: Option<ReadySlot>,
     pub(crate) start: Start,
     pool: &'a Pool,
+    /// `None` only while it is dropped.
+    cpu_share: Option<CpuShare>,
     /// Memory that the ended sandbox still holds, once it is known.
-    held_bytes: Cell<Option<u64>>,
+    held_bytes: OnceLock<u64>,
 }
 
 pub(crate) struct Pool {
@@ -109,21 +113,25 @@ impl Pool {
         cancel: &CancelToken,
     ) -> Result<Option<Lease<'_>>, BackendError> {
         match self.take_warm(plan) {
-            Some((ready, Start::Prepared)) => Ok(Some(self.lease_prepared(ready))),
-            Some((ready, start)) => Ok(Some(self.lease(ready, start))),
-            None => self.claim_any(cancel),
+            Some((ready, Start::Prepared)) => Ok(Some(self.lease_prepared(ready, &plan.sandbox))),
+            Some((ready, start)) => Ok(Some(self.lease(ready, start, &plan.sandbox))),
+            None => self.claim_any(&plan.sandbox, cancel),
         }
     }
 
     /// Claims a slot in which no program runs; `None` if cancelled while waiting.
-    fn claim_any(&self, cancel: &CancelToken) -> Result<Option<Lease<'_>>, BackendError> {
+    pub(crate) fn claim_any(
+        &self,
+        spec: &SandboxSpec,
+        cancel: &CancelToken,
+    ) -> Result<Option<Lease<'_>>, BackendError> {
         loop {
             match self.shared.take_ready() {
                 // Its processes may have been killed while it waited.
                 Some(ready) if is_closed(&ready.slot.socket, Duration::ZERO) => {
                     self.teardown.discard(ready.slot);
                 }
-                Some(ready) => return Ok(Some(self.lease_prepared(ready))),
+                Some(ready) => return Ok(Some(self.lease_prepared(ready, spec))),
                 None => {
                     let Shared { host, slot_factory, .. } = self.shared.as_ref();
                     let Some(permit) = host.wait(|| Budget::of_process().acquire(cancel))? else {
@@ -133,7 +141,7 @@ impl Pool {
                         host.wait(|| slot_factory.prepare(SlotKind::Any, &Limits::run(), &permit));
                     let built = built.map_err(|error| launch_failed("prepare a sandbox", error))?;
                     self.built_claims.fetch_add(1, Ordering::Relaxed);
-                    return Ok(Some(self.lease(built, Start::Cold)));
+                    return Ok(Some(self.lease(built, Start::Cold, spec)));
                 }
             }
         }
@@ -174,18 +182,23 @@ impl Pool {
         }
     }
 
-    fn lease_prepared(&self, ready: ReadySlot) -> Lease<'_> {
+    fn lease_prepared(&self, ready: ReadySlot, spec: &SandboxSpec) -> Lease<'_> {
         self.prepared_claims.fetch_add(1, Ordering::Relaxed);
-        self.lease(ready, Start::Prepared)
+        self.lease(ready, Start::Prepared, spec)
     }
 
-    fn lease(&self, ready: ReadySlot, start: Start) -> Lease<'_> {
+    fn lease(&self, ready: ReadySlot, start: Start, spec: &SandboxSpec) -> Lease<'_> {
         ready.permit.claim();
         self.shared.lock().leased += 1;
         self.teardown.begun();
         // A replacement is prepared even while a long program runs.
         self.waker.wake_after(REFILL_PAUSE);
-        Lease { ready: Some(ready), start, pool: self, held_bytes: Cell::new(None) }
+        let host = &self.shared.host;
+        let (cgroup, before) = (ready.slot.cgroup.as_ref(), ready.before.cpu_total);
+        let owner = spec.owner.clone();
+        let share = host.cpu_shares.enter(&host.hierarchy, cgroup, owner, before, Instant::now());
+        let (ready, cpu_share) = (Some(ready), Some(share));
+        Lease { ready, start, pool: self, cpu_share, held_bytes: OnceLock::new() }
     }
 
     pub(crate) fn stats(&self) -> PoolStats {
@@ -239,9 +252,27 @@ impl Lease<'_> {
         ready.slot.denied_calls = Some(denied_calls.into());
     }
 
-    /// Sets how much memory the ended sandbox holds; by default its memory limit counts.
+    /// Sets how much memory the ended sandbox holds, once; by default its memory limit counts.
     pub(crate) fn note_held_bytes(&self, bytes: u64) {
-        self.held_bytes.set(Some(bytes));
+        let _ = self.held_bytes.set(bytes);
+    }
+
+    /// When to call [`check_cpu_share`](Self::check_cpu_share).
+    pub(crate) fn next_cpu_share_check(&self) -> Option<Instant> {
+        self.cpu_share.as_ref().and_then(CpuShare::next_check)
+    }
+
+    /// Counts the CPU time that the owner has used, if it is time.
+    pub(crate) fn check_cpu_share(&mut self, now: Instant) {
+        let host = &self.pool.shared.host;
+        if let (Some(ready), Some(share)) = (&self.ready, &mut self.cpu_share) {
+            host.cpu_shares.check(&host.hierarchy, ready.slot.cgroup.as_ref(), share, now);
+        }
+    }
+
+    /// Gives a sandbox that must end soon the CPU time for that.
+    pub(crate) fn leave_background(&self) {
+        let _ = self.slot.cgroup.set_background(false);
     }
 
     /// Takes the pipes and descriptors for supervision; once.
@@ -263,8 +294,13 @@ impl Drop for Lease<'_> {
     fn drop(&mut self) {
         // Tearing down happens in the background, so that it does not delay the response.
         let ready = self.ready.take();
+        let host = &self.pool.shared.host;
+        if let (Some(ready), Some(share)) = (&ready, self.cpu_share.take()) {
+            let cgroup = ready.slot.cgroup.as_ref();
+            host.cpu_shares.leave(&host.hierarchy, cgroup, share, Instant::now());
+        }
         let limit = ready.as_ref().and_then(|ready| ready.limits.memory_bytes);
-        let bytes = self.held_bytes.get().or(limit).unwrap_or(0);
+        let bytes = self.held_bytes.get().copied().or(limit).unwrap_or(0);
         self.pool.teardown.ended(ready.map(|ready| ready.slot), bytes);
         let mut state = self.pool.shared.lock();
         state.leased = state.leased.saturating_sub(1);

@@ -18,8 +18,8 @@ use sandbox_protocol::launcher::{SlotKind, SymlinkPolicy, VolumeOwner};
 use super::descriptors::{Budget, Permit};
 use super::early_exit::WaitingRuntime;
 use super::host::Host;
-use super::output::Pipes;
 use super::stdin::Input;
+use super::streams::Pipes;
 use super::teardown::tear_down;
 use crate::error::failed;
 

@@ -1,326 +1,301 @@
-//! The supervisor loop of one sandbox: output, notices, denied calls, limits and cancellation.
-//!
-//! All limits are enforced from outside: a program can stop itself, close its streams, ignore
-//! signals or hide in child processes, and none of that affects this loop's clock or the kernel's
-//! counters.
+//! What the supervisor loop does with a native sandbox: notices of init, output, denied calls, and
+//! the network that the supervisor serves.
 
-mod denied_calls;
-mod monitors;
-
-use std::collections::BTreeMap;
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{
-    BackendError, CancelToken, NetworkReport, Observer, Protection, StagePlan, TimeKind,
+    BackendError, CancelToken, NetworkReport, Observer, ProcessLimits, Protection, StagePlan,
 };
-use sandbox_linux::cgroup::OomWatch;
 use sandbox_linux::seccomp::{Notification, Notifications};
 use sandbox_linux::{Received, StepError, ask_to_end};
-use sandbox_protocol::notice::{ExitNotice, Notice};
+use sandbox_protocol::notice::Notice;
 
+use super::denied_calls::DeniedCalls;
+use super::descriptors::PER_LONG_RUNNING;
 use super::early_exit;
 use super::egress::{NetworkSockets, OpenNetwork};
 use super::egress_proxy::RunningProxy;
 use super::exec_request::Running;
-use super::host::Host;
-use super::output::CapturedOutput;
-use super::usage::Sampler;
+use super::host::{Host, OWN_PROCESSES};
 use crate::error::failed;
-use denied_calls::DeniedCalls;
-use monitors::Monitors;
+use crate::process::process_id;
+use crate::supervise::{
+    Cause, Counters, Ended, KILL_TIMEOUT, LockLimit, NetworkMemory, Supervised, Supervision, Terms,
+    UNACCEPTED_BYTES, supervise,
+};
 
-/// Time between SIGTERM and SIGKILL for a cancelled program.
-pub(crate) const TERM_GRACE: Duration = Duration::from_millis(500);
-/// Time that init has to kill every process and report before it is killed itself.
-pub(crate) const INIT_GRACE: Duration = Duration::from_millis(300);
-/// A killed namespace is gone long before this.
-const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// Maximum time to build a sandbox and start its program.
-pub(crate) const BUILD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum output that is kept in memory if the output limit is off.
-const MAX_OUTPUT_BYTES: usize = 64 << 20;
-/// Minimum interval between reads of the CPU time counter.
-pub(crate) const MIN_CPU_CHECK_INTERVAL: Duration = Duration::from_millis(2);
+pub(super) const MAX_OUTPUT_BYTES: usize = 64 << 20;
+/// Maximum time for a program to run if the time limit is off.
+const MAX_WALL_TIME: Duration = Duration::from_hours(1);
+/// The control files of the cgroup are closed after this time, until the program ends.
+const LONG_RUNNING_AFTER: Duration = Duration::from_secs(1);
 
-/// Why the supervisor ended a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Cause {
-    Time(TimeKind),
-    Memory,
-    Output,
-    Cancelled,
-}
-
-/// The next step to end a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Step {
-    /// Ask init to kill every process and to report their usage.
-    AskInit,
-    /// Kill init, and with it the whole namespace.
-    KillInit,
-    /// No notice arrived: check whether init is gone.
-    GiveUp,
-}
-
-/// What the loop observed.
-pub(crate) struct Ended<'a> {
-    pub(crate) running: Running<'a>,
-    pub(crate) exit: Option<ExitNotice>,
-    pub(crate) cause: Option<Cause>,
-    /// The work directory, if it is a workspace.
-    pub(crate) work: Option<OwnedFd>,
-    pub(crate) kept: CapturedOutput,
-    pub(crate) violations: BTreeMap<String, u64>,
-    pub(crate) network: Option<NetworkReport>,
-    pub(crate) proxy_refusals: Vec<String>,
-    pub(crate) prepare_time: Duration,
-    pub(crate) run_time: Duration,
-    /// When the last process was gone.
-    pub(crate) at: Instant,
-}
-
-struct Watch<'a> {
+/// A stage in a slot.
+pub(crate) struct SlotProgram<'a> {
     host: &'a Host,
     plan: &'a StagePlan,
-    observer: &'a mut dyn Observer,
-    running: Running<'a>,
-    cancelled: Arc<OwnedFd>,
+    pub(crate) running: Running<'a>,
     denied_calls: DeniedCalls,
+    /// An exit that was announced before the notice arrived that the program starts.
+    announced_exit: Option<Notification>,
     /// Dropping it closes its connections.
     egress_proxy: Option<RunningProxy>,
     /// Dropping it closes its connections.
     network: Option<OpenNetwork>,
     /// Sockets of the network, until all have arrived.
     ends: NetworkSockets,
-    work: Option<OwnedFd>,
-    kept: CapturedOutput,
-    sampler: Option<Sampler>,
-    monitors: Monitors,
-    begun: Instant,
-    started: Option<Instant>,
-    exit: Option<ExitNotice>,
-    cause: Option<Cause>,
-    /// The next step of ending the program, and when to take it.
-    escalation: Option<(Instant, Step)>,
-    failure: Option<StepError>,
-    next_cpu_check: Option<Instant>,
-    over: bool,
+    /// When to close descriptors that are not needed while the program runs.
+    descriptor_release: Option<Instant>,
+    /// The work directory, if it is a workspace.
+    pub(crate) work: Option<OwnedFd>,
+    pub(crate) network_report: Option<NetworkReport>,
+    pub(crate) proxy_refusals: Vec<String>,
 }
 
-/// Supervises until the program and everything it started have ended.
+/// Supervises a stage until the program and everything it started have ended.
 pub(crate) fn watch<'a>(
     host: &'a Host,
     mut running: Running<'a>,
     plan: &'a StagePlan,
-    observer: &'a mut dyn Observer,
+    observer: &mut dyn Observer,
     cancel: &CancelToken,
-    begun: Instant,
-) -> Result<Ended<'a>, BackendError> {
-    let cancelled = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-        .map_err(|error| failed("make the eventfd for cancellation", error))?;
-    let cancelled = Arc::new(cancelled);
-    let waker = Arc::clone(&cancelled);
-    let _registration = cancel.on_cancel(move || {
-        // The counter cannot overflow: it is written once.
-        let _ = rustix::io::write(&waker, &1_u64.to_ne_bytes());
-    });
-    let limit = if host.has(Protection::Output) {
-        plan.limits.output().as_usize()
-    } else {
-        MAX_OUTPUT_BYTES
+) -> Result<(SlotProgram<'a>, Ended), BackendError> {
+    let started = running.has_begun.then(Instant::now);
+    let terms = Terms {
+        limits: process_limits(host, plan),
+        cpus: plan.sandbox.limits.cpus(),
+        usage_interval: plan.usage_interval,
+        started,
+        oom: running.oom.take(),
     };
     let denied_calls = DeniedCalls::new(running.denied_calls.take());
-    let mut watch = Watch {
+    let mut program = SlotProgram {
         host,
         plan,
-        observer,
         running,
-        cancelled,
         denied_calls,
+        announced_exit: None,
         egress_proxy: None,
         network: None,
         ends: NetworkSockets::default(),
+        descriptor_release: None,
         work: None,
-        kept: CapturedOutput::new(limit),
-        sampler: None,
-        monitors: Monitors::default(),
-        begun,
-        started: None,
-        exit: None,
-        cause: None,
-        escalation: None,
-        failure: None,
-        next_cpu_check: None,
-        over: false,
+        network_report: None,
+        proxy_refusals: Vec::new(),
     };
-    if watch.running.has_begun {
-        watch.start_clocks();
-    }
-    host.wait(|| watch.until_over())?;
-    watch.finish()
+    program.schedule_release(started);
+    let ended = host.wait(|| supervise(&mut program, terms, observer, cancel))?;
+    Ok((program, ended))
 }
 
-/// Event sources of the loop.
+fn process_limits(host: &Host, plan: &StagePlan) -> ProcessLimits {
+    let limits = &plan.sandbox.limits;
+    let has = |protection| host.has(protection);
+    ProcessLimits {
+        wall_time: Some(if has(Protection::WallTime) { limits.wall_time() } else { MAX_WALL_TIME }),
+        cpu_time: limits.cpu_time().filter(|_| has(Protection::CpuTime)),
+        output_bytes: if has(Protection::Output) {
+            limits.output().as_usize()
+        } else {
+            MAX_OUTPUT_BYTES
+        },
+    }
+}
+
+/// Descriptors of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Source {
+pub(crate) enum Source {
     Output,
     Slot,
     DeniedCall,
-    Memory,
-    Locks,
     Network,
-    Cancel,
 }
 
-impl<'a> Watch<'a> {
-    fn until_over(&mut self) -> Result<(), BackendError> {
-        while !self.over {
-            self.turn()?;
-        }
-        Ok(())
+impl Supervised for SlotProgram<'_> {
+    type Source = Source;
+
+    const START: &'static str = "build the sandbox";
+
+    fn sources(&self) -> impl Iterator<Item = (Source, BorrowedFd<'_>)> {
+        let output = self.running.streams.watched().map(|stream| (Source::Output, stream));
+        let slot = (Source::Slot, self.running.slot.slot.socket.as_fd());
+        let denied = self.denied_calls.listener().map(|listener| (Source::DeniedCall, listener));
+        let network = self.network.as_ref();
+        let network = network.map(|network| (Source::Network, network.events_ready()));
+        output.chain([slot]).chain(denied).chain(network)
     }
 
-    fn turn(&mut self) -> Result<(), BackendError> {
-        for source in self.wait()? {
-            match source {
-                Source::Output => self.read(),
-                Source::Slot => self.recv_notice()?,
-                Source::DeniedCall => {
-                    self.answer_denied_call();
+    fn handle(
+        &mut self,
+        source: Source,
+        supervision: &mut Supervision<'_>,
+    ) -> Result<(), BackendError> {
+        match source {
+            Source::Output => {
+                self.running.streams.read(supervision);
+            }
+            Source::Slot => self.recv_notice(supervision)?,
+            Source::DeniedCall => {
+                self.answer_denied_call(supervision);
+            }
+            Source::Network => {
+                let network = self.network.as_ref();
+                for event in network.map(OpenNetwork::take_events).unwrap_or_default() {
+                    supervision.observer.network(event);
                 }
-                Source::Memory => self.check_memory(),
-                Source::Locks => self.end_at_once(Cause::Memory),
-                Source::Network => self.report_network_events(),
-                Source::Cancel => self.cancel(),
             }
         }
-        self.check_clocks();
         Ok(())
     }
 
-    /// Waits for the next event or deadline; returns the ready sources.
-    fn wait(&self) -> Result<Vec<Source>, BackendError> {
-        let mut sources = Vec::with_capacity(8);
-        let mut watched = Vec::with_capacity(8);
-        let mut listen = |source, fd, flags| {
-            sources.push(source);
-            watched.push(PollFd::from_borrowed_fd(fd, flags));
-        };
-        for stream in self.running.streams.watched() {
-            listen(Source::Output, stream, PollFlags::IN);
-        }
-        // Before denied calls: the notice that a program starts must be handled before its early
-        // exit.
-        listen(Source::Slot, self.running.slot.slot.socket.as_fd(), PollFlags::IN);
-        if let Some(listener) = self.denied_calls.listener() {
-            listen(Source::DeniedCall, listener, PollFlags::IN);
-        }
-        if let Some(network) = &self.network {
-            listen(Source::Network, network.events_ready(), PollFlags::IN);
-        }
-        if self.cause.is_none() {
-            listen(Source::Cancel, self.cancelled.as_fd(), PollFlags::IN);
-            if let Some(oom) = &self.running.oom {
-                listen(Source::Memory, oom.fd(), oom.events());
-            }
-            if let Some(alarm) = self.monitors.lock_alarm() {
-                listen(Source::Locks, alarm, PollFlags::IN);
-            }
-        }
-        let left = self.next_deadline().saturating_duration_since(Instant::now());
-        let timeout =
-            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: left.subsec_nanos().into() };
-        match poll(&mut watched, Some(&timeout)) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok(Vec::new()),
-            Err(error) => return Err(failed("wait for the sandbox", error)),
-        }
-        let ready = watched.iter().map(|fd| !fd.revents().is_empty());
-        Ok(sources
+    fn next_deadline(&self) -> Option<Instant> {
+        let slot = &self.running.slot;
+        [self.denied_calls.next_answer(), self.descriptor_release, slot.next_cpu_share_check()]
             .into_iter()
-            .zip(ready)
-            .filter_map(|(source, ready)| ready.then_some(source))
-            .collect())
+            .flatten()
+            .min()
     }
 
-    fn check_memory(&mut self) {
-        if self.running.oom.as_mut().is_some_and(OomWatch::triggered) {
-            self.end(Cause::Memory);
+    fn on_time(&mut self, now: Instant, _: &mut Supervision<'_>) -> Result<(), BackendError> {
+        self.denied_calls.resume(now);
+        self.running.slot.check_cpu_share(now);
+        if self.descriptor_release.is_some_and(|at| at <= now) {
+            self.descriptor_release = None;
+            let slot = &self.running.slot;
+            slot.slot.cgroup.close_files();
+            slot.permit.shrink(PER_LONG_RUNNING);
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, supervision: &mut Supervision<'_>) {
+        if let Some(network) = self.network.take() {
+            let (events, report) = network.close();
+            for event in events {
+                supervision.observer.network(event);
+            }
+            self.network_report = Some(report);
+        }
+        self.proxy_refusals = self.egress_proxy.take().map(RunningProxy::close).unwrap_or_default();
+        self.running.streams.drain(supervision);
+        while self.answer_denied_call(supervision) {}
+    }
+
+    fn terminate(&mut self) {
+        let _ = pidfd_send_signal(self.init(), Signal::TERM);
+    }
+
+    fn kill_program(&mut self) {
+        // Init may be gone already.
+        let _ = ask_to_end(self.init().as_fd());
+    }
+
+    fn kill_sandbox(&mut self, _: Cause) {
+        // In the background its end could take as long as others compute.
+        self.running.slot.leave_background();
+        // The whole namespace ends with init.
+        let _ = pidfd_send_signal(self.init(), Signal::KILL);
+    }
+
+    fn is_gone(&self) -> bool {
+        has_ended(self.init(), Duration::ZERO).unwrap_or(false)
+    }
+
+    fn counters(&self) -> Counters<'_> {
+        let slot = &self.running.slot;
+        Counters {
+            cgroup: slot.slot.cgroup.as_ref(),
+            before: &slot.before,
+            own_processes: Some(OWN_PROCESSES),
+            own_memory: 0,
+            agent: None,
+            init: Some(slot.slot.init.as_fd()),
         }
     }
 
-    fn next_deadline(&self) -> Instant {
-        let wall = match self.started {
-            Some(started) => started + self.wall_limit(),
-            None => self.begun + BUILD_TIMEOUT,
-        };
-        let sample = self.sampler.as_ref().map(Sampler::next);
-        // While a program is being ended, no other deadline applies.
-        let ending = match self.escalation {
-            Some((at, _)) => [Some(at), None, None, None],
-            None if self.cause.is_some() => [None, None, None, None],
-            None => [
-                Some(wall),
-                self.next_cpu_check,
-                self.monitors.next_network_check(),
-                self.monitors.lock_limit_start(),
-            ],
-        };
-        let alarms = ending
-            .into_iter()
-            .chain([sample, self.denied_calls.next_answer(), self.monitors.descriptor_release()])
-            .flatten();
-        alarms.min().unwrap_or_else(|| Instant::now() + BUILD_TIMEOUT)
+    fn network_memory(&self, now: Instant) -> Option<NetworkMemory> {
+        let limit = self.host.limits_network_memory(self.plan)?;
+        Some(NetworkMemory::new(now, process_id(self.init().as_fd()), UNACCEPTED_BYTES, limit))
     }
 
-    fn wall_limit(&self) -> Duration {
-        if self.host.has(Protection::WallTime) {
-            self.plan.limits.wall_time()
-        } else {
-            Duration::from_hours(1)
-        }
+    fn limit_locks(&self) -> io::Result<Option<LockLimit>> {
+        limit_locks(self.host, self.plan, self.init())
+    }
+}
+
+/// Starts to count the file locks of a sandbox, if they are limited.
+pub(super) fn limit_locks(
+    host: &Host,
+    plan: &StagePlan,
+    init: &OwnedFd,
+) -> io::Result<Option<LockLimit>> {
+    if !host.has(Protection::Memory) {
+        return Ok(None);
+    }
+    let started = process_id(init.as_fd()).ok_or(Errno::SRCH.into()).and_then(LockLimit::start);
+    match started {
+        Ok(limit) => Ok(Some(limit)),
+        // Its locks are released with it.
+        Err(_) if has_ended(init, Duration::ZERO).unwrap_or(false) => Ok(None),
+        Err(_) if plan.sandbox.allow_missing.contains(&Protection::Memory) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+impl SlotProgram<'_> {
+    fn init(&self) -> &OwnedFd {
+        &self.running.slot.slot.init
     }
 
-    fn read(&mut self) {
-        self.running.streams.read(&mut self.kept, self.observer);
-        if self.kept.is_over() {
-            self.end(Cause::Output);
-        }
+    fn schedule_release(&mut self, started: Option<Instant>) {
+        // Usage samples need all control files.
+        let started = started.filter(|_| self.plan.usage_interval.is_none());
+        self.descriptor_release = started.map(|started| started + LONG_RUNNING_AFTER);
     }
 
     /// Answers one denied call; false if there is none.
-    fn answer_denied_call(&mut self) -> bool {
+    fn answer_denied_call(&mut self, supervision: &mut Supervision<'_>) -> bool {
         let Some(call) = self.denied_calls.receive() else { return false };
-        self.answer(&call);
+        if call.is_early_exit() && supervision.started().is_none() {
+            // Init passes the program to the runtime before it reports the start, and a short
+            // program may be done in between.
+            self.announced_exit = Some(call);
+        } else {
+            self.answer(&call, supervision);
+        }
         true
     }
 
-    fn answer(&mut self, call: &Notification) {
-        if !(call.is_early_exit() && self.accept_early_exit(call.thread)) {
-            self.denied_calls.refuse(call, self.host);
+    fn answer(&mut self, call: &Notification, supervision: &mut Supervision<'_>) {
+        if !(call.is_early_exit() && self.accept_early_exit(call, supervision)) {
+            self.denied_calls.refuse(call, self.host, supervision);
         }
     }
 
     /// Ends the execution if the runtime announced its exit and may be killed later; false if it
     /// must exit by itself.
-    fn accept_early_exit(&mut self, thread: u32) -> bool {
-        let Some(started) = self.started else { return false };
-        self.exit = early_exit::exit_of(&self.running.slot, thread, started.elapsed());
-        if self.exit.is_some()
-            && let Some(listener) = self.denied_calls.take_listener()
-        {
-            self.running.slot.leave_waiting(listener);
-            self.over = true;
-        }
-        self.over
+    fn accept_early_exit(
+        &mut self,
+        call: &Notification,
+        supervision: &mut Supervision<'_>,
+    ) -> bool {
+        let Some(started) = supervision.started() else { return false };
+        let exit = early_exit::exit_of(&self.running.slot, call.thread, started.elapsed());
+        let Some(exit) = exit else { return false };
+        let Some(listener) = self.denied_calls.take_listener() else { return false };
+        self.running.slot.leave_waiting(listener);
+        supervision.exit(exit);
+        true
     }
 
-    fn recv_notice(&mut self) -> Result<(), BackendError> {
+    fn recv_notice(&mut self, supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
         let received = self.running.slot.slot.try_receive();
         match received.map_err(|error| failed("receive from the sandbox", error))? {
             Received::Nothing => {}
@@ -328,266 +303,92 @@ impl<'a> Watch<'a> {
                 // Init was killed, by the kernel for lack of memory or from outside. Sockets close
                 // before the rest of a namespace dies; only the end of process 1 proves that it is
                 // gone.
-                self.wait_for_end()?;
-                self.over = true;
+                let _ = pidfd_send_signal(self.init(), Signal::KILL);
+                match has_ended(self.init(), KILL_TIMEOUT) {
+                    Ok(true) => supervision.set_over(),
+                    Ok(false) => return Err(failed("end the sandbox", Errno::TIMEDOUT)),
+                    Err(error) => return Err(failed("wait for the end of the sandbox", error)),
+                }
             }
             Received::Notice(notice, descriptors) => {
-                if notice == Notice::Network {
-                    self.open_network(descriptors);
-                    return Ok(());
-                }
-                let descriptor = descriptors.into_iter().next();
-                self.handle_notice(notice, descriptor);
+                self.handle_notice(notice, descriptors, supervision)
+                    .unwrap_or_else(|failure| supervision.abort(failure));
             }
         }
         Ok(())
     }
 
-    fn wait_for_end(&self) -> Result<(), BackendError> {
-        let init = &self.running.slot.slot.init;
-        let _ = pidfd_send_signal(init, Signal::KILL);
-        let mut watched = [PollFd::new(init, PollFlags::IN)];
-        let timeout = Timespec { tv_sec: KILL_TIMEOUT.as_secs().cast_signed(), tv_nsec: 0 };
-        match poll(&mut watched, Some(&timeout)) {
-            Ok(0) => Err(failed("end the sandbox", Errno::TIMEDOUT)),
-            Ok(_) => Ok(()),
-            Err(error) => Err(failed("wait for the end of the sandbox", error)),
+    /// Returns why the program cannot run, if it cannot.
+    fn handle_notice(
+        &mut self,
+        notice: Notice,
+        descriptors: Vec<OwnedFd>,
+        supervision: &mut Supervision<'_>,
+    ) -> Result<(), StepError> {
+        if notice == Notice::Network {
+            return self.open_network(descriptors);
         }
-    }
-
-    fn handle_notice(&mut self, notice: Notice, descriptor: Option<OwnedFd>) {
+        let descriptor = descriptors.into_iter().next();
         match notice {
             // Sent while the slot was prepared, or handled elsewhere.
             Notice::Cloned
             | Notice::Ready { .. }
             | Notice::Confined
             | Notice::FilesWritten
-            | Notice::Network => {}
+            | Notice::Network
+            | Notice::Serving => {}
             Notice::ProxyListener | Notice::Workspace if descriptor.is_none() => {
-                let step = "receive the descriptor that belongs to a notice".to_owned();
-                self.failure = Some(StepError { step, cause: Errno::BADMSG });
-                self.end(Cause::Cancelled);
+                return Err(step("receive the descriptor that belongs to a notice", Errno::BADMSG));
             }
-            Notice::ProxyListener => self.start_egress_proxy(descriptor),
+            Notice::ProxyListener => self.start_egress_proxy(descriptor)?,
             Notice::Workspace => self.work = descriptor,
             Notice::Starting => {
                 if let Some(listener) = descriptor {
                     self.denied_calls.listen(Notifications::new(listener).ok());
                 }
-                self.start_clocks();
+                supervision.start();
+                self.schedule_release(supervision.started());
+                if let Some(call) = self.announced_exit.take() {
+                    self.answer(&call, supervision);
+                }
                 if let Some(feed) = self.running.feed.take()
                     && feed.begin().is_err()
                 {
-                    let step = "give the program its standard input".to_owned();
-                    self.failure = Some(StepError { step, cause: Errno::AGAIN });
-                    self.end(Cause::Cancelled);
+                    return Err(step("give the program its standard input", Errno::AGAIN));
                 }
             }
-            Notice::Failed(failure) => self.failure = Some(failure.into()),
-            Notice::Exited(exit) => {
-                self.exit = Some(exit);
-                // Init reports only after it has reaped every other process.
-                self.over = true;
-            }
-            Notice::Gone => self.over = true,
+            Notice::Failed(failure) => supervision.fail(StepError::from(failure)),
+            // Init reports only after it has reaped every other process.
+            Notice::Exited(exit) => supervision.exit(exit),
+            Notice::Gone => supervision.set_over(),
         }
+        Ok(())
     }
 
-    fn start_egress_proxy(&mut self, listener: Option<OwnedFd>) {
-        let (Some(listener), Some(egress_proxy)) = (listener, &self.plan.egress_proxy) else {
-            return;
-        };
-        match RunningProxy::open(listener, egress_proxy.clone()) {
-            Ok(egress_proxy) => self.egress_proxy = Some(egress_proxy),
-            Err(cause) => {
-                let step = "start the egress proxy".to_owned();
-                self.failure = Some(StepError { step, cause });
-                self.end(Cause::Cancelled);
-            }
+    fn start_egress_proxy(&mut self, listener: Option<OwnedFd>) -> Result<(), StepError> {
+        if let (Some(listener), Some(egress_proxy)) = (listener, &self.plan.sandbox.egress_proxy) {
+            let proxy = RunningProxy::open(listener, egress_proxy.clone());
+            self.egress_proxy = Some(proxy.map_err(|cause| step("start the egress proxy", cause))?);
         }
+        Ok(())
     }
 
-    fn open_network(&mut self, some: Vec<OwnedFd>) {
-        let (Some(ends), Some(allow)) = (self.ends.take(some), &self.plan.allow) else {
-            return;
-        };
-        match OpenNetwork::open(ends, Arc::clone(allow)) {
-            Ok(network) => self.network = Some(network),
-            Err(cause) => {
-                let step = "open the network".to_owned();
-                self.failure = Some(StepError { step, cause });
-                self.end(Cause::Cancelled);
-                return;
-            }
+    fn open_network(&mut self, some: Vec<OwnedFd>) -> Result<(), StepError> {
+        if let (Some(ends), Some(allow)) = (self.ends.take(some), &self.plan.sandbox.allow) {
+            let network = OpenNetwork::open(ends, Arc::clone(allow));
+            self.network = Some(network.map_err(|cause| step("open the network", cause))?);
+            // If init is gone, the closed socket is noticed next.
+            let _ = self.running.slot.slot.network_is_open();
         }
-        // If init is gone, the closed socket is noticed next.
-        let _ = self.running.slot.slot.network_is_open();
+        Ok(())
     }
+}
 
-    fn report_network_events(&mut self) {
-        for event in self.network.as_ref().map(OpenNetwork::take_events).unwrap_or_default() {
-            self.observer.network(event);
-        }
-    }
+fn step(step: &str, cause: Errno) -> StepError {
+    StepError { step: step.to_owned(), cause }
+}
 
-    fn start_clocks(&mut self) {
-        let now = Instant::now();
-        self.started = Some(now);
-        self.next_cpu_check =
-            self.plan.limits.cpu_time().map(|limit| now + self.next_cpu_check_delay(limit));
-        let init = self.running.slot.slot.init.as_fd();
-        self.monitors = Monitors::start(self.host, self.plan, init, now);
-        self.sampler = self.plan.usage_interval.map(|interval| Sampler::new(interval, now, init));
-    }
-
-    /// The earliest time until the remaining CPU time can be used up.
-    fn next_cpu_check_delay(&self, left: Duration) -> Duration {
-        let cpus = self.plan.limits.cpus().max(1.0);
-        left.div_f64(cpus).max(MIN_CPU_CHECK_INTERVAL)
-    }
-
-    fn check_clocks(&mut self) {
-        let now = Instant::now();
-        self.denied_calls.resume(now);
-        self.monitors.release_descriptors(now, &self.running.slot);
-        if let Some((at, step)) = self.escalation
-            && at <= now
-        {
-            self.escalate(step);
-        }
-        if let Some(sampler) = &mut self.sampler
-            && sampler.next() <= now
-        {
-            let slot = &self.running.slot;
-            if let Some(sample) = sampler.take(now, slot.slot.cgroup.as_ref(), &slot.before) {
-                self.observer.usage(sample);
-            }
-        }
-        if self.cause.is_some() {
-            return;
-        }
-        if self.monitors.exceeds_network_memory(now, self.running.slot.slot.cgroup.as_ref()) {
-            self.end(Cause::Memory);
-            return;
-        }
-        match self.started {
-            Some(started) if now >= started + self.wall_limit() => {
-                self.end(Cause::Time(TimeKind::Wall));
-            }
-            None if now >= self.begun + BUILD_TIMEOUT => {
-                let step = "start the program in time".to_owned();
-                self.failure = Some(StepError { step, cause: Errno::TIMEDOUT });
-                self.end(Cause::Cancelled);
-            }
-            _ => {}
-        }
-        if let Err(failure) =
-            self.monitors.limit_locks(now, &self.running.slot.slot.init, self.plan)
-        {
-            self.failure = Some(failure);
-            self.end(Cause::Cancelled);
-        }
-        if let (Some(at), Some(limit)) = (self.next_cpu_check, self.plan.limits.cpu_time())
-            && at <= now
-        {
-            self.check_cpu_time(now, limit);
-        }
-    }
-
-    fn check_cpu_time(&mut self, now: Instant, limit: Duration) {
-        let slot = &self.running.slot;
-        let used = match slot.slot.cgroup.cpu_total() {
-            Ok(total) if self.host.enforces.cpu_accounting => {
-                total.saturating_sub(slot.before.cpu_total)
-            }
-            _ => Duration::ZERO,
-        };
-        if used >= limit && self.host.has(Protection::CpuTime) {
-            self.end(Cause::Time(TimeKind::Cpu));
-        } else {
-            self.next_cpu_check = Some(now + self.next_cpu_check_delay(limit.saturating_sub(used)));
-        }
-    }
-
-    /// Sends SIGTERM to the program and kills it after a grace period.
-    fn cancel(&mut self) {
-        if self.cause.is_none() {
-            self.cause = Some(Cause::Cancelled);
-            self.escalation = Some((Instant::now() + TERM_GRACE, Step::AskInit));
-            let _ = pidfd_send_signal(&self.running.slot.slot.init, Signal::TERM);
-        }
-    }
-
-    /// Kills everything, through init.
-    fn end(&mut self, cause: Cause) {
-        if self.cause.is_none() {
-            self.cause = Some(cause);
-            self.escalate(Step::AskInit);
-        }
-    }
-
-    /// Kills init, which shares the program's CPU limit and might be delayed by it.
-    fn end_at_once(&mut self, cause: Cause) {
-        if self.cause.is_none() {
-            self.cause = Some(cause);
-            self.escalate(Step::KillInit);
-        }
-    }
-
-    fn escalate(&mut self, step: Step) {
-        let now = Instant::now();
-        self.escalation = match step {
-            Step::AskInit => Some((now + INIT_GRACE, Step::KillInit)),
-            Step::KillInit => Some((now + KILL_TIMEOUT, Step::GiveUp)),
-            Step::GiveUp => {
-                if self.wait_for_end().is_err() {
-                    let step = "end the sandbox".to_owned();
-                    self.failure = Some(StepError { step, cause: Errno::TIMEDOUT });
-                }
-                self.over = true;
-                None
-            }
-        };
-        let init = &self.running.slot.slot.init;
-        // Init may be gone already.
-        let _ = match step {
-            Step::AskInit => ask_to_end(init.as_fd()),
-            Step::KillInit => pidfd_send_signal(init, Signal::KILL),
-            Step::GiveUp => Ok(()),
-        };
-    }
-
-    fn finish(mut self) -> Result<Ended<'a>, BackendError> {
-        let now = Instant::now();
-        let network = self.network.take().map(|network| {
-            let (events, report) = network.close();
-            for event in events {
-                self.observer.network(event);
-            }
-            report
-        });
-        let proxy_refusals = self.egress_proxy.take().map(RunningProxy::close).unwrap_or_default();
-        self.running.streams.drain(&mut self.kept, self.observer);
-        while self.answer_denied_call() {}
-        if let Some(failure) = self.failure {
-            return Err(failed("build the sandbox", failure));
-        }
-        if self.kept.is_over() {
-            self.cause = self.cause.or(Some(Cause::Output));
-        }
-        let started = self.started.unwrap_or(now);
-        Ok(Ended {
-            running: self.running,
-            exit: self.exit,
-            cause: self.cause,
-            work: self.work,
-            kept: self.kept,
-            violations: self.denied_calls.into_violations(),
-            network,
-            proxy_refusals,
-            prepare_time: started - self.begun,
-            run_time: now - started,
-            at: now,
-        })
-    }
+pub(super) fn has_ended(process: &OwnedFd, timeout: Duration) -> Result<bool, Errno> {
+    let timeout = Timespec::try_from(timeout).ok();
+    Ok(poll(&mut [PollFd::new(process, PollFlags::IN)], timeout.as_ref())? > 0)
 }

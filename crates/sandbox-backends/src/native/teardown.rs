@@ -24,6 +24,8 @@ const MAX_HELD_BYTES: u64 = 256 << 20;
 const START_THRESHOLD: usize = 16;
 /// Tearing down starts after this time, whatever else runs.
 const MAX_DELAY: Duration = Duration::from_millis(50);
+/// A sandbox that is torn down for longer than this leaves the background: others wait for what it holds.
+const BACKGROUND_TIMEOUT: Duration = Duration::from_millis(100);
 /// The last process disappears immediately after a kill; longer than this is an internal error.
 const TEAR_DOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -166,7 +168,10 @@ pub(crate) fn tear_down(slot: Slot) {
     // Init may still wait for a request, or be left over from a failure. If it has exited, the
     // signal has no effect.
     let _ = pidfd_send_signal(&init, Signal::KILL);
-    is_closed(&socket, TEAR_DOWN_TIMEOUT);
+    if !is_closed(&socket, BACKGROUND_TIMEOUT) {
+        let _ = cgroup.set_background(false);
+        is_closed(&socket, TEAR_DOWN_TIMEOUT);
+    }
     // A cgroup that cannot be removed is swept at the next start.
     let _ = cgroup.dissolve();
     drop((socket, init));

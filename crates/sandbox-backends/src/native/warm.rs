@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use sandbox_core::{
-    Artefacts, CollectRule, Limits, NetworkPolicy, Stage, StagePlan, Start, Stdin, Tree, WarmPlan,
-    with_causes,
+    Artefacts, Limits, NetworkPolicy, ProcessSpec, SandboxSpec, Stage, StagePlan, Start, Tree,
+    WarmPlan, with_causes,
 };
 use sandbox_linux::seccomp::Notifications;
 use sandbox_linux::{Received, StepError};
@@ -60,14 +60,14 @@ impl WarmSpec {
         let content = match wanted {
             WarmRequest::Runtime(warm) => Content::Runtime(RuntimeSpec {
                 warm: Arc::clone(warm),
-                trees: plan.trees.clone(),
-                network: plan.network,
+                trees: plan.sandbox.trees.clone(),
+                network: plan.sandbox.network,
                 stage: plan.stage,
                 zygote: ZygoteCache::default(),
             }),
             WarmRequest::Artefacts(artefacts) => Content::Artefacts(Arc::clone(artefacts)),
         };
-        Self { content, limits: plan.limits.clone() }
+        Self { content, limits: plan.sandbox.limits.clone() }
     }
 
     /// The specification of a compiled program with this key.
@@ -79,7 +79,7 @@ impl WarmSpec {
 
     /// Whether a sandbox with this specification can run this plan.
     pub(crate) fn fits(&self, plan: &StagePlan, wanted: &WarmRequest<'_>) -> bool {
-        self.limits == plan.limits
+        self.limits == plan.sandbox.limits
             && match (&self.content, wanted) {
                 (Content::Runtime(runtime), WarmRequest::Runtime(warm)) => runtime.fits(plan, warm),
                 (Content::Artefacts(prepared), WarmRequest::Artefacts(wanted)) => {
@@ -114,9 +114,9 @@ impl WarmSpec {
 impl RuntimeSpec {
     fn fits(&self, plan: &StagePlan, warm: &Arc<WarmPlan>) -> bool {
         (Arc::ptr_eq(&self.warm, warm) || self.warm == *warm)
-            && self.network == plan.network
+            && self.network == plan.sandbox.network
             && self.stage == plan.stage
-            && self.trees == plan.trees
+            && self.trees == plan.sandbox.trees
     }
 
     /// Why it cannot be forked, if its recipe supports forking.
@@ -126,26 +126,14 @@ impl RuntimeSpec {
 
     /// The stage that starts the runtime.
     fn plan(&self, limits: &Limits) -> StagePlan {
-        StagePlan {
-            stage: self.stage,
-            command: self.warm.command.clone(),
-            env: self.warm.env.clone(),
+        let sandbox = SandboxSpec {
             files: self.warm.files.clone(),
-            artefacts: Arc::default(),
-            directory: String::new(),
-            stdin: Stdin::Empty,
-            limits: limits.clone(),
             network: self.network,
-            allow: None,
-            egress_proxy: None,
-            volumes: Vec::new(),
             trees: self.trees.clone(),
-            workspace: None,
-            warm: None,
-            collect: CollectRule::nothing(),
-            allow_missing: std::collections::BTreeSet::new(),
-            usage_interval: None,
-        }
+            ..SandboxSpec::new(limits.clone())
+        };
+        let process = ProcessSpec::new(self.warm.command.clone(), self.warm.env.clone());
+        StagePlan::new(self.stage, sandbox, process)
     }
 }
 
@@ -158,13 +146,13 @@ pub(crate) enum WarmRequest<'a> {
 /// What can be prepared for a plan; `None` if the plan needs mounts or a proxy, which must be set
 /// up before the program.
 pub(crate) fn wanted(plan: &StagePlan) -> Option<WarmRequest<'_>> {
-    let mounts_more = !plan.volumes.is_empty() || plan.workspace.is_some();
-    if mounts_more || plan.egress_proxy.is_some() {
+    let mounts_more = !plan.sandbox.volumes.is_empty() || plan.sandbox.workspace.is_some();
+    if mounts_more || plan.sandbox.egress_proxy.is_some() {
         return None;
     }
-    let is_known = plan.artefacts.key.is_some() && plan.trees.is_empty();
-    let artefacts = || is_known.then_some(WarmRequest::Artefacts(&plan.artefacts));
-    plan.warm.as_ref().map(WarmRequest::Runtime).or_else(artefacts)
+    let is_known = plan.sandbox.artefacts.key.is_some() && plan.sandbox.trees.is_empty();
+    let artefacts = || is_known.then_some(WarmRequest::Artefacts(&plan.sandbox.artefacts));
+    plan.sandbox.warm.as_ref().map(WarmRequest::Runtime).or_else(artefacts)
 }
 
 /// How a runtime gets into its sandbox.

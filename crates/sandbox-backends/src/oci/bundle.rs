@@ -48,8 +48,8 @@ impl BundleConfig<'_> {
             ids(65_534, self.first_id + 2),
         ]);
         let kernel = self.kind.kernel();
-        let user = if kernel.agent_is_root() { 0 } else { USER };
-        let rights = kernel.rights_of_agent();
+        let user = if self.spec.agent_is_root { 0 } else { USER };
+        let rights = self.spec.rights_of_agent();
         let rlimits = kernel.early_rlimits().iter().map(
             |name| json!({"type": format!("RLIMIT_{}", name.to_uppercase()), "soft": 0, "hard": 0}),
         );

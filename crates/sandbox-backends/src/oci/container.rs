@@ -19,7 +19,9 @@ use super::Oci;
 use super::bundle::{AGENT_INSIDE, BundleConfig, outside};
 use super::ids::Range;
 use super::state::places_for;
-use crate::container::{Channel, Container, ContainerSpec, InodeCover, Received, is_populated};
+use crate::container::{
+    Channel, Container, ContainerSpec, InodeCover, Received, USER, is_populated,
+};
 use crate::error::failed;
 
 /// Maximum time for a container to start.
@@ -285,6 +287,10 @@ impl Container for OciContainer {
 
     fn program_id(&self) -> u32 {
         outside(self.ids.first)
+    }
+
+    fn program_id_inside(&self) -> u32 {
+        USER
     }
 
     fn shared_inodes(&self) -> &SharedInodes {

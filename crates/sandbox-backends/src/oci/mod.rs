@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Coverage, Isolation, MissingProtection,
-    Observer, PoolStats, Protection, StageOutcome, StagePlan,
+    Backend, BackendError, CancelToken, Capabilities, Coverage, Instance, Isolation,
+    MissingProtection, Observer, PoolStats, Protection, SandboxSpec, StageOutcome, StagePlan,
 };
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
@@ -106,7 +106,8 @@ impl OciBackend {
         sweep_everywhere();
         hierarchy.sweep();
         let kernel = kind.kernel();
-        let mut capabilities = capabilities(&kind.protections(), kind.missing(), &lacks_here);
+        let mut capabilities =
+            capabilities(kernel, &kind.protections(), kind.missing(), &lacks_here);
         let has_own_inodes = kernel.covers_inodes(&mut capabilities, options.shares_inodes);
         let ids = claim_ids(&state.name());
         let ids = Arc::new(ids.map_err(|error| failed("claim ids for containers", error))?);
@@ -168,6 +169,14 @@ impl Backend for OciBackend {
 
     fn pool(&self) -> Option<PoolStats> {
         Some(self.containers.pool.stats())
+    }
+
+    fn create(
+        &self,
+        sandbox: SandboxSpec,
+        cancel: &CancelToken,
+    ) -> Result<Box<dyn Instance + '_>, BackendError> {
+        self.containers.create(sandbox, cancel)
     }
 
     fn run(

@@ -174,6 +174,7 @@ mod tests {
         Capabilities {
             enforceable: Protection::ALL.iter().filter(is_enforced).copied().collect(),
             missing,
+            features: std::collections::BTreeSet::new(),
             aggregate_limits: Some(AggregateLimits { memory_bytes: 8 << 30, pids: 30_000 }),
         }
     }

@@ -195,7 +195,7 @@ impl RequestBuilder {
     }
 
     /// Sets the owner of the workspace, for a process that serves several users. Each owner has
-    /// names of its own.
+    /// names of its own, and a fair part of the CPU time.
     pub fn workspaces_of(mut self, owner: impl Into<String>) -> Self {
         self.workspaces_of = Some(owner.into());
         self

@@ -104,12 +104,25 @@ impl Hierarchy {
         }
     }
 
+    /// Puts the cgroup around all that are created here into the background, or back. No effect
+    /// without one, or where the kernel cannot do it.
+    pub fn set_background(&self, is_background: bool) -> Result<(), CgroupError> {
+        match &self.layout {
+            Layout::V2(hierarchy) => hierarchy.set_background(is_background),
+            Layout::V1(hierarchy) => hierarchy.set_background(is_background),
+            Layout::None => Ok(()),
+        }
+    }
+
     /// Work for a thread that speeds up later attachments to cgroups where they can be slow.
     ///
     /// Under v1, the first process that is attached after some 15 ms without any waits for an RCU
     /// grace period, which takes 5 to 10 ms on an idle host; later ones take microseconds.
     /// Attaching this process to its current cgroup changes nothing and makes the kernel wait
     /// before a sandbox needs it.
+    ///
+    /// No cgroup can be created meanwhile. So the first one is created now, and `create` returns
+    /// it: its sandbox can be built during the wait.
     pub fn attach_preparation(&self) -> Option<impl FnOnce() + Send + 'static> {
         match &self.layout {
             Layout::V1(hierarchy) => Some(hierarchy.attach_preparation()),

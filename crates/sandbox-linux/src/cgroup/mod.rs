@@ -18,6 +18,7 @@ mod limits;
 mod other_hierarchies;
 mod usage;
 
+mod background;
 mod none;
 mod outer;
 mod v1;
@@ -96,6 +97,12 @@ pub trait Cgroup: Send + Sync {
     /// A descriptor that announces OOM kills; `None` if the kernel has none. Create it ahead of
     /// time, as it takes as long as setting all limits.
     fn oom_watch(&self) -> Result<Option<OomWatch>, CgroupError>;
+
+    /// Puts it into the background, where it gets the CPU time that nothing else wants, or back. No
+    /// effect where the kernel cannot do that.
+    fn set_background(&self, _is_background: bool) -> Result<(), CgroupError> {
+        Ok(())
+    }
 
     /// The PIDs of the members, in the caller's PID namespace.
     fn processes(&self) -> Result<Vec<u32>, CgroupError>;

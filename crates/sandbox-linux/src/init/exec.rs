@@ -9,24 +9,25 @@ use rustix::io::Errno;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 use rustix::thread::CapabilitySet;
 use sandbox_protocol::Message as _;
-use sandbox_protocol::exec::{ExecRequest, InitMessage, OverlayMode};
+use sandbox_protocol::exec::{ExecRequest, InitMessage, OverlayMode, Starts};
 use sandbox_protocol::notice::Notice;
 
 use super::usage::Baseline;
-use super::{Init, Prepared, default_size, watch};
+use super::watch::Reach;
+use super::{Init, Prepared, default_size, instance, watch};
 use crate::capabilities;
 use crate::clock;
 use crate::egress_network;
 use crate::exec_message::ExecMessage;
 use crate::loopback;
 use crate::overlay;
-use crate::program::{self, Program};
-use crate::rootfs::{self, DiskSize};
+use crate::program::{self, Confinement, Program};
+use crate::rootfs::{self, DiskSize, Existing};
 use crate::socket;
 use crate::step::{AtStep, StepError};
 use crate::streams::Streams;
 use crate::stub::Stub;
-use crate::syscall::{self, ChildStack};
+use crate::syscall::{self, ChildStack, SharedNumber};
 use crate::volume_root;
 
 /// Handles the request, until the end of the sandbox.
@@ -70,9 +71,15 @@ pub(super) fn handle_exec(
             return Ok(());
         }
     }
+    if request.starts == Starts::Instance {
+        drop((streams, message));
+        return instance::serve(init, prepared);
+    }
     let mut before = Baseline::now(prepared.counters.as_ref(), None);
-    let program = clone_program(init, &request, &streams, &mut prepared)?;
-    if request.awaits_program {
+    let rules = prepared.rules.take();
+    let confinement = prepared.confinement(init, streams.of_program(), rules);
+    let program = clone_program(supervisor, &request, confinement, &prepared.started)?;
+    if request.starts == Starts::Runtime {
         let Some(job) = socket::receive(supervisor).at("wait for a program")? else {
             return Ok(());
         };
@@ -115,7 +122,8 @@ fn watch_to_the_end(
     drop(streams);
     // The only privileged operation left is signalling the program's user.
     capabilities::keep_only(CapabilitySet::KILL).at("drop init's capabilities")?;
-    let exit = watch::watch(program, &prepared.signals, &prepared.started, init.config.protections);
+    let reach = Reach::of_init(init.config.protections);
+    let exit = watch::watch(program, &prepared.signals, &prepared.started, &reach)?;
     let exit = before.subtract(exit, prepared.counters.as_ref());
     socket::send(init.supervisor.as_fd(), &Notice::Exited(exit).encode(), &[])
         .at("report the exit")?;
@@ -126,30 +134,23 @@ fn watch_to_the_end(
 }
 
 /// Starts the program in a process that shares this process's memory until it execs: nothing is
-/// copied, and this process waits meanwhile.
-fn clone_program(
-    init: &Init<'_>,
+/// copied, and this process waits meanwhile. `supervisor` receives its notices.
+pub(super) fn clone_program(
+    supervisor: BorrowedFd<'_>,
     request: &ExecRequest<'_>,
-    streams: &Streams,
-    prepared: &mut Prepared,
+    mut confinement: Confinement<'_>,
+    started: &SharedNumber,
 ) -> Result<Pid, StepError> {
-    let supervisor = init.supervisor.as_fd();
-    let rules = prepared.rules.take();
     let program = Program::new(request)?;
     let starting =
-        if request.awaits_program { Notice::Confined } else { Notice::Starting }.encode();
-    let mut confinement = prepared.confinement(init, streams, rules);
+        if request.starts == Starts::Runtime { Notice::Confined } else { Notice::Starting }
+            .encode();
     let stack = ChildStack::new().at("make a stack for the program's start")?;
     // SAFETY: this process has one thread, and the closure ends in exec or exit.
     let child = unsafe {
         stack.clone_sharing_memory(&mut || {
-            let error = program::become_program(
-                &program,
-                &mut confinement,
-                &prepared.started,
-                &starting,
-                supervisor,
-            );
+            let error =
+                program::become_program(&program, &mut confinement, started, &starting, supervisor);
             let _ = socket::send(supervisor, &Notice::Failed(error.into()).encode(), &[]);
             syscall::exit_now(127)
         })
@@ -172,7 +173,7 @@ fn hand_over(
         return Err(Errno::SRCH).at("pass the program to the waiting runtime");
     }
     warming.map_or(Ok(()), rootfs::remove_files)?;
-    rootfs::write_files(job)?;
+    rootfs::write_files(job, Existing::Refuse)?;
     let before = Baseline::now(prepared.counters.as_ref(), Some(runtime));
     prepared.started.get().store(clock::monotonic_nanos(), Ordering::Relaxed);
     let word = job_message(job);
@@ -258,7 +259,9 @@ fn prepare_rootfs(
         }
     }
     rustix::process::umask(Mode::empty());
-    rootfs::write_files(request)?;
+    // A file of the request replaces a saved one.
+    let existing = if request.workspace.is_some() { Existing::Replace } else { Existing::Refuse };
+    rootfs::write_files(request, existing)?;
     if request.loopback {
         loopback::bring_up(init.network_settings).at("bring loopback up")?;
     }

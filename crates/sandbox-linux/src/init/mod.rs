@@ -6,7 +6,10 @@
 //! another user ID (if there are IDs to assign), is not dumpable, and is process 1 of the
 //! namespace.
 
+mod children;
+mod common_files;
 mod exec;
+mod instance;
 mod usage;
 mod watch;
 
@@ -32,7 +35,7 @@ use crate::exec_message::ExecMessage;
 use crate::ids::Ids;
 use crate::landlock::Rules;
 use crate::private_root::PrivateRoot;
-use crate::program::Confinement;
+use crate::program::{Confinement, Paths};
 use crate::rootfs::{self, DiskSize};
 use crate::seccomp;
 use crate::socket;
@@ -95,7 +98,7 @@ fn try_run(
         SlotKind::Any => {
             // Also kept here, for a request that adds rules.
             let rules = prepared.rules.as_ref().map(Rules::share).transpose()?;
-            let mut confinement = prepared.confinement(init, &streams, rules);
+            let mut confinement = prepared.confinement(init, streams.of_program(), rules);
             let requests = streams.requests.as_fd();
             Some(Stub::make(&mut confinement, &prepared.started, requests, supervisor)?)
         }
@@ -118,6 +121,9 @@ fn try_run(
     handed_out.extend(rules.as_ref().map(AsFd::as_fd));
     socket::send(supervisor, &ready.encode(), &handed_out).at("report that init is ready")?;
     drop((work, rules));
+    if prepared.template.is_some() && init.kind == SlotKind::Any {
+        common_files::look_up();
+    }
     if let Some(stub) = stub
         && has_child_exited(supervisor, &prepared.signals)?
     {
@@ -163,17 +169,17 @@ impl Prepared {
     fn confinement<'a>(
         &'a self,
         init: &Init<'_>,
-        streams: &'a Streams,
+        streams: [BorrowedFd<'a>; 3],
         rules: Option<Rules>,
     ) -> Confinement<'a> {
-        let Streams { stdin, stdout, stderr, .. } = streams;
         Confinement {
             protections: init.config.protections,
-            streams: [stdin.as_fd(), stdout.as_fd(), stderr.as_fd()],
+            streams,
             rules,
             filter: &self.filter,
             filter_notifies: init.config.filter_notifies,
             has_own_ids: matches!(self.ids, Ids::Range(_)),
+            paths: Paths::Trusted,
         }
     }
 }

@@ -7,24 +7,36 @@ use sandbox_core::Protection;
 use sandbox_protocol::Message as _;
 use sandbox_protocol::notice::{ExitNotice, Notice};
 
+use super::children::Children;
 use super::usage::{Baseline, IoCounters};
 use crate::clock;
 use crate::protection_set::ProtectionSet;
+use crate::step::StepError;
 use crate::syscall::{self, SharedNumber, UsageOf};
+
+/// Which processes end with the program.
+pub(super) enum Reach {
+    /// Every process of the PID namespace, of which this process is the first.
+    Namespace,
+    /// The program's process group only: without a PID namespace, there are the host's processes.
+    Group,
+    /// What descends from this process, which is a subreaper: there are other programs.
+    Descendants(Children),
+}
 
 /// Waits for both.
 pub(super) fn watch(
     program: Pid,
     signals: &libc::sigset_t,
     started: &SharedNumber,
-    protections: ProtectionSet,
-) -> ExitNotice {
+    reach: &Reach,
+) -> Result<ExitNotice, StepError> {
     let mut exit = ExitNotice::default();
     let mut ended = false;
     while !ended {
         match syscall::next_signal(signals) {
             libc::SIGCHLD => ended = reap(program, &mut exit),
-            signal if signal == syscall::end_everything_signal() => kill_all(program, protections),
+            signal if signal == syscall::end_everything_signal() => reach.kill(program)?,
             signal => {
                 // Forward the signal to the program's process group, like a terminal does.
                 if let Some(signal) = Signal::from_named_raw(signal) {
@@ -35,9 +47,8 @@ pub(super) fn watch(
     }
     let started = started.get().load(Ordering::Relaxed);
     exit.wall_nanos = clock::monotonic_nanos().saturating_sub(started);
-    kill_all(program, protections);
     // Reaping adds their CPU time and I/O to this process's counters.
-    while rustix::process::wait(WaitOptions::empty()).is_ok() {}
+    reach.end(program, signals)?;
     let children = syscall::cpu_times(UsageOf::Children);
     let own = syscall::cpu_times(UsageOf::Process);
     exit.user_micros = children.user_micros;
@@ -45,7 +56,7 @@ pub(super) fn watch(
     exit.max_rss_kib = children.max_rss_kib;
     exit.init_user_micros = own.user_micros;
     exit.init_system_micros = own.system_micros;
-    exit
+    Ok(exit)
 }
 
 /// Runs the code that handles the program's end once: a forked process gets its memory pages on
@@ -71,15 +82,35 @@ fn reap(program: Pid, exit: &mut ExitNotice) -> bool {
     ended
 }
 
-/// Kills every process of the sandbox but this one.
-fn kill_all(program: Pid, protections: ProtectionSet) {
-    if protections.has(Protection::PidNamespace) {
-        // For process 1 of a PID namespace, -1 means all processes in it.
-        // SAFETY: kill takes two numbers.
-        unsafe { libc::kill(-1, libc::SIGKILL) };
-    } else {
-        // Without a PID namespace, -1 would reach the host's processes: only the program's process
-        // group.
-        let _ = kill_process_group(program, Signal::KILL);
+impl Reach {
+    /// For the init of a sandbox with one program.
+    pub(super) fn of_init(protections: ProtectionSet) -> Self {
+        if protections.has(Protection::PidNamespace) { Self::Namespace } else { Self::Group }
+    }
+
+    /// Kills the processes that are there now.
+    fn kill(&self, program: Pid) -> Result<(), StepError> {
+        match self {
+            Self::Namespace => {
+                // For process 1 of a PID namespace, -1 means all processes in it.
+                // SAFETY: kill takes two numbers.
+                unsafe { libc::kill(-1, libc::SIGKILL) };
+            }
+            Self::Group => {
+                let _ = kill_process_group(program, Signal::KILL);
+            }
+            Self::Descendants(children) => children.kill()?,
+        }
+        Ok(())
+    }
+
+    /// Kills and reaps them until none is left.
+    fn end(&self, program: Pid, signals: &libc::sigset_t) -> Result<(), StepError> {
+        if let Self::Descendants(children) = self {
+            return children.end(signals);
+        }
+        self.kill(program)?;
+        while rustix::process::wait(WaitOptions::empty()).is_ok() {}
+        Ok(())
     }
 }

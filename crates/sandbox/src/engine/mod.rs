@@ -204,9 +204,9 @@ impl Engine {
         }
         let context = self.stage_context(job, Stage::Run, installed, events, cancel)?;
         let mut plan = plan::run(&job.runtime, &job.request, artefacts, context);
-        plan.volumes.clone_from(&job.volumes);
+        plan.sandbox.volumes.clone_from(&job.volumes);
         let workspace = claim.map(Claim::plan).transpose();
-        plan.workspace = workspace.map_err(|error| {
+        plan.sandbox.workspace = workspace.map_err(|error| {
             Stop::Interrupted(Stage::Run, Interruption::Failed(with_causes(&error)))
         })?;
         results.push(self.run_stage(job, plan, events, cancel)?);
@@ -376,7 +376,7 @@ impl Engine {
         events.stage_ended();
         let result = StageResult {
             stage,
-            limits: plan.limits,
+            limits: plan.sandbox.limits,
             collect: plan.collect,
             cached,
             outcome: outcome.map_err(|error| stop_for(stage, error))?,

@@ -44,7 +44,7 @@ fn a_script_has_one_stage_and_its_events_are_numbered() {
     let sample =
         UsageSample { cpu_ms: 1, memory_kb: 2, processes: 3, io_read_bytes: 4, io_write_bytes: 5 };
     let scripted = Scripted::new().then(move |plan, observer, _| {
-        assert_eq!(plan.files[0].contents, b"text");
+        assert_eq!(plan.sandbox.files[0].contents, b"text");
         observer.output(StreamKind::Stdout, "a€".as_bytes());
         observer.usage(sample);
         observer.output(StreamKind::Stderr, b"\xe2");
@@ -66,10 +66,10 @@ fn a_script_has_one_stage_and_its_events_are_numbered() {
 #[test]
 fn artefacts_are_handed_to_the_run_stage_and_not_to_the_report() {
     let scripted = Scripted::new().then_ends(leaving("out")).then(|plan, _, _| {
-        let out = plan.artefacts.files.last().unwrap();
+        let out = plan.sandbox.artefacts.files.last().unwrap();
         assert_eq!((out.path.as_str(), out.executable), ("out", true));
         assert_eq!(out.contents, b"machine code");
-        assert_eq!(plan.command, ["./out"]);
+        assert_eq!(plan.process.command, ["./out"]);
         Ok(exited(3))
     });
     let (events, report) = execute(&scripted.engine(Vec::new()), "made");

@@ -13,7 +13,7 @@ pub(super) fn check(
     plan: &StagePlan,
     outcome: &StageOutcome,
 ) -> Result<(), PackageError> {
-    let limits = &plan.limits;
+    let limits = &plan.sandbox.limits;
     Err(match outcome.ending {
         Ending::Exited(0) => return Ok(()),
         Ending::Exited(_) => {

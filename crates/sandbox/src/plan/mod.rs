@@ -1,13 +1,14 @@
 //! Turns a runtime and a request into stage plans. Pure: nothing here touches the host.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sandbox_core::{
     Artefacts, ByteSize, CollectRule, EgressProxy, InputFile, InvalidRequest, Limits,
-    NetworkPolicy, RelativePath, Request, Stage, StagePlan, Stdin, Tree, WarmPlan,
+    NetworkPolicy, ProcessSpec, RelativePath, Request, SandboxSpec, Stage, StagePlan, Stdin, Tree,
+    WarmPlan,
 };
 
 use crate::runtime::{Compile, Layer, Recipe, Runtime, Values, Variables, Warm};
@@ -117,26 +118,17 @@ pub(crate) fn compile(
     let warm = compile.warm.as_ref().filter(|_| context.is_warm);
     let name = format!("{} compiler", runtime.name());
     let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
-    Some(StagePlan {
-        stage: Stage::Compile,
-        command: compile.command.expand(&values),
-        env,
-        collect: artefacts(compile, &files, &limits, &run_limits(recipe, request)),
+    let collect = artefacts(compile, &files, &limits, &run_limits(recipe, request));
+    let process = ProcessSpec::new(compile.command.expand(&values), env);
+    let sandbox = SandboxSpec {
+        owner: request.workspaces_of().map(ToOwned::to_owned),
         files,
-        artefacts: Arc::default(),
-        directory: String::new(),
-        stdin: Stdin::Empty,
-        limits,
-        network: NetworkPolicy::None,
-        allow: None,
-        egress_proxy: None,
-        volumes: Vec::new(),
-        workspace: None,
         warm,
         trees: context.trees,
         allow_missing: request.allow_missing().clone(),
-        usage_interval: None,
-    })
+        ..SandboxSpec::new(limits)
+    };
+    Some(StagePlan { collect, ..StagePlan::new(Stage::Compile, sandbox, process) })
 }
 
 /// The run stage, with the artefacts of the compile stage. Takes the request's standard input, so it is called once for
@@ -173,26 +165,29 @@ pub(crate) fn run(
     let name = runtime.name().to_owned();
     let warm = warm.map(|warm| self::warm(name, warm, &env, &values));
     env.extend(request.env().clone());
-    StagePlan {
-        stage: Stage::Run,
-        command,
-        env,
+    let collect = collected(request, &limits);
+    // The engine adds volumes and a workspace.
+    let sandbox = SandboxSpec {
+        owner: request.workspaces_of().map(ToOwned::to_owned),
         files: without_replaced(files, &artefacts),
         artefacts,
-        directory: request.workdir().map_or_else(String::new, ToString::to_string),
-        stdin: take_stdin(request),
         network: request.network(),
         allow: request.allow().cloned(),
-        egress_proxy: None,
-        // Set by the engine.
-        volumes: Vec::new(),
-        workspace: None,
         warm,
         trees: context.trees,
-        collect: collected(request, &limits),
-        limits,
         allow_missing: request.allow_missing().clone(),
+        ..SandboxSpec::new(limits)
+    };
+    let process = ProcessSpec {
+        command,
+        env,
+        directory: request.workdir().map_or_else(String::new, ToString::to_string),
+        stdin: take_stdin(request),
+    };
+    StagePlan {
+        collect,
         usage_interval: request.usage_interval(),
+        ..StagePlan::new(Stage::Run, sandbox, process)
     }
 }
 
@@ -235,10 +230,10 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
     };
     let globs = format!("{LAYER_DIRECTORY}/**").parse().expect("this pattern is well formed");
     let env = environment(runtime, &Variables::new(), &values);
+    let sandbox = SandboxSpec { trees: runtime.trees().to_vec(), ..SandboxSpec::new(limits) };
     StagePlan {
-        trees: runtime.trees().to_vec(),
         collect: CollectRule { globs: vec![globs], total: MAX_LAYER_SIZE, count: MAX_LAYER_FILES },
-        ..internal_stage(layer.command.expand(&values), env, limits)
+        ..internal_stage(layer.command.expand(&values), env, sandbox)
     }
 }
 
@@ -246,28 +241,9 @@ pub(crate) fn layer(runtime: &Runtime, layer: &Layer) -> StagePlan {
 fn internal_stage(
     command: Vec<String>,
     env: BTreeMap<String, String>,
-    limits: Limits,
+    sandbox: SandboxSpec,
 ) -> StagePlan {
-    StagePlan {
-        stage: Stage::Compile,
-        command,
-        env,
-        files: Vec::new(),
-        artefacts: Arc::default(),
-        directory: String::new(),
-        stdin: Stdin::Empty,
-        limits,
-        network: NetworkPolicy::None,
-        allow: None,
-        egress_proxy: None,
-        volumes: Vec::new(),
-        workspace: None,
-        warm: None,
-        trees: Vec::new(),
-        collect: CollectRule::nothing(),
-        allow_missing: BTreeSet::new(),
-        usage_interval: None,
-    }
+    StagePlan::new(Stage::Compile, sandbox, ProcessSpec::new(command, env))
 }
 
 /// The stage that runs a program of an image with these arguments, such as `--version`.
@@ -280,7 +256,7 @@ pub(crate) fn query(
     let variables = variables.iter().map(|(name, value)| (name.clone(), value.clone()));
     let program = program.to_string_lossy().into_owned();
     let command = std::iter::once(program).chain(args.iter().cloned()).collect();
-    internal_stage(command, base.chain(variables).collect(), Limits::compile())
+    internal_stage(command, base.chain(variables).collect(), SandboxSpec::new(Limits::compile()))
 }
 
 /// A step of fetching and installing packages.
@@ -311,13 +287,13 @@ pub(crate) fn packages(runtime: &Runtime, step: PackageStep<'_>) -> StagePlan {
     trees.extend(step.trees);
     let mut env = environment(runtime, &Variables::new(), &values);
     env.extend(step.variables);
-    StagePlan {
+    let sandbox = SandboxSpec {
         files: step.files,
         egress_proxy: step.egress_proxy,
         trees,
-        collect,
-        ..internal_stage(step.command, env, limits)
-    }
+        ..SandboxSpec::new(limits)
+    };
+    StagePlan { collect, ..internal_stage(step.command, env, sandbox) }
 }
 
 /// Limits that fit the largest packages in common use, which are held in memory while they are built.

@@ -37,7 +37,7 @@ fn build(builder: RequestBuilder) -> Request {
 }
 
 fn paths(plan: &StagePlan) -> Vec<&str> {
-    plan.all_files().map(|file| file.path.as_str()).collect()
+    plan.sandbox.all_files().map(|file| file.path.as_str()).collect()
 }
 
 #[test]
@@ -46,12 +46,12 @@ fn code_text_becomes_the_entry_file() {
     let runtime = unprobed("python");
     assert!(compile(&runtime, &request, StageContext::default()).is_none());
     let plan = run(&runtime, &request, Arc::default(), StageContext::default());
-    assert_eq!(plan.command, ["/usr/bin/the-python", "main.py"]);
+    assert_eq!(plan.process.command, ["/usr/bin/the-python", "main.py"]);
     assert_eq!(paths(&plan), ["main.py", "data.txt"]);
-    assert_eq!(plan.files[0].contents, b"1");
-    assert_eq!(plan.env["PYTHONUNBUFFERED"], "1");
-    assert_eq!(plan.env["PATH"], "/usr/local/bin:/usr/bin:/bin");
-    assert_eq!(plan.env["HOME"], "/tmp");
+    assert_eq!(plan.sandbox.files[0].contents, b"1");
+    assert_eq!(plan.process.env["PYTHONUNBUFFERED"], "1");
+    assert_eq!(plan.process.env["PATH"], "/usr/local/bin:/usr/bin:/bin");
+    assert_eq!(plan.process.env["HOME"], "/tmp");
 }
 
 #[test]
@@ -68,8 +68,11 @@ fn without_code_text_the_first_file_is_the_entry() {
     let builder = Request::builder("python").file("app/start.py", "").file("a.py", "");
     let request = build(builder.args(["-x", "y"]).env("LANG", "C").env("MINE", "{entry}"));
     let plan = run(&unprobed("python"), &request, Arc::default(), StageContext::default());
-    assert_eq!(plan.command, ["/usr/bin/the-python", "app/start.py", "-x", "y"]);
-    assert_eq!((plan.env["LANG"].as_str(), plan.env["MINE"].as_str()), ("C", "{entry}"));
+    assert_eq!(plan.process.command, ["/usr/bin/the-python", "app/start.py", "-x", "y"]);
+    assert_eq!(
+        (plan.process.env["LANG"].as_str(), plan.process.env["MINE"].as_str()),
+        ("C", "{entry}")
+    );
 }
 
 #[test]
@@ -78,8 +81,9 @@ fn every_source_is_compiled_and_headers_are_only_there() {
     let request = build(builder.file("-o.c", "").file("@x.c", ""));
     let plan = compile(&unprobed("c"), &request, StageContext::default()).unwrap();
     let sources = ["main.c", "lib/a.c", "./-o.c", "./@x.c"];
-    let told = plan.command.windows(sources.len()).filter(|words| *words == sources).count();
-    assert_eq!(told, 1, "{:?}", plan.command);
+    let told =
+        plan.process.command.windows(sources.len()).filter(|words| *words == sources).count();
+    assert_eq!(told, 1, "{:?}", plan.process.command);
     assert_eq!(paths(&plan), ["main.c", "lib/a.c", "a.h", "-o.c", "@x.c"]);
     assert!(plan.collect.globs[0].matches("program"));
 }
@@ -92,18 +96,18 @@ fn a_compiler_gets_nothing_that_is_meant_for_the_program() {
     let builder = builder.usage_interval(Duration::from_millis(10));
     let request = build(builder.allow_missing(Protection::Landlock).collect("*"));
     let plan = compile(&unprobed("c"), &request, StageContext::default()).unwrap();
-    assert_eq!((plan.stage, plan.directory.as_str()), (Stage::Compile, ""));
-    assert!(matches!(plan.stdin, Stdin::Empty));
-    assert_eq!(plan.network, NetworkPolicy::None);
-    assert!(plan.volumes.is_empty() && !plan.env.contains_key("A"));
-    assert_eq!(plan.limits, Limits::compile());
+    assert_eq!((plan.stage, plan.process.directory.as_str()), (Stage::Compile, ""));
+    assert!(matches!(plan.process.stdin, Stdin::Empty));
+    assert_eq!(plan.sandbox.network, NetworkPolicy::None);
+    assert!(plan.sandbox.volumes.is_empty() && !plan.process.env.contains_key("A"));
+    assert_eq!(plan.sandbox.limits, Limits::compile());
     assert!(plan.usage_interval.is_none());
     let plan = run(&unprobed("c"), &request, Arc::default(), StageContext::default());
-    assert!(matches!(&plan.stdin, Stdin::Bytes(bytes) if bytes == b"in"));
-    assert_eq!(plan.network, NetworkPolicy::Localhost);
-    assert_eq!(plan.env["A"].as_str(), "b");
-    assert_eq!(plan.limits, Limits::run());
-    assert!(plan.allow_missing.contains(&Protection::Landlock));
+    assert!(matches!(&plan.process.stdin, Stdin::Bytes(bytes) if bytes == b"in"));
+    assert_eq!(plan.sandbox.network, NetworkPolicy::Localhost);
+    assert_eq!(plan.process.env["A"].as_str(), "b");
+    assert_eq!(plan.sandbox.limits, Limits::run());
+    assert!(plan.sandbox.allow_missing.contains(&Protection::Landlock));
     assert_eq!(plan.collect.total, Limits::run().output());
 }
 
@@ -114,9 +118,9 @@ fn artefacts_join_the_files_and_keep_their_mode() {
         CollectedFile { path: "program".into(), contents: b"new".to_vec(), executable: true };
     let artefacts = Arc::new(Artefacts::new(None, vec![artefact]));
     let plan = run(&unprobed("c"), &request, artefacts, StageContext::default());
-    assert_eq!(plan.command, ["./program"]);
+    assert_eq!(plan.process.command, ["./program"]);
     assert_eq!(paths(&plan), ["main.c", "program"]);
-    let files: Vec<&InputFile> = plan.all_files().collect();
+    let files: Vec<&InputFile> = plan.sandbox.all_files().collect();
     assert_eq!(files[1].contents, b"new");
     assert!(files[1].executable && !files[0].executable);
 }
@@ -127,8 +131,8 @@ fn the_entry_is_found_from_another_directory() {
         let builder = Request::builder(language).file(file, "").workdir(directory);
         let plan =
             run(&unprobed(language), &build(builder), Arc::default(), StageContext::default());
-        assert_eq!(plan.directory, directory);
-        plan.command.last().unwrap().clone()
+        assert_eq!(plan.process.directory, directory);
+        plan.process.command.last().unwrap().clone()
     };
     assert_eq!(command("python", "main.py", "sub/deep"), "../../main.py");
     assert_eq!(command("python", "sub/main.py", "sub"), "main.py");
@@ -199,7 +203,7 @@ fn a_reader_moves_into_the_run_stage() {
     let stdin = Stdin::from_reader(&b"typed"[..]);
     let request = build(Request::builder("python").code("").stdin(stdin));
     let plan = run(&unprobed("python"), &request, Arc::default(), StageContext::default());
-    let Stdin::Reader(reader) = plan.stdin else {
+    let Stdin::Reader(reader) = plan.process.stdin else {
         panic!("the reader was lost");
     };
     let mut text = String::new();

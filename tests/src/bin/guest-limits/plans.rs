@@ -1,11 +1,11 @@
 //! Plans for the backend, and carrying them out.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sandbox::{
-    Backend, ByteSize, CancelToken, CollectRule, Ending, Limits, NetworkPolicy, Observer, Stage,
-    StageOutcome, StagePlan, Stdin, StreamKind, UsageSample,
+    Backend, ByteSize, CancelToken, Ending, Limits, Observer, ProcessSpec, SandboxSpec, Stage,
+    StageOutcome, StagePlan, StreamKind, UsageSample,
 };
 use sandbox_backends::native::NativeBackend;
 
@@ -40,26 +40,9 @@ pub(crate) fn limits() -> Limits {
 
 pub(crate) fn plan(command: &[&str], limits: Limits) -> StagePlan {
     let path = ("PATH".to_owned(), "/usr/bin".to_owned());
-    StagePlan {
-        stage: Stage::Run,
-        command: command.iter().map(ToString::to_string).collect(),
-        env: BTreeMap::from([path]),
-        files: Vec::new(),
-        artefacts: std::sync::Arc::default(),
-        directory: String::new(),
-        stdin: Stdin::Empty,
-        limits,
-        network: NetworkPolicy::None,
-        allow: None,
-        egress_proxy: None,
-        volumes: Vec::new(),
-        workspace: None,
-        warm: None,
-        trees: Vec::new(),
-        collect: CollectRule::nothing(),
-        allow_missing: BTreeSet::new(),
-        usage_interval: None,
-    }
+    let command = command.iter().map(ToString::to_string).collect();
+    let process = ProcessSpec::new(command, BTreeMap::from([path]));
+    StagePlan::new(Stage::Run, SandboxSpec::new(limits), process)
 }
 
 pub(crate) fn run(backend: &NativeBackend, plan: &StagePlan) -> Result<StageOutcome, String> {

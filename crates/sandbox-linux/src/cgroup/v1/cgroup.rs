@@ -8,7 +8,8 @@ use super::super::file::{Directory, ReopenableFile};
 use super::super::group::Group;
 use super::super::limits::CPU_PERIOD_MICROSECONDS;
 use super::super::{
-    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, kill, oom,
+    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, background, kill,
+    oom,
 };
 use super::detect::Layout;
 use super::files::Files;
@@ -170,6 +171,11 @@ impl Cgroup for V1Cgroup {
             Some(file) => file.read_number().map(Duration::from_nanos),
             None => Ok(Duration::ZERO),
         }
+    }
+
+    fn set_background(&self, is_background: bool) -> Result<(), CgroupError> {
+        let directory = self.layout.cpu.map(|place| self.group.directory(place));
+        directory.map_or(Ok(()), |directory| background::set(directory, is_background))
     }
 
     fn close_files(&self) {

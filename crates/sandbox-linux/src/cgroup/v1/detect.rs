@@ -4,7 +4,7 @@
 //! on this process, for instance those of a container, apply to its sandboxes too.
 
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
 
@@ -13,7 +13,7 @@ use super::super::group::Group;
 use super::super::hierarchy::{exercise, host_has_no_swap};
 use super::super::locate::Locations;
 use super::super::outer::limits_above;
-use super::super::{CgroupError, Enforces, OuterLimits, SweepOutcome, oom, sweep};
+use super::super::{CgroupError, Enforces, OuterLimits, SweepOutcome, background, oom, sweep};
 use super::cgroup::V1Cgroup;
 use super::files::SOCKET_MEMORY_LIMIT;
 
@@ -22,8 +22,10 @@ use super::files::SOCKET_MEMORY_LIMIT;
 pub(crate) struct V1Hierarchy {
     /// The cgroup of this process.
     base: Vec<Arc<Directory>>,
-    /// Where cgroups are created: in the base, or in the cgroup around them.
+    /// Where cgroups are created: in the base, or in the cgroup around them. For CPU time it is the base.
     parents: Vec<Arc<Directory>>,
+    /// The first cgroup, if it was created ahead. Removed before the one around it.
+    first: Mutex<Option<Box<V1Cgroup>>>,
     /// The cgroup around them, which is removed with this value.
     outer: Option<Group>,
     layout: Layout,
@@ -38,6 +40,13 @@ pub(crate) struct Layout {
     pub(crate) pids: usize,
     pub(crate) cpu: Option<usize>,
     pub(crate) cpuacct: Option<usize>,
+}
+
+impl Layout {
+    /// Whether a parent serves a controller that limits all sandboxes together.
+    fn limits_in(self, place: usize) -> bool {
+        [self.memory, self.pids].contains(&place)
+    }
 }
 
 impl V1Hierarchy {
@@ -69,7 +78,8 @@ impl V1Hierarchy {
             return Err(CgroupError::NotEnforced { what: "memory and processes".to_owned() });
         }
         let base = parents.clone();
-        let hierarchy = V1Hierarchy { base, parents, outer: None, layout, enforces };
+        let first = Mutex::new(None);
+        let hierarchy = V1Hierarchy { base, parents, first, outer: None, layout, enforces };
         exercise(&hierarchy.create()?, enforces)?;
         Ok(hierarchy)
     }
@@ -90,6 +100,8 @@ impl V1Hierarchy {
     }
 
     pub(crate) fn attach_preparation(&self) -> impl FnOnce() + Send + 'static {
+        // A failure is reported when the cgroup is needed.
+        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = self.make().ok().map(Box::new);
         let own = Arc::clone(&self.base[self.layout.pids]);
         move || {
             // Optional.
@@ -113,11 +125,31 @@ impl V1Hierarchy {
         }
         outer.directory(self.layout.pids).write("pids.max", &limits.pids.to_string())?;
         self.parents = outer.directories();
+        if let Some(cpu) = self.layout.cpu.filter(|cpu| !self.layout.limits_in(*cpu)) {
+            // The limits above are in other hierarchies. Here a sandbox in the background has to be a sibling of this
+            // process, which otherwise waits for the cgroup around it.
+            self.parents[cpu] = Arc::clone(&self.base[cpu]);
+        }
         self.outer = Some(outer);
         Ok(limits)
     }
 
+    /// Puts the cgroup around all that are created here into the background, or back, if there is one
+    /// around them that has CPU time.
+    pub(crate) fn set_background(&self, is_background: bool) -> Result<(), CgroupError> {
+        let cpu = self.layout.cpu.filter(|cpu| self.layout.limits_in(*cpu));
+        match (&self.outer, cpu) {
+            (Some(outer), Some(cpu)) => background::set(outer.directory(cpu), is_background),
+            _ => Ok(()),
+        }
+    }
+
     pub(crate) fn create(&self) -> Result<V1Cgroup, CgroupError> {
+        let first = self.first.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.map_or_else(|| self.make(), |first| Ok(*first))
+    }
+
+    fn make(&self) -> Result<V1Cgroup, CgroupError> {
         V1Cgroup::prepare(Group::make(&self.parents)?, self.layout, self.enforces)
     }
 

@@ -11,7 +11,8 @@ use super::super::file::{ControlFile, Directory};
 use super::super::group::Group;
 use super::super::limits::CPU_PERIOD_MICROSECONDS;
 use super::super::{
-    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, kill, oom, parse,
+    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, background, kill,
+    oom, parse,
 };
 use super::files::Files;
 
@@ -151,6 +152,10 @@ impl Cgroup for V2Cgroup {
 
     fn cpu_total(&self) -> Result<Duration, CgroupError> {
         self.read_cpu_stat().map(|stat| stat.total)
+    }
+
+    fn set_background(&self, is_background: bool) -> Result<(), CgroupError> {
+        background::set(self.directory(), is_background)
     }
 
     fn oom_kills(&self) -> Result<u64, CgroupError> {

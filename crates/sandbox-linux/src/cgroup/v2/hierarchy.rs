@@ -9,7 +9,9 @@ use super::super::file::Directory;
 use super::super::group::Group;
 use super::super::hierarchy::{exercise, host_has_no_swap};
 use super::super::outer::limits_above;
-use super::super::{CgroupError, Enforces, OuterLimits, SweepOutcome, oom, parse, sweep};
+use super::super::{
+    CgroupError, Enforces, OuterLimits, SweepOutcome, background, oom, parse, sweep,
+};
 use super::cgroup::V2Cgroup;
 
 /// The group directly below the root for cgroups if this process's own may not be used.
@@ -109,6 +111,12 @@ impl V2Hierarchy {
         directory.write("pids.max", &limits.pids.to_string())?;
         self.outer = Some(outer);
         Ok(limits)
+    }
+
+    /// Puts all cgroups that are created here into the background, or back.
+    pub(crate) fn set_background(&self, is_background: bool) -> Result<(), CgroupError> {
+        let outer = self.outer.as_ref();
+        outer.map_or(Ok(()), |outer| background::set(outer.directory(0), is_background))
     }
 
     pub(crate) fn create(&self) -> Result<V2Cgroup, CgroupError> {

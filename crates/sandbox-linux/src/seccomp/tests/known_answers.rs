@@ -261,9 +261,13 @@ fn device_nodes_are_denied_and_other_nodes_are_not() {
 }
 
 #[test]
-fn cpus_can_be_read_and_not_chosen() {
-    check("sched_setaffinity", &[(&[], Denied(EPERM))]);
-    check("sched_getaffinity", &[(&[], Allowed)]);
+fn cpus_and_time_slices_can_be_read_and_not_chosen() {
+    for name in ["sched_setaffinity", "sched_setattr"] {
+        check(name, &[(&[], Denied(EPERM))]);
+    }
+    for name in ["sched_getaffinity", "sched_getattr"] {
+        check(name, &[(&[], Allowed)]);
+    }
 }
 
 #[test]

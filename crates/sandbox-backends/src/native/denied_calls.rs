@@ -1,55 +1,54 @@
 //! Denied system calls of one sandbox: answers and counts them.
 
-use std::collections::BTreeMap;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 use sandbox_linux::seccomp::{Notification, Notifications};
 
-use super::super::host::Host;
+use super::host::Host;
+use crate::supervise::Supervision;
 
 /// After this many denied calls, each further answer is delayed: answering costs the supervisor CPU
 /// time that no limit of the program covers.
 const MAX_FAST_ANSWERS: u64 = 1000;
 const ANSWER_INTERVAL: Duration = Duration::from_millis(1);
 
-pub(super) struct DeniedCalls {
+pub(crate) struct DeniedCalls {
     listener: Option<Notifications>,
     answered: u64,
     /// No denied call is answered before this time.
     next_answer: Option<Instant>,
-    violations: BTreeMap<String, u64>,
 }
 
 impl DeniedCalls {
-    pub(super) fn new(listener: Option<Notifications>) -> Self {
-        Self { listener, answered: 0, next_answer: None, violations: BTreeMap::new() }
+    pub(crate) fn new(listener: Option<Notifications>) -> Self {
+        Self { listener, answered: 0, next_answer: None }
     }
 
     /// Uses another listener, of a process that was confined later.
-    pub(super) fn listen(&mut self, listener: Option<Notifications>) {
+    pub(crate) fn listen(&mut self, listener: Option<Notifications>) {
         self.listener = listener;
     }
 
     /// Readable when a call was denied; `None` while answers are delayed.
-    pub(super) fn listener(&self) -> Option<BorrowedFd<'_>> {
+    pub(crate) fn listener(&self) -> Option<BorrowedFd<'_>> {
         self.listener.as_ref().filter(|_| self.next_answer.is_none()).map(AsFd::as_fd)
     }
 
     /// When delayed answers resume.
-    pub(super) fn next_answer(&self) -> Option<Instant> {
+    pub(crate) fn next_answer(&self) -> Option<Instant> {
         self.next_answer
     }
 
     /// Resumes delayed answers, if it is time.
-    pub(super) fn resume(&mut self, now: Instant) {
+    pub(crate) fn resume(&mut self, now: Instant) {
         if self.next_answer.is_some_and(|at| at <= now) {
             self.next_answer = None;
         }
     }
 
     /// The next denied call, if there is one.
-    pub(super) fn receive(&mut self) -> Option<Notification> {
+    pub(crate) fn receive(&mut self) -> Option<Notification> {
         let listener = self.listener.as_ref()?;
         match listener.receive() {
             Ok(Some(call)) => return Some(call),
@@ -60,7 +59,12 @@ impl DeniedCalls {
     }
 
     /// Answers a call with its error, and counts it unless it announces an exit.
-    pub(super) fn refuse(&mut self, call: &Notification, host: &Host) {
+    pub(crate) fn refuse(
+        &mut self,
+        call: &Notification,
+        host: &Host,
+        supervision: &mut Supervision<'_>,
+    ) {
         let (name, errno) = host.refusal(call);
         if let Some(listener) = &self.listener {
             // A thread that died meanwhile needs no answer.
@@ -71,17 +75,12 @@ impl DeniedCalls {
             self.next_answer = Some(Instant::now() + ANSWER_INTERVAL);
         }
         if !call.is_early_exit() {
-            *self.violations.entry(name).or_default() += 1;
+            supervision.count_denied(name);
         }
     }
 
     /// Takes the listener, so that its calls stay unanswered for as long as it is kept.
-    pub(super) fn take_listener(&mut self) -> Option<Notifications> {
+    pub(crate) fn take_listener(&mut self) -> Option<Notifications> {
         self.listener.take()
-    }
-
-    /// How often each call was denied, by name.
-    pub(super) fn into_violations(self) -> BTreeMap<String, u64> {
-        self.violations
     }
 }

@@ -1,12 +1,14 @@
-//! The program's output: reads it, keeps it up to the limit, and passes it to the observer.
+//! The program's two output pipes, read in the order in which they are written.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Gid, Uid};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
-use sandbox_core::{Observer, StreamKind};
+use sandbox_core::StreamKind;
 use sandbox_linux::write_order::{WriteOrder, Written};
+
+use crate::supervise::Supervision;
 
 const BUFFER_BYTES: usize = 64 * 1024;
 
@@ -55,17 +57,6 @@ const MAX_ANNOUNCED_WRITES: usize = 20_000;
 /// The kernel splits a longer write into packets of this size.
 const MAX_PACKET_BYTES: usize = 4096;
 
-/// The output that is kept.
-#[derive(Debug, Default)]
-pub(crate) struct CapturedOutput {
-    pub(crate) stdout: Vec<u8>,
-    pub(crate) stderr: Vec<u8>,
-    pub(crate) both: Vec<u8>,
-    pub(crate) stdout_truncated: bool,
-    pub(crate) stderr_truncated: bool,
-    limit: usize,
-}
-
 impl Pipes {
     pub(crate) fn open() -> Result<Self, Errno> {
         Ok(Self { stdout: Stream::open()?, stderr: Stream::open()? })
@@ -105,23 +96,23 @@ impl Streams {
     }
 
     /// Reads what is there, in order; false if no write was announced.
-    pub(crate) fn read(&mut self, kept: &mut CapturedOutput, observer: &mut dyn Observer) -> bool {
+    pub(crate) fn read(&mut self, supervision: &mut Supervision<'_>) -> bool {
         let written = self.order.take();
         for what in &written {
             let (kind, other) = match what {
                 Written::First => (StreamKind::Stdout, StreamKind::Stderr),
                 Written::Second => (StreamKind::Stderr, StreamKind::Stdout),
                 Written::Unknown => {
-                    self.read_bulk(StreamKind::Stdout, kept, observer);
-                    self.read_bulk(StreamKind::Stderr, kept, observer);
+                    self.read_bulk(StreamKind::Stdout, supervision);
+                    self.read_bulk(StreamKind::Stderr, supervision);
                     continue;
                 }
             };
             if self.stream(other).mode == Mode::Bulk {
-                self.read_bulk(other, kept, observer);
+                self.read_bulk(other, supervision);
             }
             self.stream(other).in_a_row = 0;
-            self.read_packets(kind, kept, observer);
+            self.read_packets(kind, supervision);
         }
         self.announced += written.len();
         if self.announced > MAX_ANNOUNCED_WRITES {
@@ -130,28 +121,23 @@ impl Streams {
         }
         for kind in [StreamKind::Stdout, StreamKind::Stderr] {
             if self.stream(kind).mode == Mode::Bulk {
-                self.read_bulk(kind, kept, observer);
+                self.read_bulk(kind, supervision);
             }
         }
         !written.is_empty()
     }
 
     /// Reads both streams to their ends, after all writers are gone.
-    pub(crate) fn drain(&mut self, kept: &mut CapturedOutput, observer: &mut dyn Observer) {
-        while self.read(kept, observer) {}
+    pub(crate) fn drain(&mut self, supervision: &mut Supervision<'_>) {
+        while self.read(supervision) {}
         for kind in [StreamKind::Stdout, StreamKind::Stderr] {
-            while self.read_once(kind, kept, observer) > 0 {}
+            while self.read_once(kind, supervision) > 0 {}
         }
     }
 
     /// Reads one write: one packet, or several if it was long.
-    fn read_packets(
-        &mut self,
-        kind: StreamKind,
-        kept: &mut CapturedOutput,
-        observer: &mut dyn Observer,
-    ) {
-        while self.read_once(kind, kept, observer) == MAX_PACKET_BYTES {}
+    fn read_packets(&mut self, kind: StreamKind, supervision: &mut Supervision<'_>) {
+        while self.read_once(kind, supervision) == MAX_PACKET_BYTES {}
         let stream = self.stream(kind);
         stream.in_a_row += 1;
         if stream.in_a_row >= PACKETS_BEFORE_BULK {
@@ -160,36 +146,23 @@ impl Streams {
     }
 
     /// Reads what is there, up to a bound: a program may write as fast as it is read.
-    fn read_bulk(
-        &mut self,
-        kind: StreamKind,
-        kept: &mut CapturedOutput,
-        observer: &mut dyn Observer,
-    ) {
+    fn read_bulk(&mut self, kind: StreamKind, supervision: &mut Supervision<'_>) {
         const MAX_READS: usize = 16;
         for _ in 0..MAX_READS {
-            if self.read_once(kind, kept, observer) == 0 {
+            if self.read_once(kind, supervision) == 0 {
                 return;
             }
         }
     }
 
-    fn read_once(
-        &mut self,
-        kind: StreamKind,
-        kept: &mut CapturedOutput,
-        observer: &mut dyn Observer,
-    ) -> usize {
+    fn read_once(&mut self, kind: StreamKind, supervision: &mut Supervision<'_>) -> usize {
         let reader = match kind {
             StreamKind::Stdout => &self.stdout.reader,
             StreamKind::Stderr => &self.stderr.reader,
         };
         // An empty pipe and an interrupted read are both retried when the pipe is readable.
         let count = rustix::io::read(reader, &mut self.buffer[..]).unwrap_or(0);
-        let taken = kept.take(kind, &self.buffer[..count]);
-        if taken > 0 {
-            observer.output(kind, &self.buffer[..taken]);
-        }
+        supervision.output(kind, &self.buffer[..count]);
         count
     }
 
@@ -221,49 +194,5 @@ impl Stream {
         // a long burst is less exact.
         let _ = fcntl_setpipe_size(&reader, PACKETS_BEFORE_BULK * MAX_PACKET_BYTES);
         Ok(Self { reader, writer, mode: Mode::Packets, in_a_row: 0 })
-    }
-}
-
-impl CapturedOutput {
-    pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, ..Self::default() }
-    }
-
-    /// Keeps what fits and returns how many bytes that was.
-    pub(crate) fn take(&mut self, kind: StreamKind, bytes: &[u8]) -> usize {
-        let room = self.limit - self.both.len();
-        let taken = room.min(bytes.len());
-        let (stream, truncated) = match kind {
-            StreamKind::Stdout => (&mut self.stdout, &mut self.stdout_truncated),
-            StreamKind::Stderr => (&mut self.stderr, &mut self.stderr_truncated),
-        };
-        stream.extend_from_slice(&bytes[..taken]);
-        *truncated |= taken < bytes.len();
-        self.both.extend_from_slice(&bytes[..taken]);
-        taken
-    }
-
-    /// Whether more was written than may be kept.
-    pub(crate) fn is_over(&self) -> bool {
-        self.stdout_truncated || self.stderr_truncated
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_bytes_up_to_the_limit_are_kept() {
-        let mut kept = CapturedOutput::new(5);
-        assert_eq!(kept.take(StreamKind::Stdout, b"abc"), 3);
-        assert!(!kept.is_over());
-        assert_eq!(kept.take(StreamKind::Stderr, b"def"), 2);
-        assert_eq!(kept.take(StreamKind::Stdout, b"g"), 0);
-        assert_eq!(
-            (&kept.stdout[..], &kept.stderr[..], &kept.both[..]),
-            (&b"abc"[..], &b"de"[..], &b"abcde"[..])
-        );
-        assert!(kept.stdout_truncated && kept.stderr_truncated && kept.is_over());
     }
 }

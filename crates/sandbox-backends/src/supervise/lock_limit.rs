@@ -3,7 +3,7 @@
 //! The kernel charges record locks to no cgroup and has no limit for them. Counting them at the call would make
 //! every transaction of a database several times slower, so they are sampled: one thread looks at how many lock
 //! objects the kernel has, and reads who holds them only when the number has grown
-//! ([ADR 31](../../../docs/adr/0031-file-locks-by-sampling.md)).
+//! ([ADR 31](../../../../docs/adr/0031-file-locks-by-sampling.md)).
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -6,7 +6,8 @@ use std::ops::Bound;
 use std::os::fd::BorrowedFd;
 
 use sandbox_core::{
-    BackendError, ByteSize, Ending, InputFile, StagePlan, WorkspaceOutcome, WorkspacePlan,
+    BackendError, ByteSize, Ending, InputFile, StageOutcome, StagePlan, WorkspaceOutcome,
+    WorkspacePlan,
 };
 use sandbox_linux::snapshot::{Kind, SnapshotReader, take};
 use sandbox_protocol::exec::WorkspaceMount;
@@ -19,7 +20,7 @@ const PAGE: u64 = 4096;
 /// The size of the work directory: the quota of the workspace, and room for the files of the
 /// request, which do not count against it.
 pub(crate) fn mount_of(plan: &StagePlan) -> Result<Option<WorkspaceMount>, BackendError> {
-    let Some(workspace) = &plan.workspace else {
+    let Some(workspace) = &plan.sandbox.workspace else {
         return Ok(None);
     };
     let (mut bytes, mut inodes) = (workspace.quota.bytes.as_u64(), workspace.quota.files);
@@ -28,9 +29,9 @@ pub(crate) fn mount_of(plan: &StagePlan) -> Result<Option<WorkspaceMount>, Backe
         // It may have been saved under a larger quota.
         bytes = bytes.max(size.room);
         inodes = inodes.max(size.content.files);
-        refuse_clashes(content, &plan.all_files().collect::<Vec<_>>())?;
+        refuse_clashes(content, &plan.sandbox.all_files().collect::<Vec<_>>())?;
     }
-    for file in plan.all_files() {
+    for file in plan.sandbox.all_files() {
         bytes += (file.contents.len() as u64).div_ceil(PAGE) * PAGE;
         inodes += file.path.components().count() as u64;
     }
@@ -40,34 +41,34 @@ pub(crate) fn mount_of(plan: &StagePlan) -> Result<Option<WorkspaceMount>, Backe
 
 /// The maximum file size on any of the program's file systems.
 pub(crate) fn largest_file(plan: &StagePlan) -> ByteSize {
-    let disk = plan.limits.disk();
-    plan.workspace.as_ref().map_or(disk, |workspace| disk.max(workspace.quota.bytes))
+    let disk = plan.sandbox.limits.disk();
+    plan.sandbox.workspace.as_ref().map_or(disk, |workspace| disk.max(workspace.quota.bytes))
 }
 
-/// Saves what a program left, if it ended by itself: one that was killed may have left an
-/// inconsistent state.
-pub(crate) fn save(
+/// Saves what a program left, if it ended by itself, and adds the result to the outcome. One that was
+/// killed may have left an inconsistent state.
+pub(crate) fn conclude(
     work: BorrowedFd<'_>,
     plan: &StagePlan,
-    ending: Ending,
-) -> Result<Option<WorkspaceOutcome>, BackendError> {
-    let Some(workspace) = &plan.workspace else {
-        return Ok(None);
+    outcome: StageOutcome,
+) -> Result<StageOutcome, BackendError> {
+    let Some(workspace) = &plan.sandbox.workspace else {
+        return Ok(outcome);
     };
-    let nothing = WorkspaceOutcome { written: None, refusal: None, left_out: Vec::new() };
-    let Some(kept) = &workspace.kept else {
-        return Ok(Some(nothing));
+    let has_ended = matches!(outcome.ending, Ending::Exited(_) | Ending::Signaled(_));
+    let Some(kept) = workspace.kept.as_ref().filter(|_| has_ended) else {
+        let nothing = WorkspaceOutcome { written: None, refusal: None, left_out: Vec::new() };
+        return Ok(StageOutcome { workspace: Some(nothing), ..outcome });
     };
-    if !matches!(ending, Ending::Exited(_) | Ending::Signaled(_)) {
-        return Ok(Some(nothing));
-    }
     let known = known_files(workspace)?;
     let is_own = |file: &&InputFile| !known.contains(file.path.as_str().as_bytes());
-    let own: Vec<&InputFile> = plan.all_files().filter(is_own).collect();
+    let own: Vec<&InputFile> = plan.sandbox.all_files().filter(is_own).collect();
     let taken = take(work, kept, workspace.quota, &own)
         .map_err(|error| failed("keep the workspace", error))?;
     let written = taken.refusal.is_none().then_some(taken.size);
-    Ok(Some(WorkspaceOutcome { written, refusal: taken.refusal, left_out: taken.left_out }))
+    let ending = if written.is_some() { outcome.ending } else { Ending::TooMuchForWorkspace };
+    let saved = WorkspaceOutcome { written, refusal: taken.refusal, left_out: taken.left_out };
+    Ok(StageOutcome { ending, workspace: Some(saved), ..outcome })
 }
 
 /// The files that a workspace contained before: they stay part of it even if the request replaced

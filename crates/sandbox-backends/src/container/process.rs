@@ -1,0 +1,331 @@
+//! A process of an instance, and its supervision.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use sandbox_core::{
+    BackendError, CancelToken, Observer, Process, ProcessLimits, ProcessOutcome, ProcessSpec,
+    StageUsage, StreamKind,
+};
+use sandbox_linux::agent;
+use sandbox_linux::cgroup::Usage;
+use sandbox_protocol::Message as _;
+use sandbox_protocol::agent::AgentEvent;
+use sandbox_protocol::notice::ExitNotice;
+
+use super::channel::{Received, SignalSender};
+use super::connection::Connection;
+use super::exec_request::ExecEncoder;
+use super::instance::{KillReason, LiveContainer, lock};
+use super::supervise::Container;
+use crate::error::failed;
+use crate::process_tree::cpu_time_below;
+use crate::supervise::{
+    Cause, Counters, Ended, LockLimit, NetworkMemory, Supervised, Supervision, Terms, supervise,
+};
+
+/// Maximum number of messages that are handled between two checks of the deadlines.
+const MAX_MESSAGES: usize = 64;
+/// The signal that asks a program to end.
+const SIGTERM: u8 = 15;
+const SIGSTOP: u8 = 19;
+const SIGNALS: std::ops::RangeInclusive<u8> = 1..=64;
+
+/// A process that the agent runs.
+pub(super) struct ContainerProcess<'a, C: Container> {
+    encoder: &'a ExecEncoder,
+    live: Arc<LiveContainer<C>>,
+    program: String,
+    limits: ProcessLimits,
+    /// Until it is waited for.
+    connection: Mutex<Option<Connection>>,
+    signals: SignalSender,
+    /// The process of the agent whose descendant it is.
+    server: Option<u32>,
+    before: Usage,
+}
+
+impl<'a, C: Container> ContainerProcess<'a, C> {
+    /// Has the agent start a process.
+    pub(super) fn start(
+        encoder: &'a ExecEncoder,
+        live: Arc<LiveContainer<C>>,
+        exec: &[u8],
+        spec: &ProcessSpec,
+        limits: ProcessLimits,
+    ) -> Result<Self, BackendError> {
+        let before = live.container.cgroup().usage();
+        let before = before.map_err(|error| failed("read what the container used", error))?;
+        let (connection, server) = live.connect()?;
+        let process = Self {
+            encoder,
+            live,
+            program: spec.command.first().cloned().unwrap_or_default(),
+            limits,
+            signals: connection.signals(),
+            connection: Mutex::new(None),
+            server,
+            before,
+        };
+        // From here on, dropping it ends the process.
+        if process.server.is_none() && limits.cpu_time.is_some() {
+            return Err(failed("limit the CPU time", "the process cannot be told from others"));
+        }
+        let sent = connection.send_frame(exec).and_then(|()| connection.feed(&spec.stdin));
+        match sent {
+            // It has ended before it could read its input; the agent's report is there.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+            sent => sent.map_err(|error| failed("send the request to the agent", error))?,
+        }
+        *lock(&process.connection) = Some(connection);
+        Ok(process)
+    }
+}
+
+impl<C: Container> Drop for ContainerProcess<'_, C> {
+    fn drop(&mut self) {
+        // Ends the process, unless it was waited for.
+        drop(lock(&self.connection).take());
+        self.live.disconnected();
+    }
+}
+
+impl<C: Container + Send + Sync> Process for ContainerProcess<'_, C> {
+    fn wait(
+        &self,
+        observer: &mut dyn Observer,
+        cancel: &CancelToken,
+    ) -> Result<ProcessOutcome, BackendError> {
+        let connection = lock(&self.connection).take();
+        let connection =
+            connection.ok_or_else(|| failed("wait for the process", "it was waited for"))?;
+        let cgroup = self.live.container.cgroup();
+        let terms = Terms {
+            limits: self.limits,
+            cpus: self.live.sandbox.limits.cpus(),
+            usage_interval: None,
+            started: None,
+            oom: cgroup.oom_watch().map_err(|error| failed("watch the memory", error))?,
+        };
+        let mut running = Running { process: self, connection, is_behind: false, is_known: false };
+        let ended = supervise(&mut running, terms, observer, cancel);
+        if !running.is_known {
+            // Without the agent's report, something may be left of the process.
+            self.live.kill(KillReason::Failure);
+        }
+        self.conclude(ended?)
+    }
+
+    fn signal(&self, signal: i32) -> Result<(), BackendError> {
+        let number = u8::try_from(signal).ok();
+        // As in other sandboxes, whose guards it would stop too.
+        let number = number.filter(|signal| SIGNALS.contains(signal) && *signal != SIGSTOP);
+        let number = number
+            .ok_or_else(|| BackendError::Refused(format!("signal {signal} cannot be sent")))?;
+        match self.signals.send(number) {
+            // It has ended.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result.map_err(|error| failed("send a signal to the process", error)),
+        }
+    }
+}
+
+impl<C: Container> ContainerProcess<'_, C> {
+    fn conclude(&self, mut ended: Ended) -> Result<ProcessOutcome, BackendError> {
+        let oom_kills = self.live.container.cgroup().oom_kills();
+        let oom_kills =
+            oom_kills.map_err(|error| failed("read the OOM counter of the container", error))?;
+        if oom_kills > 0 {
+            // Of all processes together; whatever the kernel chose, the others lack it.
+            self.live.kill(KillReason::Cause(Cause::Memory));
+        }
+        if let (None, Some(KillReason::Cause(cause))) = (&ended.exit, self.live.kill_reason()) {
+            ended.cause.get_or_insert(cause);
+        }
+        let none = ExitNotice::default();
+        let exit = ended.exit.as_ref().unwrap_or(&none);
+        let usage = StageUsage {
+            wall_time: ended.wall_time(),
+            cpu_user: Duration::from_micros(exit.user_micros),
+            cpu_system: Duration::from_micros(exit.system_micros),
+            memory_peak_kb: exit.max_rss_kib,
+            // Nothing counts the processes of one among several.
+            processes_peak: 1,
+            io_read_bytes: exit.read_bytes,
+            io_write_bytes: exit.written_bytes,
+        };
+        let ending = ended
+            .ending(oom_kills, &usage)
+            .ok_or_else(|| failed("watch the process", "it ended without an exit status"))?;
+        let Ended { output, violations, .. } = ended;
+        let (stdout, stderr) = (output.stdout, output.stderr);
+        Ok(ProcessOutcome { ending, usage, stdout, stderr, violations })
+    }
+}
+
+/// A process that is waited for.
+struct Running<'a, C: Container> {
+    process: &'a ContainerProcess<'a, C>,
+    connection: Connection,
+    /// Whether there may be unhandled messages in the buffer.
+    is_behind: bool,
+    /// Whether the agent reported the end.
+    is_known: bool,
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Agent,
+    /// All processes together hold too many file locks.
+    Locks,
+}
+
+impl<C: Container> Supervised for Running<'_, C> {
+    type Source = Source;
+
+    const START: &'static str = "have the agent start the program";
+
+    /// More than the agent gives itself: other processes end with the sandbox.
+    const KILL_GRACE: Duration = Duration::from_secs(3);
+
+    const IS_SHARED: bool = true;
+
+    fn sources(&self) -> impl Iterator<Item = (Source, BorrowedFd<'_>)> {
+        let locks = self.process.live.lock_alarm().map(|alarm| (Source::Locks, alarm));
+        std::iter::once((Source::Agent, self.connection.fd())).chain(locks)
+    }
+
+    fn handle(
+        &mut self,
+        source: Source,
+        supervision: &mut Supervision<'_>,
+    ) -> Result<(), BackendError> {
+        match source {
+            Source::Agent => self.recv(supervision),
+            Source::Locks => {
+                self.process.live.kill(KillReason::Cause(Cause::Memory));
+                Ok(())
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        // Do not wait while there are buffered messages.
+        let messages = self.is_behind.then(Instant::now);
+        messages.into_iter().chain(self.process.live.next_check()).min()
+    }
+
+    fn on_time(
+        &mut self,
+        now: Instant,
+        supervision: &mut Supervision<'_>,
+    ) -> Result<(), BackendError> {
+        self.process.live.check(now);
+        if self.is_behind { self.recv(supervision) } else { Ok(()) }
+    }
+
+    fn terminate(&mut self) {
+        self.connection.signal(SIGTERM);
+    }
+
+    fn kill_program(&mut self) {
+        self.connection.end_requests();
+    }
+
+    fn kill_sandbox(&mut self, cause: Cause) {
+        // Memory is a limit of all processes together. Else this one did not end.
+        self.process.live.kill(match cause {
+            Cause::Memory => KillReason::Cause(cause),
+            _ => KillReason::Failure,
+        });
+    }
+
+    fn is_gone(&self) -> bool {
+        // The runtime does not report that the container ended.
+        false
+    }
+
+    fn counters(&self) -> Counters<'_> {
+        let container = &self.process.live.container;
+        Counters {
+            cgroup: container.cgroup(),
+            before: &self.process.before,
+            own_processes: container.own_processes(),
+            own_memory: container.own_memory(),
+            agent: container.agent(),
+            init: None,
+        }
+    }
+
+    fn cpu_time(&self) -> Duration {
+        self.process.server.map(cpu_time_below).unwrap_or_default()
+    }
+
+    /// The container's is monitored for all processes together.
+    fn network_memory(&self, _: Instant) -> Option<NetworkMemory> {
+        None
+    }
+
+    fn limit_locks(&self) -> io::Result<Option<LockLimit>> {
+        Ok(None)
+    }
+}
+
+impl<C: Container> Running<'_, C> {
+    fn recv(&mut self, supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
+        self.is_behind = false;
+        for _ in 0..MAX_MESSAGES {
+            match self.connection.recv() {
+                Ok(Received::Nothing) => return Ok(()),
+                Ok(Received::End) => supervision.set_over(),
+                Ok(Received::Message(message)) => self.handle_event(&message, supervision)?,
+                // The other end was closed before it had read everything.
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                    supervision.set_over();
+                }
+                Err(error) => return Err(failed("receive from the agent", error)),
+            }
+            if supervision.is_over() {
+                return Ok(());
+            }
+        }
+        self.is_behind = true;
+        Ok(())
+    }
+
+    fn handle_event(
+        &mut self,
+        message: &[u8],
+        supervision: &mut Supervision<'_>,
+    ) -> Result<(), BackendError> {
+        let event = AgentEvent::decode(message);
+        match event.map_err(|error| failed("decode the agent's message", error))? {
+            AgentEvent::Started => supervision.start(),
+            AgentEvent::Stdout(bytes) => supervision.output(StreamKind::Stdout, bytes),
+            AgentEvent::Stderr(bytes) => supervision.output(StreamKind::Stderr, bytes),
+            AgentEvent::SyscallDenied { syscall, arguments } => {
+                supervision.count_denied(self.process.encoder.name_of(syscall, arguments));
+            }
+            AgentEvent::Exited(exit) => {
+                self.is_known = true;
+                supervision.exit(agent::exit_notice(exit));
+            }
+            // What fails while everything is killed is no failure of the program's start.
+            AgentEvent::Failed(_) if self.process.live.kill_reason().is_some() => {
+                supervision.set_over();
+            }
+            AgentEvent::Failed(failure) => {
+                self.is_known = true;
+                let cause = io::Error::from_raw_os_error(failure.errno);
+                let program = &self.process.program;
+                supervision.fail(format!("{program}: {}: {cause}", failure.step));
+                supervision.set_over();
+            }
+            _ => return Err(failed("receive from the agent", "unexpected message")),
+        }
+        Ok(())
+    }
+}

@@ -27,6 +27,11 @@ pub struct ExecuteRequest {
     /// The standard input. Default: empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
+    /// Whether the client sends the standard input to `POST /api/v1/execute/{id}/stdin` while the program runs, without
+    /// a limit of its size. Excludes `stdin`, and requires `wait=false`. Such an execution is not repeated if the server
+    /// stops before its end. Default: false.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stdin_stream: bool,
     /// The command-line arguments of the program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 4096)]
@@ -97,6 +102,12 @@ pub struct ExecuteRequest {
     /// The workspace, a named directory that outlives the execution: `NAME`, or `NAME:ro` to discard changes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
+    /// Directories or files of the server's host that the program sees, as `HOST-PATH:PATH` (read-only) or
+    /// `HOST-PATH:PATH:rw`. They must be in a directory that the server's setting `volumes_from` names. Requires the
+    /// permission `volumes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 64, example = json!(["/srv/data:/data"]))]
+    pub volumes: Vec<String>,
     /// The URL that receives the report when the execution finishes: `http` or `https`, at a public address or one
     /// that the server is configured to permit. The server sends `{"type": "execution.finished", "timestamp": …,
     /// "data": REPORT}` by POST, signed according to Standard Webhooks, and retries for some hours until the

@@ -1,8 +1,8 @@
-use std::io::Read as _;
+use std::io::Read;
 use std::thread;
 use std::time::Duration;
 
-use reqwest::blocking::{self, RequestBuilder, Response};
+use reqwest::blocking::{self, Body, RequestBuilder, Response};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap};
 use reqwest::{Method, StatusCode, redirect, retry};
 use sandbox_api::{Accepted, ExecuteRequest};
@@ -19,6 +19,7 @@ pub const MAX_ATTEMPTS: u32 = 5;
 /// Maximum size of a response and of one event. A report is one of them, with all output and collected files.
 const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 const JSON: &str = "application/json";
+const OCTET_STREAM: &str = "application/octet-stream";
 
 /// A client of one server.
 #[derive(Clone, Debug)]
@@ -97,6 +98,10 @@ impl Client {
             .connect_timeout(timeouts.connect)
             // Limits each wait, for the head of a response or its next bytes. That of a request limits the whole.
             .timeout(timeouts.silence);
+        let http = match url.socket() {
+            Some(path) => http.unix_socket(path),
+            None => http,
+        };
         #[cfg(feature = "https")]
         let http = http.tls_backend_preconfigured(tls::config(&url)?);
         Ok(Self { http: http.build()?, url, has_key: key.is_some(), timeouts })
@@ -130,6 +135,22 @@ impl Client {
         }
     }
 
+    /// Sends the standard input of an execution that was requested with `stdin_stream`, as `input` returns it. Returns at the
+    /// end of the input, or with the next piece of it once no program reads it any more.
+    pub fn send_stdin(&self, id: &str, input: impl Read + Send + 'static) -> Result<(), Error> {
+        let request = self
+            .request(Method::POST, &format!("/api/v1/execute/{id}/stdin"))
+            .header(CONTENT_TYPE, OCTET_STREAM)
+            // The limits of the execution apply instead.
+            .timeout(Duration::MAX)
+            .body(Body::new(input));
+        match request.send() {
+            // The server has responded early, or has cancelled the execution of a connection that broke: the report tells.
+            Err(error) if error.is_body() => Ok(()),
+            sent => self.check(sent).map(drop),
+        }
+    }
+
     /// Gets the report of a finished execution.
     pub fn get(&self, id: &str) -> Result<Report, Error> {
         let request = self.request(Method::GET, &format!("/api/v1/execute/{id}"));
@@ -145,7 +166,7 @@ impl Client {
     /// Streams the events of an execution that come after number `after`; 0 for all. `None` if it has finished and
     /// there are no more.
     pub fn events(&self, id: &str, after: u64) -> Result<Option<Events>, Error> {
-        let url = format!("{}/api/v1/execute/{id}/stream", self.url);
+        let url = self.url.join(&format!("/api/v1/execute/{id}/stream"));
         let mut request = self.http.get(url).header(ACCEPT, "text/event-stream");
         if after > 0 {
             request = request.header("Last-Event-ID", after);
@@ -167,13 +188,17 @@ impl Client {
     }
 
     fn request(&self, method: Method, resource: &str) -> RequestBuilder {
-        let request = self.http.request(method, format!("{}{resource}", self.url));
+        let request = self.http.request(method, self.url.join(resource));
         request.header(ACCEPT, JSON).timeout(self.timeouts.response)
     }
 
     /// Sends a request. An error status is an error.
     fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
-        let response = request.send().map_err(|error| Error::transport(&self.url, &error))?;
+        self.check(request.send())
+    }
+
+    fn check(&self, sent: reqwest::Result<Response>) -> Result<Response, Error> {
+        let response = sent.map_err(|error| Error::transport(&self.url, &error))?;
         let status = response.status();
         match status {
             _ if status.is_success() => Ok(response),

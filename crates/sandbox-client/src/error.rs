@@ -117,6 +117,10 @@ fn why_not_connected(error: &(dyn StdError + 'static), is_timeout: bool) -> Stri
     if has_kind(error, io::ErrorKind::ConnectionRefused) {
         return "connection refused; is sandboxd running?".to_owned();
     }
+    // Only a path can be missing.
+    if has_kind(error, io::ErrorKind::NotFound) {
+        return "no such socket; is sandboxd running?".to_owned();
+    }
     if has_kind(error, io::ErrorKind::UnexpectedEof) {
         return "it closed the connection during the TLS handshake".to_owned();
     }

@@ -1,14 +1,23 @@
 //! The address and API key of a server.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use reqwest::Url;
 use reqwest::header::HeaderValue;
 
-/// The address of a server: `http://HOST[:PORT][/PATH]` or `https://…`. The path precedes `/api`.
+/// The address of a server: `http://HOST[:PORT][/PATH]`, `https://…`, or `unix:/PATH` for its socket on this host. The
+/// path of the first two precedes `/api`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ServerUrl(Url);
+pub struct ServerUrl {
+    url: Url,
+    /// The Unix socket to connect to, whatever the host in `url`.
+    socket: Option<PathBuf>,
+}
+
+/// The URL of requests over a Unix socket: HTTP needs a host.
+const SOCKET_URL: &str = "http://localhost";
 
 /// An invalid or unsupported server address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +26,9 @@ pub enum InvalidServerUrl {
     #[error("https is not supported by this build: build it with the feature 'https'")]
     Https,
     /// Not an address of a server.
-    #[error("write it as http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:8080")]
+    #[error(
+        "write it as http://HOST:PORT or https://HOST:PORT, such as http://127.0.0.1:8080, or as unix:/PATH"
+    )]
     Form,
     /// It contains a user name or a password.
     #[error("remove the credentials from the address and use --api-key")]
@@ -27,7 +38,32 @@ pub enum InvalidServerUrl {
 impl ServerUrl {
     #[cfg(feature = "https")]
     pub(crate) fn is_https(&self) -> bool {
-        self.0.scheme() == "https"
+        self.url.scheme() == "https"
+    }
+
+    /// Whether it is a Unix socket: the server is on this host.
+    pub fn is_socket(&self) -> bool {
+        self.socket.is_some()
+    }
+
+    /// The Unix socket to connect to.
+    pub(crate) fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
+    /// The URL of this path of the API.
+    pub(crate) fn join(&self, resource: &str) -> String {
+        format!("{}{resource}", self.url.as_str().trim_end_matches('/'))
+    }
+
+    /// The address of a socket, after `unix:`. Both `unix:/PATH` and `unix:///PATH` are common.
+    fn of_socket(text: &str) -> Result<Self, InvalidServerUrl> {
+        let path = text.strip_prefix("//").unwrap_or(text);
+        if !path.starts_with('/') || path.contains('\0') {
+            return Err(InvalidServerUrl::Form);
+        }
+        let url = Url::parse(SOCKET_URL).expect("it is a URL");
+        Ok(Self { url, socket: Some(path.into()) })
     }
 }
 
@@ -35,6 +71,9 @@ impl FromStr for ServerUrl {
     type Err = InvalidServerUrl;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return Self::of_socket(path);
+        }
         // The parser of URLs corrects these: it removes line breaks and adds slashes.
         let (_, rest) = text.split_once("://").ok_or(InvalidServerUrl::Form)?;
         let is_plain = |letter: char| letter.is_ascii_graphic() && !"?#\\".contains(letter);
@@ -54,13 +93,16 @@ impl FromStr for ServerUrl {
         if url.port() == Some(0) {
             return Err(InvalidServerUrl::Form);
         }
-        Ok(Self(url))
+        Ok(Self { url, socket: None })
     }
 }
 
 impl fmt::Display for ServerUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.as_str().trim_end_matches('/'))
+        match &self.socket {
+            Some(path) => write!(f, "unix:{}", path.display()),
+            None => f.write_str(&self.join("")),
+        }
     }
 }
 
@@ -110,6 +152,8 @@ mod tests {
             ("HTTP://box", "http://box"),
             ("http://[::1]:81/", "http://[::1]:81"),
             ("http://proxy:3000/a/b/", "http://proxy:3000/a/b"),
+            ("unix:/run/a b.sock", "unix:/run/a b.sock"),
+            ("unix:///run/s", "unix:/run/s"),
             #[cfg(feature = "https")]
             ("https://box:444/a", "https://box:444/a"),
         ] {
@@ -144,6 +188,10 @@ mod tests {
             "http://box/?a",
             "http://box/\r\nX: y",
             "http://box /",
+            "unix:",
+            "unix:run/s",
+            "unix://run/s",
+            "unix:/run/\0",
         ] {
             assert_eq!(refusal(text), InvalidServerUrl::Form, "{text:?}");
         }

@@ -4,9 +4,12 @@ mod accept;
 mod connection;
 mod data_lock;
 mod http;
+mod idle;
 mod limits;
+mod peer;
 mod server_log;
 mod signals;
+mod socket;
 mod tasks;
 mod tls;
 
@@ -16,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use futures_util::future::OptionFuture;
 use sandbox::{Sandbox, SandboxBuilder};
 use sandbox_scheduler::{Sandboxes, Scheduler, block_in_place};
 use sandbox_store::{LocalQueue, SqliteStore, Store};
@@ -36,8 +40,10 @@ use crate::work::{Work, workspace};
 
 use connection::Shared;
 use data_lock::DataLock;
+use idle::OpenConnections;
 use limits::ConnectionLimits;
 use signals::StopSignals;
+use socket::UnixSocket;
 use tls::Tls;
 
 pub(crate) use tls::check as check_tls;
@@ -48,7 +54,7 @@ const RESPONSE_DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 /// Time to send the last traces after that.
 const TRACE_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT, or until it was idle for as long as configured.
 pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     let _log_guard = logging::start(&config)?;
     // From here on, a signal leads to an orderly shutdown.
@@ -58,22 +64,27 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
     let tls = config.tls.as_ref().map(Tls::load).transpose()?.map(Arc::new);
     let telemetry = Telemetry::start(&config)?;
     let state = build(config, telemetry).await?;
-    let listener = bind(&state).await?;
+    let tcp = bind(&state).await?;
+    let socket = state.config.socket.as_deref().map(UnixSocket::bind).transpose()?;
     // Executions from before a crash run before new ones.
     let recovered = Origin::server(&state.telemetry).scope(state.work.recover()).await;
     recovered.context("failed to recover executions of the previous run")?;
     let mut tasks = tasks::start(&state)?;
     tasks.spawn(signals::reload_on_hangup(tls.clone())?);
-    server_log::started(&state, listener.local_addr()?, file);
+    let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
+    server_log::started(&state, address, socket.as_ref().map(UnixSocket::path), file);
 
     let (stop, stopped) = watch::channel(());
     let limits = ConnectionLimits::new(&state.config);
-    let shared = Arc::new(Shared { router: api::router(state.clone()), limits, tls });
-    let mut server = tokio::spawn(accept::serve(listener, shared, stopped));
+    let open = OpenConnections::default();
+    let router = api::router(state.clone());
+    let shared = Arc::new(Shared { router, limits, tls, open: open.clone() });
+    let mut server = tokio::spawn(listen(tcp, socket, shared, stopped));
 
     tokio::select! {
         ended = &mut server => ended.context("the server task panicked")?,
         signal = signals.next() => server_log::stopping(signal, state.config.shutdown_deadline),
+        () = idle(&state, &open) => tracing::info!("stopping: idle"),
     }
     drop(stop);
     tokio::select! {
@@ -92,11 +103,13 @@ pub(crate) async fn serve(config: Config, file: Option<&Path>) -> Result<()> {
 async fn build(config: Config, telemetry: Telemetry) -> Result<AppState> {
     let store = open_store(&config).await?;
     let keys = Arc::new(Keys::load(&*store, &config.data_dir).await?);
-    if keys.is_empty() && !config.listen.ip().is_loopback() {
+    if let Some(address) = config.listen
+        && keys.is_empty()
+        && !address.ip().is_loopback()
+    {
         bail!(
-            "refusing to listen on {} without API keys: create one with 'sandboxd keys create --name NAME', \
-             or listen on 127.0.0.1",
-            config.listen
+            "refusing to listen on {address} without API keys: create one with 'sandboxd keys create --name NAME', \
+             or listen on 127.0.0.1"
         );
     }
     let config = Arc::new(config);
@@ -133,8 +146,7 @@ fn sandbox_builder(config: &Config) -> SandboxBuilder {
         .warm(config.warm)
         .fork_policy(config.warm_copies)
         .blocking_with(block_in_place)
-        // Requests cannot name volumes; this refuses them in the library too.
-        .volumes_from([])
+        .volumes_from(config.volumes_from.iter().cloned())
         .workspaces(workspace::of_server(config));
     if let Some(host) = &config.docker_host {
         builder = builder.docker_host(host);
@@ -162,10 +174,30 @@ fn create_directory(path: &Path) -> Result<()> {
     created.with_context(|| format!("failed to create the directory {}", path.display()))
 }
 
-async fn bind(state: &AppState) -> Result<TcpListener> {
-    let address = state.config.listen;
+async fn bind(state: &AppState) -> Result<Option<TcpListener>> {
+    let Some(address) = state.config.listen else { return Ok(None) };
     let listener = TcpListener::bind(address).await;
-    listener.with_context(|| format!("failed to listen on {address}"))
+    listener.map(Some).with_context(|| format!("failed to listen on {address}"))
+}
+
+/// Serves the address and the socket, each with the maximum number of connections.
+async fn listen(
+    tcp: Option<TcpListener>,
+    socket: Option<UnixSocket>,
+    shared: Arc<Shared>,
+    stop: watch::Receiver<()>,
+) {
+    let on_tcp = tcp.map(|tcp| accept::serve(tcp, Arc::clone(&shared), stop.clone()));
+    let on_socket = socket.map(|socket| accept::serve(socket, shared, stop));
+    tokio::join!(OptionFuture::from(on_tcp), OptionFuture::from(on_socket));
+}
+
+/// Waits until the server was idle for as long as configured.
+async fn idle(state: &AppState, open: &OpenConnections) {
+    match state.config.idle_exit {
+        Some(duration) => open.idle_for(duration, &state.work).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Waits for running executions, then for their responses and traces. Executions that do not end in time return to the

@@ -14,7 +14,8 @@ pub(crate) struct ServerArgs {
     /// Run on a sandboxd server, such as http://127.0.0.1:8080 [default: this host]
     ///
     /// With https:// this machine must trust the server's certificate; SSL_CERT_FILE names another file of trusted
-    /// certificates. With http:// anyone on the network path can read the key and the code.
+    /// certificates. With http:// anyone on the network path can read the key and the code. With unix:/PATH it connects
+    /// to the Unix socket of a sandboxd of your own (`sandboxd --socket PATH`), which needs no key.
     #[arg(long, value_name = "URL", help_heading = SERVER, env = "SANDBOX_RUN_SERVER")]
     pub(crate) server: Option<ServerUrl>,
 

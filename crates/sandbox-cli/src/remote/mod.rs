@@ -1,6 +1,7 @@
 //! `--server`: run commands on a sandboxd server.
 
 mod runtimes;
+mod stdin;
 mod translate;
 
 use sandbox::{CancelToken, Event, Report, Request, with_causes};
@@ -11,12 +12,15 @@ use crate::args::{RunArgs, ServerArgs};
 use crate::errors::Failure;
 
 pub(crate) use runtimes::runtimes;
+use stdin::Input;
 
 /// A request that is ready to be sent.
 pub(crate) struct RemoteRun {
     client: Client,
     request: ExecuteRequest,
     idempotency_key: String,
+    /// The standard input, which is sent while the program runs.
+    input: Option<Input>,
 }
 
 impl RemoteRun {
@@ -24,8 +28,9 @@ impl RemoteRun {
     pub(crate) fn new(args: &RunArgs, request: &Request) -> Result<Option<Self>, Failure> {
         let Some(client) = client(&args.server)? else { return Ok(None) };
         let idempotency_key = request.id().to_string();
+        let input = stdin::input(request.stdin());
         let request = translate::translate(args, request)?;
-        Ok(Some(Self { client, request, idempotency_key }))
+        Ok(Some(Self { client, request, idempotency_key, input }))
     }
 
     /// Executes it and passes on events as they come.
@@ -35,7 +40,15 @@ impl RemoteRun {
         cancel: &CancelToken,
     ) -> Result<Report, Failure> {
         let accepted = self.client.execute(&self.request, &self.idempotency_key)?;
-        Ok(self.client.follow(&accepted.id, on_event, cancel)?)
+        let Some(input) = self.input else {
+            return Ok(self.client.follow(&accepted.id, on_event, cancel)?);
+        };
+        let failure = stdin::send(self.client.clone(), accepted.id.clone(), input, cancel.clone())?;
+        let report = self.client.follow(&accepted.id, on_event, cancel)?;
+        match failure.try_recv() {
+            Ok(error) => Err(error.into()),
+            Err(_) => Ok(report),
+        }
     }
 }
 

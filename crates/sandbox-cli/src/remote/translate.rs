@@ -1,16 +1,17 @@
 //! Translates a validated request to the HTTP API. Options that the API lacks are refused rather than ignored.
 
-use std::io::Read;
 use std::time::Duration;
 
-use sandbox::{ByteSize, Limits, NetworkPolicy, Protection, Request, Stdin, format_duration};
+use sandbox::{
+    ByteSize, Limits, NetworkPolicy, Protection, Request, Stdin, Volume, VolumeAccess,
+    format_duration,
+};
 use sandbox_api::{ExecuteRequest, FileInput, NetworkMode, NetworkRequest};
+use sandbox_client::ServerUrl;
 
 use crate::args::{IsolationChoice, RunArgs};
 use crate::errors::Failure;
 
-/// Maximum size of standard input, which is sent within the request.
-const MAX_STDIN_BYTES: u64 = 16 << 20;
 const MIB: u64 = 1 << 20;
 const KIB: u64 = 1 << 10;
 
@@ -18,6 +19,7 @@ const KIB: u64 = 1 << 10;
 pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequest, Failure> {
     refuse_unsupported(args, request)?;
     let mut asked = ExecuteRequest {
+        volumes: request.volumes().iter().map(volume).collect::<Result<_, _>>()?,
         language: request.language().name().to_owned(),
         version: request.language().version().map(ToOwned::to_owned),
         code: request.code().map(ToOwned::to_owned),
@@ -26,7 +28,7 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
             .iter()
             .map(|file| FileInput::new(file.path.as_str(), file.contents.clone()))
             .collect(),
-        stdin: stdin(request.stdin())?,
+        stdin_stream: !matches!(request.stdin(), Stdin::Empty),
         args: request.args().to_vec(),
         env: request.env().clone(),
         network: network(request),
@@ -81,8 +83,11 @@ fn run_limits(limits: &Limits, asked: &mut ExecuteRequest) -> Result<(), Failure
 }
 
 fn refuse_unsupported(args: &RunArgs, request: &Request) -> Result<(), Failure> {
+    // The server of a socket is on this host.
+    let is_remote = !args.server.server.as_ref().is_some_and(ServerUrl::is_socket);
+    let has_volumes = !request.volumes().is_empty();
     for (flag, is_used, reason) in [
-        ("--volume", !request.volumes().is_empty(), "it names a directory of this host"),
+        ("--volume", has_volumes && is_remote, "it names a directory of this host"),
         ("--workdir", request.workdir().is_some(), "the server has no such option"),
         ("--open-files", args.open_files.is_some(), "the server has no such option"),
         ("--compile-memory", args.compile_memory.is_some(), "the server has no such option"),
@@ -96,6 +101,15 @@ fn refuse_unsupported(args: &RunArgs, request: &Request) -> Result<(), Failure> 
     Ok(())
 }
 
+fn volume(volume: &Volume) -> Result<String, Failure> {
+    let (host, inside) = (volume.host().to_str(), volume.destination().to_str());
+    let (Some(host), Some(inside)) = (host, inside) else {
+        return Err(Failure::Usage("--volume paths must be UTF-8 with --server".to_owned()));
+    };
+    let access = if volume.access() == VolumeAccess::ReadWrite { ":rw" } else { "" };
+    Ok(format!("{host}:{inside}{access}"))
+}
+
 fn network(request: &Request) -> Option<NetworkRequest> {
     let mode = match request.network() {
         NetworkPolicy::Localhost => NetworkMode::Localhost,
@@ -106,35 +120,6 @@ fn network(request: &Request) -> Option<NetworkRequest> {
     let rules = allow.map(|allow| allow.rules().iter().map(ToString::to_string).collect());
     let dns = allow.is_some_and(|allow| allow.looks_up_any_name());
     Some(NetworkRequest { mode, allow: rules.unwrap_or_default(), dns })
-}
-
-fn stdin(stdin: &Stdin) -> Result<Option<String>, Failure> {
-    let bytes = match stdin {
-        Stdin::Empty => return Ok(None),
-        Stdin::Bytes(bytes) => bytes.clone(),
-        Stdin::Reader(reader) => {
-            let mut reader = reader.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            let Some(reader) = reader.take() else { return Ok(None) };
-            let mut bytes = Vec::new();
-            reader
-                .take(MAX_STDIN_BYTES + 1)
-                .read_to_end(&mut bytes)
-                .map_err(|error| Failure::Usage(format!("cannot read --stdin: {error}")))?;
-            bytes
-        }
-    };
-    if bytes.len() as u64 > MAX_STDIN_BYTES {
-        let most = ByteSize::bytes(MAX_STDIN_BYTES);
-        return Err(Failure::Usage(format!(
-            "--stdin exceeds the maximum of {most} with --server: send it as a file with --input"
-        )));
-    }
-    let text = String::from_utf8(bytes).map_err(|_| {
-        Failure::Usage(
-            "--stdin must be UTF-8 with --server: send it as a file with --input".to_owned(),
-        )
-    })?;
-    Ok(Some(text))
 }
 
 fn millis(flag: &str, time: Duration) -> Result<u64, Failure> {
@@ -215,7 +200,7 @@ mod tests {
                 {"path": "a.py", "content": "1"},
                 {"path": "b.bin", "content": "/w==", "encoding": "base64"},
             ],
-            "stdin": "in", "args": ["x"], "env": {"A": "b"}, "timeout_ms": 1500,
+            "stdin_stream": true, "args": ["x"], "env": {"A": "b"}, "timeout_ms": 1500,
             "cpu_time_ms": 1000, "compile_timeout_ms": 2000, "memory_limit_mb": 64, "cpus": 0.5,
             "pids": 7, "disk_mb": 2, "output_limit_kb": 3,
             "network": {"mode": "localhost", "dns": false}, "isolation": "native",
@@ -244,6 +229,15 @@ mod tests {
     }
 
     #[test]
+    fn volumes_are_sent_to_a_server_on_this_host() {
+        let sent = translated(&["--server", "unix:/run/s"], |builder| {
+            let volumes = ["/srv/a:/a", "/srv/b:/b:rw"].map(|text| text.parse().unwrap());
+            volumes.into_iter().fold(builder.code("1"), RequestBuilder::volume)
+        });
+        assert_eq!(sent.unwrap()["volumes"], json!(["/srv/a:/a", "/srv/b:/b:rw"]));
+    }
+
+    #[test]
     fn a_size_between_two_units_suggests_the_next_one() {
         let limits = Limits::run().with_memory(ByteSize::kib(1536)).unwrap();
         let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
@@ -251,16 +245,5 @@ mod tests {
         let limits = Limits::run().with_wall_time(Duration::from_micros(1500)).unwrap();
         let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
         assert!(message.contains("--timeout") && message.contains("milliseconds"), "{message}");
-    }
-
-    #[test]
-    fn standard_input_that_does_not_end_or_is_no_text_is_refused() {
-        for (reader, part) in [
-            (Stdin::from_reader(std::io::repeat(b'x')), "16M"),
-            (Stdin::from_reader(&b"\xff"[..]), "UTF-8"),
-        ] {
-            let message = translated(&[], |builder| builder.code("1").stdin(reader)).unwrap_err();
-            assert!(message.contains("--stdin") && message.contains(part), "{message}");
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Results are the same locally and on a server.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -14,7 +14,7 @@ use crate::support::{BINARY, CommandOutput, call, call_with_long_timeout, skip, 
 struct Server {
     process: Child,
     url: String,
-    _data: TempDir,
+    data: TempDir,
 }
 
 impl Server {
@@ -59,7 +59,7 @@ impl Server {
             }
             log += &line;
         };
-        Some(Self { process, url, _data: data })
+        Some(Self { process, url, data })
     }
 
     fn call(&self, args: &[&str]) -> CommandOutput {
@@ -138,6 +138,57 @@ fn events_are_numbered_lines_and_the_last_is_the_report() {
     let numbers: Vec<_> = events.iter().map(|event| event["seq"].as_u64().unwrap()).collect();
     assert_eq!(numbers, (1..=events.len() as u64).collect::<Vec<_>>());
     assert_eq!(events.last().unwrap()["report"]["stdout"], "1\n");
+}
+
+#[test]
+fn standard_input_is_sent_as_it_comes_and_as_it_is() {
+    let Some(server) = Server::start() else { return };
+    let code =
+        "import sys\nfor line in sys.stdin: print('got', line.strip(), flush=True)\nprint('end')";
+    let mut child = Command::new(BINARY)
+        .args(["--server", &server.url, "-q", "--stdin", "-", "-l", "python", "-c", code])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    for word in ["one", "two"] {
+        writeln!(stdin, "{word}").unwrap();
+        // Before there is any more of it.
+        assert_eq!(lines.next().unwrap().unwrap(), format!("got {word}"));
+    }
+    drop(stdin);
+    assert_eq!(lines.next().unwrap().unwrap(), "end");
+    assert!(child.wait().unwrap().success());
+
+    // More than a request can have, and no text.
+    let file = server.data.path().join("input");
+    let bytes: Vec<u8> = (0..=250).cycle().take(20_000_000).collect();
+    fs::write(&file, &bytes).unwrap();
+    let line = ["-q", "--stdin", file.to_str().unwrap(), "-l", "bash", "-c", "md5sum"];
+    let (here, there) = (call_with_long_timeout(&line), server.call(&line));
+    assert_eq!(comparable(&here), comparable(&there));
+    // A program that does not read it ends all the same.
+    let line = ["-q", "--stdin", file.to_str().unwrap(), "-l", "bash", "-c", "exit 7"];
+    assert_eq!(server.call(&line).code, Some(7));
+}
+
+#[test]
+fn the_socket_of_a_server_of_ones_own_needs_no_key_and_shares_directories() {
+    let root = tempfile::tempdir().unwrap();
+    let path = |name: &str| root.path().join(name).to_str().unwrap().to_owned();
+    fs::create_dir(path("shared")).unwrap();
+    fs::write(path("shared/file"), "of the host").unwrap();
+    let settings = [("SANDBOXD_SOCKET", &*path("s")), ("SANDBOXD_VOLUMES_FROM", &*path("shared"))];
+    let Some(server) = Server::start_with(&settings) else { return };
+    let volume = format!("{}:/data", path("shared"));
+    let line = ["-v", &volume, "-q", "-l", "bash", "-c", "cat /data/file"];
+    let socket = format!("unix:{}", path("s"));
+    let answer = call_with_long_timeout(&[&["--server", &socket][..], &line].concat());
+    assert_eq!((answer.code, answer.stdout.as_str()), (Some(0), "of the host"), "{answer:?}");
+    // Whoever reaches the address of a server is not its user.
+    server.call(&line).is_refused_with(&["--volume", "--server"]);
 }
 
 #[test]

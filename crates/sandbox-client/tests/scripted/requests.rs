@@ -1,5 +1,7 @@
 //! Single requests: what is sent, and what each response or failure becomes.
 
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixListener;
 use std::time::Duration;
 
 use sandbox_api::{Accepted, Code, ExecuteRequest, Problem};
@@ -34,6 +36,32 @@ fn a_request_has_the_key_and_the_accepted_types() {
     ] {
         assert!(request.contains(&format!("\r\n{header}\r\n")), "{request}");
     }
+}
+
+#[test]
+fn a_socket_is_used_like_an_address() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s o c k e t");
+    let url = format!("unix:{}", path.display());
+    let client = || Client::new(url.parse().unwrap(), None).unwrap();
+    let error = client().runtimes().unwrap_err().to_string();
+    assert_eq!(error, format!("connection to {url} failed: no such socket; is sandboxd running?"));
+
+    let listener = UnixListener::bind(&path).unwrap();
+    let requests = std::thread::spawn(move || {
+        let (stream, _) = listener.accept().unwrap();
+        let mut request = String::new();
+        let mut lines = BufReader::new(&stream);
+        while !request.ends_with("\r\n\r\n") {
+            lines.read_line(&mut request).unwrap();
+        }
+        (&stream).write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]").unwrap();
+        request
+    });
+    assert!(client().runtimes().unwrap().is_empty());
+    let request = requests.join().unwrap();
+    assert!(request.starts_with("GET /api/v1/runtimes HTTP/1.1\r\n"), "{request}");
+    assert!(request.contains("\r\nhost: localhost\r\n"), "{request}");
 }
 
 #[test]

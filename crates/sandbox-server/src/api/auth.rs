@@ -1,22 +1,28 @@
 //! Authentication and rate limiting: the middleware in front of every route that does something.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::{Request, State};
 use axum::http::header::{AUTHORIZATION, HOST};
 use axum::http::{HeaderMap, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use sandbox_api::{Code, Problem};
-use sandbox_store::{Permissions, Scope};
+use sandbox_store::{Permission, Permissions, Scope};
 
 use super::caller::Authenticated;
 use super::error::ApiError;
+use super::peer::Peer;
 use super::rate_limit::{Client, Limiter};
 use crate::keys::{Identity, Keys};
 use crate::metrics::Metrics;
 use crate::state::AppState;
+
+/// A request over the rate limit is refused after this time. Its client should not come back for a second; one that
+/// does at once would make the server spend its time on refusals. Until then the body is not read.
+pub(super) const REFUSAL_DELAY: Duration = Duration::from_millis(100);
 
 /// The state of the middleware.
 #[derive(Clone)]
@@ -43,15 +49,26 @@ impl Auth {
         }
     }
 
-    /// Identifies the client by its key. A server without keys serves every client that reaches it on loopback.
-    fn identify(&self, headers: &HeaderMap, uri: &Uri) -> Result<Identity, Problem> {
+    /// Identifies the client by its connection or its key. A server without keys serves every client that reaches it on
+    /// loopback.
+    fn identify(
+        &self,
+        peer: Option<Peer>,
+        headers: &HeaderMap,
+        uri: &Uri,
+    ) -> Result<Identity, Problem> {
+        let without_key = |permissions| Identity {
+            key: None,
+            scopes: vec![Scope::Execute, Scope::Read],
+            permissions,
+        };
+        if let Some(Peer::SameUser) = peer {
+            // The operator: this user could read the database and start another server.
+            return Ok(without_key(Permission::ALL.into()));
+        }
         if self.keys.is_empty() {
             check_host(headers, uri)?;
-            return Ok(Identity {
-                key: None,
-                scopes: vec![Scope::Execute, Scope::Read],
-                permissions: self.local_permissions.clone(),
-            });
+            return Ok(without_key(self.local_permissions.clone()));
         }
         let presented = presented_key(headers).ok_or_else(|| {
             let detail = "send a key as 'Authorization: Bearer KEY' or 'X-API-Key: KEY'";
@@ -71,17 +88,19 @@ pub(super) async fn authenticate(
     mut request: Request,
     next: Next,
 ) -> Response {
-    let identity = auth.identify(request.headers(), request.uri());
+    let peer = request.extensions().get().copied();
+    let identity = auth.identify(peer, request.headers(), request.uri());
     let client = match &identity {
         Ok(Identity { key: Some(key), .. }) => Client::Key(key.clone()),
         Ok(Identity { key: None, .. }) if !auth.limits_local => Client::Local,
-        _ => Client::at(peer(&request)),
+        _ => Client::at(address(peer)),
     };
     let rate = auth.limiter.take(&client);
     let retry_after = rate.and_then(|rate| rate.retry_after);
     let mut response = match (retry_after, identity) {
         (Some(wait), _) => {
             auth.metrics.rate_limited();
+            tokio::time::sleep(REFUSAL_DELAY).await;
             ApiError::rate_limited(wait).into_response()
         }
         (None, Err(problem)) => ApiError::from(problem).into_response(),
@@ -127,9 +146,12 @@ fn presented_key(headers: &HeaderMap) -> Option<&str> {
     headers.get("x-api-key")?.to_str().ok()
 }
 
-fn peer(request: &Request) -> IpAddr {
-    let info = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    info.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |ConnectInfo(address)| address.ip())
+/// The address whose rate limit applies to a client without a valid key.
+fn address(peer: Option<Peer>) -> IpAddr {
+    match peer {
+        Some(Peer::Remote(address)) => address.ip(),
+        Some(Peer::SameUser) | None => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+    }
 }
 
 #[cfg(test)]

@@ -91,6 +91,10 @@ async fn accept(
     if index > 0 {
         caller.take_token().map_err(ApiError::into_problem)?;
     }
+    if request.stdin_stream {
+        let reason = format!("requests[{index}]: stdin_stream: cannot be used in a batch");
+        return Err(Problem::new(Code::InvalidField, reason));
+    }
     let idempotency = key.map(|key| idempotency(&request, format!("{key}:{index}")));
     let accepted = state.work.accept(request, caller.identity(), idempotency, AnswerWith::Id).await;
     accepted.map(|ticket| ticket.id).map_err(|problem| match problem.code {

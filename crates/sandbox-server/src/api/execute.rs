@@ -52,6 +52,11 @@ pub(super) async fn execute(
     let wait = parameter.or(preferred).unwrap_or(Wait::Max);
     let idempotency = idempotency_key(&headers)?.map(|key| self::idempotency(&request, key));
     let timeout = wait.timeout(state.config.wait_limit);
+    if request.stdin_stream && !timeout.is_zero() {
+        let reason =
+            "requires 'wait=false': the response has the id that the standard input is sent to";
+        return Err(ApiError::invalid("stdin_stream", reason));
+    }
     let answer = if timeout.is_zero() { AnswerWith::Id } else { AnswerWith::Report(timeout) };
     let ticket = state.work.accept(request, caller.identity(), idempotency, answer).await?;
     let mut response = if timeout.is_zero() && ticket.is_new {

@@ -8,6 +8,7 @@ mod execute;
 
 mod batch;
 mod executions;
+mod stdin;
 mod stream;
 
 mod environments;
@@ -26,6 +27,7 @@ mod body;
 mod caller;
 mod cors;
 mod error;
+mod peer;
 mod query;
 mod rate_limit;
 mod request_log;
@@ -44,16 +46,18 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use self::auth::Auth;
 use self::error::ApiError;
+pub(crate) use self::peer::Peer;
 use self::ready::ReadinessCheck;
 use self::request_log::RequestLog;
 use crate::state::AppState;
 
-/// The router of the API. Each request needs the peer's address as an extension (`ConnectInfo<SocketAddr>`): the rate
-/// limit of clients without keys uses it.
+/// The router of the API. Each request needs its [`Peer`] as an extension: authentication and the rate limit of clients
+/// without keys use it.
 pub(crate) fn router(state: AppState) -> Router {
     let authenticated = Router::new()
         .route("/api/v1/execute", post(execute::execute))
         .route("/api/v1/execute/{id}", get(execute::report).delete(execute::cancel))
+        .route("/api/v1/execute/{id}/stdin", post(stdin::stdin))
         .route("/api/v1/execute/{id}/stream", get(stream::stream))
         .route("/api/v1/batch", post(batch::batch))
         .route("/api/v1/executions", get(executions::list))

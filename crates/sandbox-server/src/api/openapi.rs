@@ -16,8 +16,8 @@ use utoipa::openapi::{
 use utoipa::{Modify, OpenApi};
 
 use super::{
-    batch, environments, execute, executions, health, ready, restrict_schema, runtimes, stream,
-    workspaces,
+    batch, environments, execute, executions, health, ready, restrict_schema, runtimes, stdin,
+    stream, workspaces,
 };
 use crate::config::Config;
 use crate::state::AppState;
@@ -33,6 +33,7 @@ use crate::state::AppState;
         execute::execute,
         execute::report,
         execute::cancel,
+        stdin::stdin,
         stream::stream,
         batch::batch,
         executions::list,

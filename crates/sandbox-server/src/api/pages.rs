@@ -18,7 +18,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Serves the start page: HTML to browsers, JSON to all other clients.
 pub(super) async fn index(State(state): State<AppState>, headers: HeaderMap) -> Response {
     let mut response = if accepts_html(&headers) {
-        let host = host(&headers).unwrap_or_else(|| state.config.listen.to_string());
+        let host = host(&headers).or_else(|| Some(state.config.listen?.to_string()));
+        let host = host.unwrap_or_else(|| "localhost".to_owned());
         html(&INDEX.replace("{version}", VERSION).replace("{host}", &host), "")
     } else {
         let paths = json!({

@@ -15,7 +15,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use sandbox::{Workspace, WorkspaceError, WorkspaceName, Workspaces};
 use sandbox_api::{Code, Problem, WorkspaceEntry};
-use tokio::sync::mpsc;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::caller::{Caller, Execute, Read};
 use super::error::ApiError;
@@ -115,7 +117,8 @@ pub(super) async fn export(
     query.reject_unknown()?;
     let name = name.existing()?;
     let own = workspaces_of(&state, caller.identity())?;
-    let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(MAX_BUFFERED_CHUNKS);
+    let (chunks, mut receiver) = mpsc::channel(MAX_BUFFERED_CHUNKS);
+    let (failed, failure) = oneshot::channel();
     // Look it up before the response starts: 404 is not possible later.
     let found = with_own(&state, caller.identity(), {
         let name = name.clone();
@@ -123,20 +126,21 @@ pub(super) async fn export(
     });
     found.await?;
     let export = state.work.begin_export(caller.identity())?;
+    let writer =
+        ChunkWriter { chunks, runtime: Handle::current(), timeout: state.config.write_timeout };
     tokio::task::spawn_blocking(move || {
         // The thread is occupied for as long as the client reads.
         let _export = export;
-        let into = io::BufWriter::with_capacity(CHUNK_SIZE, ChunkWriter(sender.clone()));
-        if let Err(error) = own.export(&name, into) {
+        if let Err(error) = own.export(&name, io::BufWriter::with_capacity(CHUNK_SIZE, writer)) {
             // Aborts the response. Fails if the client has disconnected.
-            let _ = sender.blocking_send(Err(io::Error::other(error)));
+            let _ = failed.send(io::Error::other(error));
         }
     });
-    let chunks = stream::unfold(receiver, |mut receiver| async {
-        let chunk = receiver.recv().await?;
-        Some((chunk, receiver))
-    });
-    Ok(([(CONTENT_TYPE, "application/x-tar")], Body::from_stream(chunks)).into_response())
+    let chunks = stream::poll_fn(move |context| receiver.poll_recv(context)).map(Ok);
+    // After the last chunk: an error, unless the export is complete.
+    let end = stream::once(failure).filter_map(async |failure| failure.ok().map(Err::<Bytes, _>));
+    let body = Body::from_stream(chunks.chain(end));
+    Ok(([(CONTENT_TYPE, "application/x-tar")], body).into_response())
 }
 
 /// Create or replace a workspace from a tar archive.
@@ -167,7 +171,7 @@ pub(super) async fn import(
     let import = state.work.begin_import(caller.identity())?;
     // Receive all of it first, so that a slow client blocks no execution.
     let spooled = spool(request.into_body(), &state.config.data_dir, max);
-    let archive = tokio::time::timeout(UPLOAD_TIMEOUT, spooled).await;
+    let archive = timeout(UPLOAD_TIMEOUT, spooled).await;
     let archive = archive.unwrap_or_else(|_| {
         let detail = format!("the archive did not arrive within {} s", UPLOAD_TIMEOUT.as_secs());
         Err(ApiError::with_status(StatusCode::REQUEST_TIMEOUT, Code::InvalidBody, detail))
@@ -243,13 +247,19 @@ async fn with_own<T: Send + 'static>(
     done.map_err(|error| problem(&error).into())
 }
 
-/// Sends each write as a chunk; blocks while the client reads more slowly.
-struct ChunkWriter(mpsc::Sender<io::Result<Bytes>>);
+/// Sends each write as a chunk; blocks while the client reads more slowly. A client that reads nothing for too long
+/// must not keep the thread from others: over HTTP/2, its connection may be busy all the time.
+struct ChunkWriter {
+    chunks: mpsc::Sender<Bytes>,
+    runtime: Handle,
+    timeout: Duration,
+}
 
 impl Write for ChunkWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let sent = self.0.blocking_send(Ok(Bytes::copy_from_slice(bytes)));
-        sent.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
+        let sending = self.chunks.send(Bytes::copy_from_slice(bytes));
+        let sent = self.runtime.block_on(async { timeout(self.timeout, sending).await });
+        sent?.map_err(|_| io::Error::from(io::ErrorKind::BrokenPipe))?;
         Ok(bytes.len())
     }
 

@@ -43,6 +43,12 @@ pub(super) struct SettingFlags {
     /// Address to listen on; an address other than loopback requires API keys [default: 127.0.0.1:8080]
     #[arg(long, value_name = "ADDR:PORT", global = true)]
     listen: Option<String>,
+    /// Unix socket to listen on too, for processes of this user, without keys; with '--listen off', only there
+    #[arg(long, value_name = "PATH", global = true)]
+    socket: Option<String>,
+    /// Stop after this time without clients and executions, such as 10m [default: off]
+    #[arg(long, value_name = "DURATION", global = true)]
+    idle_exit: Option<String>,
     /// Directory of executions and keys [default: ~/.local/state/sandboxd]
     #[arg(long, value_name = "DIR", global = true)]
     data_dir: Option<String>,
@@ -64,6 +70,8 @@ impl SettingFlags {
     pub(super) fn layer(&self) -> Layer {
         Layer::of_flags([
             ("listen", "--listen", self.listen.as_ref()),
+            ("socket", "--socket", self.socket.as_ref()),
+            ("idle_exit", "--idle-exit", self.idle_exit.as_ref()),
             ("data_dir", "--data-dir", self.data_dir.as_ref()),
             ("role", "--role", self.role.as_ref()),
             ("database", "--database", self.database.as_ref()),
@@ -178,6 +186,8 @@ pub(super) enum PermissionArg {
     Network,
     /// Install packages and build environments
     Packages,
+    /// Mount directories of the host that the setting volumes_from names
+    Volumes,
 }
 
 impl From<PermissionArg> for Permission {
@@ -186,6 +196,7 @@ impl From<PermissionArg> for Permission {
             PermissionArg::AllowMissing => Self::AllowMissing,
             PermissionArg::Network => Self::Network,
             PermissionArg::Packages => Self::Packages,
+            PermissionArg::Volumes => Self::Volumes,
         }
     }
 }

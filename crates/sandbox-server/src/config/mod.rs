@@ -27,8 +27,12 @@ pub(crate) use layers::{Layer, Source};
 /// The parsed values of all settings.
 #[derive(Clone, Debug)]
 pub(crate) struct Config {
-    /// The address to listen on.
-    pub(crate) listen: SocketAddr,
+    /// The address to listen on, unless there is only the socket.
+    pub(crate) listen: Option<SocketAddr>,
+    /// The Unix socket to listen on.
+    pub(crate) socket: Option<PathBuf>,
+    /// How long the server stays without clients and executions before it stops. Without it, the server stays.
+    pub(crate) idle_exit: Option<Duration>,
     /// The directory of persistent data.
     pub(crate) data_dir: PathBuf,
     /// The path of the database.
@@ -107,6 +111,8 @@ pub(crate) struct Config {
     pub(crate) cors_origins: Vec<String>,
     /// The network access that requests can have.
     pub(crate) network: NetworkPermission,
+    /// Directories of the host that volumes can be in.
+    pub(crate) volumes_from: Vec<PathBuf>,
     /// Addresses of callbacks that are permitted besides public ones.
     pub(crate) callback_allow: AddressPolicy,
     /// The format of the log.
@@ -199,7 +205,9 @@ impl Config {
 
 impl Layer {
     /// The layer of command-line flags.
-    pub(crate) fn of_flags(flags: [(&'static str, &'static str, Option<&String>); 5]) -> Self {
+    pub(crate) fn of_flags<const N: usize>(
+        flags: [(&'static str, &'static str, Option<&String>); N],
+    ) -> Self {
         let mut layer = Self::default();
         for (name, flag, value) in flags {
             if let Some(value) = value {

@@ -16,10 +16,13 @@ pub(super) fn config(values: &Layer) -> Result<Config, ConfigError> {
     values.parse("role", role)?;
     values.parse("queue", queue)?;
     let data_dir = values.parse("data_dir", data_dir)?;
+    let socket = values.parse("socket", path)?;
     let max_body = values.parse("max_body", size)?;
     let memory_budget = values.parse("memory_budget", size)?;
     Ok(Config {
-        listen: values.parse("listen", listen)?,
+        listen: values.parse("listen", |text| listen(text, socket.is_some()))?,
+        socket,
+        idle_exit: values.parse("idle_exit", idle_exit)?,
         database: values.parse("database", database)?.unwrap_or(data_dir.join("sandboxd.db")),
         data_dir,
         tls: tls_files(values)?,
@@ -64,7 +67,7 @@ pub(super) fn config(values: &Layer) -> Result<Config, ConfigError> {
         burst: values.parse("burst", number)?,
         limit_local: values.parse("limit_local", on_off)?,
         warm: values.parse("warm", on_off)?,
-        warm_copies: values.parse("warm_copies", copies)?,
+        warm_copies: values.parse("warm_copies", fork_policy)?,
         wait_limit: values.parse("wait_limit", duration)?,
         retention: Retention {
             age: values.parse("retention_age", duration)?,
@@ -79,6 +82,7 @@ pub(super) fn config(values: &Layer) -> Result<Config, ConfigError> {
             allowlist: values.parse("network_allowlist", on_off)?,
             ranges: values.parse("network_allow", ranges)?,
         },
+        volumes_from: values.parse("volumes_from", directories)?,
         callback_allow: values.parse("callback_allow", str::parse)?,
         log: values.parse("log", log_format)?,
         log_filter: values.parse("log_filter", log_filter)?,
@@ -143,10 +147,18 @@ fn data_dir(text: &str) -> Result<PathBuf, String> {
     std::path::absolute(text).map_err(|error| format!("cannot resolve '{text}': {error}"))
 }
 
-fn listen(text: &str) -> Result<SocketAddr, String> {
-    let invalid =
-        |_| format!("'{text}' is not an address and port, such as 127.0.0.1:8080 or [::1]:8080");
-    text.parse().map_err(invalid)
+fn listen(text: &str, has_socket: bool) -> Result<Option<SocketAddr>, String> {
+    match text {
+        "off" if has_socket => Ok(None),
+        "off" => Err("'off' requires socket, which is not set".to_owned()),
+        _ => text.parse().map(Some).map_err(|_| {
+            format!("'{text}' is not an address and port, such as 127.0.0.1:8080 or [::1]:8080")
+        }),
+    }
+}
+
+fn idle_exit(text: &str) -> Result<Option<Duration>, String> {
+    if text == "off" { Ok(None) } else { duration(text).map(Some) }
 }
 
 fn size(text: &str) -> Result<ByteSize, String> {
@@ -253,6 +265,15 @@ fn ranges(text: &str) -> Result<Vec<AddressRange>, String> {
     ranges.map(str::parse).collect()
 }
 
+fn directories(text: &str) -> Result<Vec<PathBuf>, String> {
+    let paths = text.split(',').map(str::trim).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let check = |path: PathBuf| {
+        let is_absolute = path.is_absolute();
+        if is_absolute { Ok(path) } else { Err(format!("'{}' is not absolute", path.display())) }
+    };
+    paths.map(check).collect()
+}
+
 fn on_off(text: &str) -> Result<bool, String> {
     match text {
         "on" => Ok(true),
@@ -261,7 +282,7 @@ fn on_off(text: &str) -> Result<bool, String> {
     }
 }
 
-fn copies(text: &str) -> Result<ForkPolicy, String> {
+fn fork_policy(text: &str) -> Result<ForkPolicy, String> {
     match text {
         "never" => Ok(ForkPolicy::Never),
         "hurry" => Ok(ForkPolicy::OnDemand),

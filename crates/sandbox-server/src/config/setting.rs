@@ -29,6 +29,8 @@ enum Default {
 /// All settings, in the order in which `sandboxd config check` prints them.
 pub(super) const SETTINGS: &[Setting] = &[
     text("listen", "127.0.0.1:8080"),
+    text("socket", ""),
+    text("idle_exit", "off"),
     detected("data_dir", state_directory),
     text("role", "all"),
     text("database", "embedded"),
@@ -82,6 +84,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("cors_origins", ""),
     text("network_allowlist", "on"),
     text("network_allow", ""),
+    text("volumes_from", ""),
     text("callback_allow", ""),
     text("log", "pretty"),
     text("log_filter", "info"),

@@ -44,7 +44,8 @@ fn origin_of(settings: &LoadedSettings, name: &str) -> Source {
 #[test]
 fn defaults_apply_without_settings() {
     let config = config("", &[]).expect("the defaults are valid");
-    assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(config.listen, "127.0.0.1:8080".parse().ok());
+    assert_eq!((config.socket, config.idle_exit), (None, None));
     assert_eq!(config.data_dir, Path::new("/home/somebody/.local/state/sandboxd"));
     assert_eq!(config.database, config.data_dir.join("sandboxd.db"));
     assert_eq!(config.concurrency, 6);
@@ -67,7 +68,7 @@ fn each_layer_overrides_those_below() {
     let settings =
         load(listen_flag("127.0.0.1:3"), Some(file), &variables).expect("the layers are valid");
     let config = settings.config().expect("the values are valid");
-    assert_eq!(config.listen.port(), 3);
+    assert_eq!(config.listen.map(|address| address.port()), Some(3));
     assert_eq!(config.burst, 8);
     assert_eq!(config.wait_limit, Duration::from_secs(5));
     assert_eq!(origin_of(&settings, "listen"), Source::Flag("--listen"));
@@ -108,6 +109,7 @@ fn invalid_values_are_refused() {
         ("SANDBOXD_CORS_ORIGINS", "example.org"),
         ("SANDBOXD_CALLBACK_ALLOW", "localhost"),
         ("SANDBOXD_LOG", "xml"),
+        ("SANDBOXD_VOLUMES_FROM", "/srv,data"),
         ("SANDBOXD_ROLE", "api"),
         ("SANDBOXD_QUEUE", "redis://localhost"),
         ("SANDBOXD_DATABASE", "postgres://localhost"),

@@ -16,6 +16,9 @@ pub(crate) fn check(asked: &ExecuteRequest, client: &Identity) -> Result<(), Pro
     if !asked.packages.is_empty() {
         require(client, Permission::Packages, "packages")?;
     }
+    if !asked.volumes.is_empty() {
+        require(client, Permission::Volumes, "volumes")?;
+    }
     Ok(())
 }
 

@@ -4,15 +4,16 @@
 //! little. Closing them instead would turn every short burst into errors. The timeouts of [`connection`] bound the wait.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::connection::{self, Shared};
+use super::connection::{self, ClientStream, Shared};
+use super::idle::{ConnectionPermit, OpenConnections};
+use crate::api::Peer;
 
 /// Minimum time between log lines about failures to accept.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
@@ -20,11 +21,30 @@ const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Delay after a local failure, such as running out of descriptors: an immediate retry would fail too.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
+/// A socket that clients connect to.
+pub(super) trait Listener {
+    /// A connection.
+    type Stream: ClientStream;
+
+    /// The next connection. Cancel safe.
+    async fn accept(&self) -> io::Result<(Self::Stream, Peer)>;
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
+        let (stream, address) = Self::accept(self).await?;
+        Ok((stream, Peer::Remote(address)))
+    }
+}
+
 /// Serves until the sender of `stop` is dropped, then until every open connection has ended. Dropping the future closes
 /// the remaining ones.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: watch::Receiver<()>) {
+pub(super) async fn serve(listener: impl Listener, shared: Arc<Shared>, stop: watch::Receiver<()>) {
     let permits = Arc::new(Semaphore::new(shared.limits.connections));
-    let mut acceptor = Acceptor { listener, permits, last_logged: None };
+    let open = shared.open.clone();
+    let mut acceptor = Acceptor { listener, permits, open, last_logged: None };
     let mut connections = JoinSet::new();
     let mut stopped = stop.clone();
     loop {
@@ -43,21 +63,22 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, stop: watc
     while connections.join_next().await.is_some() {}
 }
 
-struct Acceptor {
-    listener: TcpListener,
+struct Acceptor<L> {
+    listener: L,
     permits: Arc<Semaphore>,
+    open: OpenConnections,
     /// When a failure to accept was last logged.
     last_logged: Option<Instant>,
 }
 
-impl Acceptor {
+impl<L: Listener> Acceptor<L> {
     /// The next connection and its permit. Cancel safe.
-    async fn next(&mut self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
+    async fn next(&mut self) -> (L::Stream, Peer, ConnectionPermit) {
         loop {
             let permit = Arc::clone(&self.permits).acquire_owned().await;
             let permit = permit.expect("the semaphore is never closed");
             match self.listener.accept().await {
-                Ok((stream, peer)) => return (stream, peer, permit),
+                Ok((stream, peer)) => return (stream, peer, self.open.open(permit)),
                 // The client disconnected before it was accepted.
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => self.log_and_wait(&error).await,

@@ -11,30 +11,30 @@ mod response_body;
 mod stream;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ConnectInfo;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
 
 use super::http;
+use super::idle::{ConnectionPermit, OpenConnections};
 use super::limits::ConnectionLimits;
 use super::tls::Tls;
+use crate::api::Peer;
 use activity::Activity;
 use request_body::RequestBody;
 use response_body::ResponseBody;
+pub(super) use stream::ClientStream;
 use stream::MonitoredStream;
 
 /// Time for a graceful close: HTTP/2 sends GOAWAY with the last accepted request.
@@ -45,20 +45,21 @@ pub(super) struct Shared {
     pub(super) router: Router,
     pub(super) limits: ConnectionLimits,
     pub(super) tls: Option<Arc<Tls>>,
+    pub(super) open: OpenConnections,
 }
 
 /// Serves a connection until it is closed.
 pub(super) async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
-    permit: OwnedSemaphorePermit,
+    stream: impl ClientStream,
+    peer: Peer,
+    permit: ConnectionPermit,
     shared: Arc<Shared>,
     stop: watch::Receiver<()>,
 ) {
-    stream::configure(&stream, &shared.limits);
+    stream.configure(&shared.limits);
     let activity = Arc::new(Activity::new(&shared.limits));
     let stream = MonitoredStream::new(stream, Arc::clone(&activity), permit);
-    let Some(tls) = &shared.tls else {
+    let (Some(tls), Peer::Remote(_)) = (&shared.tls, peer) else {
         return serve_http(stream, peer, &shared, activity, stop).await;
     };
     match timeout(shared.limits.header_timeout, tls.accept(stream)).await {
@@ -71,7 +72,7 @@ pub(super) async fn serve(
 /// Serves HTTP/1 or HTTP/2, depending on the first bytes of the client.
 async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     stream: S,
-    peer: SocketAddr,
+    peer: Peer,
     shared: &Shared,
     activity: Arc<Activity>,
     mut stop: watch::Receiver<()>,
@@ -82,7 +83,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
         let request = RequestBody::wrap(request, Arc::clone(&activity));
         async move {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(peer);
             let Ok(response) = router.oneshot(request).await;
             Ok::<_, Infallible>(response.map(|body| ResponseBody::new(body, in_flight)))
         }

@@ -8,8 +8,13 @@ use sandbox::{Isolation, Sandbox, format_duration};
 
 use crate::state::AppState;
 
-/// Logs settings, isolation backends with their protections, and the address.
-pub(super) fn started(state: &AppState, address: SocketAddr, file: Option<&Path>) {
+/// Logs settings, isolation backends with their protections, the socket and the address.
+pub(super) fn started(
+    state: &AppState,
+    address: Option<SocketAddr>,
+    socket: Option<&Path>,
+    file: Option<&Path>,
+) {
     let config = &state.config;
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
@@ -25,19 +30,28 @@ pub(super) fn started(state: &AppState, address: SocketAddr, file: Option<&Path>
     if let Some(reason) = state.sandboxes.preferred().isolation_reason() {
         tracing::info!(reason, "default isolation backend");
     }
+    // Last: tools wait for these lines to know that the server is up.
+    if let Some(path) = socket {
+        tracing::info!(socket = %path.display(), "listening on unix:{}", path.display());
+    }
+    if let Some(address) = address {
+        log_address(state, address);
+    }
+}
+
+fn log_address(state: &AppState, address: SocketAddr) {
     if state.keys.is_empty() {
         tracing::info!("no API keys: every local user of this machine can run code");
     } else {
         tracing::info!("clients require an API key");
     }
-    let scheme = if config.tls.is_some() { "https" } else { "http" };
-    if config.tls.is_none() && !address.ip().is_loopback() {
+    let scheme = if state.config.tls.is_some() { "https" } else { "http" };
+    if state.config.tls.is_none() && !address.ip().is_loopback() {
         tracing::warn!(
             "listening without TLS on an address that other machines can reach: set tls_cert and tls_key, \
              or use a TLS proxy"
         );
     }
-    // Last: tools wait for this line to know that the server is up.
     tracing::info!(%address, "listening on {scheme}://{address}");
 }
 

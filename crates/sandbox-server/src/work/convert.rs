@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use sandbox::{
     AllowRule, Allowlist, ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits,
-    NetworkPolicy, PackageError, Protection, Request, RequestBuilder, ResolveError, with_causes,
+    NetworkPolicy, PackageError, Protection, Request, RequestBuilder, ResolveError, Volume,
+    with_causes,
 };
 use sandbox_api::{Code, ExecuteRequest, NetworkMode, Problem};
 
@@ -37,6 +38,9 @@ pub(super) fn convert(
         builder = builder.id(id);
     }
     builder = program(asked, builder)?;
+    if asked.stdin_stream && asked.stdin.is_some() {
+        return Err(invalid("stdin_stream", "cannot be used together with 'stdin'"));
+    }
     if let Some(stdin) = &asked.stdin {
         builder = builder.stdin(stdin.as_str());
     }
@@ -51,6 +55,10 @@ pub(super) fn convert(
     }
     if let Some(workspace) = &asked.workspace {
         builder = builder.workspace(workspace);
+    }
+    for volume in &asked.volumes {
+        let volume: Volume = volume.parse().map_err(|error| invalid("volumes", error))?;
+        builder = builder.volume(volume);
     }
     builder = builder.host_packages(asked.host_packages.unwrap_or(true));
     for name in &asked.allow_missing {
@@ -74,6 +82,7 @@ pub(super) fn refusal(error: &ExecuteError) -> Problem {
             Problem::new(Code::LanguageUnavailable, missing.to_string())
         }
         ExecuteError::Request(error) => invalid(field_of(error), error),
+        ExecuteError::Volume(error) => invalid("volumes", error),
         ExecuteError::NoSources { .. } => invalid("files", error),
         ExecuteError::HostPackages { .. } => invalid("host_packages", error),
         ExecuteError::Packages(PackageError::NoSuchEnvironment(name)) => {
@@ -315,6 +324,8 @@ mod tests {
             (json!({"packages": ["-r"]}), "packages"),
             (json!({"environment": ".."}), "environment"),
             (json!({"allow_missing": ["magic"]}), "allow_missing"),
+            (json!({"volumes": ["/srv"]}), "volumes"),
+            (json!({"volumes": ["/proc:/data"]}), "volumes"),
             (json!({"network": {"mode": "allowlist", "allow": ["a b"]}}), "network"),
             (json!({"network": {"mode": "none", "allow": ["a"]}}), "network"),
             (json!({"workspace": "../w"}), "workspace"),

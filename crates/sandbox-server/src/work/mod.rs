@@ -3,6 +3,7 @@
 
 mod convert;
 mod requests;
+mod stdin;
 mod template;
 mod toolchains_seen;
 mod transfers;
@@ -14,7 +15,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sandbox_api::{ExecuteRequest, Problem};
+use sandbox_api::{Code, ExecuteRequest, Problem};
 use sandbox_scheduler::{Identity, Sandboxes, Scheduler};
 use sandbox_store::{ExecutionFilter, Idempotency, Page, StoreError, StoredEvent};
 
@@ -23,6 +24,7 @@ use crate::metrics::Metrics;
 use crate::problems::of_scheduler;
 use requests::Requests;
 pub(crate) use sandbox_scheduler::{AnswerWith, StoredReport, Ticket};
+pub(crate) use stdin::StdinSender;
 pub(crate) use transfers::Transfer;
 use transfers::Transfers;
 
@@ -58,9 +60,40 @@ impl Work {
         idempotency: Option<Idempotency>,
         answer: AnswerWith,
     ) -> Result<Ticket, Problem> {
+        let streams_stdin = request.stdin_stream;
         let submission = self.requests.check(request, client, idempotency).await?;
         let accepted = self.scheduler.submit(submission, client.key.clone(), answer).await;
-        accepted.map_err(|error| of_scheduler(&error))
+        let ticket = accepted.map_err(|error| of_scheduler(&error))?;
+        if streams_stdin {
+            self.requests.accept_stdin(&ticket.id);
+            self.close_stdin_at_end(ticket.clone(), client.clone());
+        }
+        Ok(ticket)
+    }
+
+    /// The standard input of an execution that this client requested with `stdin_stream`. `None` if it has finished.
+    pub(crate) async fn take_stdin(
+        &self,
+        id: &str,
+        client: &Identity,
+    ) -> Result<Option<StdinSender>, Problem> {
+        if let Some(sender) = self.requests.take_stdin(id, client.key.as_deref()) {
+            return Ok(Some(sender));
+        }
+        if self.is_over(id, client).await? {
+            return Ok(None);
+        }
+        let reason = "it was requested without 'stdin_stream', or another request sends it";
+        Err(Problem::new(Code::NotFound, format!("{id} takes no standard input: {reason}")))
+    }
+
+    fn close_stdin_at_end(&self, ticket: Ticket, client: Identity) {
+        let (scheduler, requests) = (Arc::clone(&self.scheduler), Arc::clone(&self.requests));
+        tokio::spawn(async move {
+            // Whether there is a report or an error: nobody reads the input any more.
+            let _ = scheduler.wait_for_ticket(&ticket, &client, Duration::MAX).await;
+            requests.close_stdin(&ticket.id);
+        });
     }
 
     /// Makes sure that an execution is stored before its client is told its id.
@@ -149,6 +182,12 @@ impl Work {
         self.metrics.queue(status.depth, status.oldest_age);
         self.metrics.queue_bytes(status.waiting_bytes);
         self.metrics.running(status.running);
+    }
+
+    /// Whether no execution is queued or running.
+    pub(crate) async fn is_idle(&self) -> bool {
+        let status = self.scheduler.status().await;
+        status.depth == 0 && status.running == 0
     }
 
     /// Accepts nothing more, lets executions run until the deadline, and leaves the rest to the next start.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sandbox::{ByteSize, ExecutionId, Request};
+use sandbox::{ByteSize, ExecutionId, Request, Stdin};
 use sandbox_api::{Code, ExecuteRequest, Problem};
 use sandbox_scheduler::{DecodedRequest, Identity, RequestDecoder, Sandboxes, Submission};
 use sandbox_store::{Idempotency, NewCallback};
@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::convert::{code_size, convert, refusal};
+use super::stdin::{StdinSender, StdinStreams};
 use super::toolchains_seen::ToolchainsSeen;
 use super::workspace;
 use crate::callbacks::{AddressPolicy, parse_destination};
@@ -31,6 +32,7 @@ pub(super) struct Requests {
     network: NetworkPermission,
     callback_allow: AddressPolicy,
     toolchains_seen: ToolchainsSeen,
+    stdin: StdinStreams,
     /// Templates are filled one at a time, which bounds their memory together.
     templates: Semaphore,
 }
@@ -47,8 +49,24 @@ impl Requests {
             network: config.network.clone(),
             callback_allow: config.callback_allow.clone(),
             toolchains_seen: ToolchainsSeen::default(),
+            stdin: StdinStreams::default(),
             templates: Semaphore::new(1),
         }
+    }
+
+    /// The client's side of an execution's standard input, for its owner and once.
+    pub(super) fn take_stdin(&self, id: &str, owner: Option<&str>) -> Option<StdinSender> {
+        self.stdin.take(id, owner)
+    }
+
+    /// Keeps the standard input of an accepted execution.
+    pub(super) fn accept_stdin(&self, id: &str) {
+        self.stdin.accept(id);
+    }
+
+    /// Closes the standard input of an execution that has ended.
+    pub(super) fn close_stdin(&self, id: &str) {
+        self.stdin.close(id);
     }
 
     /// Checks a request of this client.
@@ -118,6 +136,12 @@ impl Requests {
         self.network.check(converted.allow().map(|allow| &**allow))?;
         let requirements = sandbox.requirements(&converted).map_err(|error| refusal(&error))?;
         workspace::check(&sandbox, &converted)?;
+        let converted = if request.stdin_stream {
+            let reader = self.stdin.open(&converted.id().to_string(), owner);
+            converted.with_stdin(Stdin::from_reader(reader))
+        } else {
+            converted
+        };
         let stored_request = serde_json::to_string(request)
             .map_err(|error| Problem::new(Code::Internal, error.to_string()))?;
         Ok(Submission {
@@ -152,6 +176,9 @@ impl RequestDecoder for Requests {
     ) -> Result<DecodedRequest, String> {
         let request: ExecuteRequest =
             serde_json::from_value(stored).map_err(|error| error.to_string())?;
+        if request.stdin_stream {
+            return Err("its standard input was sent to a server that has stopped".to_owned());
+        }
         let sandbox = Arc::clone(self.sandboxes.find(request.isolation.as_deref())?);
         let request = self.request(&request, owner, Some(id)).map_err(|problem| problem.detail)?;
         let requirements =

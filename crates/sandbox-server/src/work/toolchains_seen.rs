@@ -31,6 +31,7 @@ impl ToolchainsSeen {
         let reads_files = request.template.is_some()
             || request.environment.is_some()
             || request.workspace.is_some()
+            || !request.volumes.is_empty()
             || !request.packages.is_empty();
         !reads_files
             && code_size(request) <= MAX_CODE_BYTES

@@ -1,7 +1,9 @@
 //! A minimal HTTP client with one request for each connection.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -30,10 +32,33 @@ pub(crate) fn try_send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> Option<Response> {
-    let mut stream = TcpStream::connect(address).ok()?;
+    let stream = TcpStream::connect(address).ok()?;
     stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
+    send_on(stream, &address.to_string(), method, path, headers, body)
+}
+
+/// Sends a request over a Unix socket. `None` if the server ends before it responds.
+pub(crate) fn try_send_to_socket(
+    socket: &Path,
+    method: &str,
+    path: &str,
+    body: &str,
+) -> Option<Response> {
+    let stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(TEST_TIMEOUT)).expect("the time is not zero");
+    send_on(stream, "localhost", method, path, &[], body)
+}
+
+fn send_on(
+    mut stream: impl Read + Write,
+    host: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> Option<Response> {
     let mut request = format!(
-        "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\
          Content-Type: application/json\r\nContent-Length: {}\r\n",
         body.len()
     );
@@ -49,7 +74,7 @@ pub(crate) fn try_send(
     read(BufReader::new(stream))
 }
 
-fn read(mut stream: BufReader<TcpStream>) -> Option<Response> {
+fn read(mut stream: BufReader<impl Read>) -> Option<Response> {
     let status = line(&mut stream)?.split(' ').nth(1)?.parse().ok()?;
     let mut is_chunked = false;
     loop {
@@ -73,7 +98,7 @@ fn read(mut stream: BufReader<TcpStream>) -> Option<Response> {
     Some(Response { status, body: String::from_utf8(body).expect("the server answers in UTF-8") })
 }
 
-fn line(stream: &mut BufReader<TcpStream>) -> Option<String> {
+fn line(stream: &mut BufReader<impl Read>) -> Option<String> {
     let mut line = String::new();
     let read = stream.read_line(&mut line).ok()?;
     (read > 0).then(|| line.trim_end().to_owned())

@@ -27,6 +27,8 @@ mod pages;
 mod schema;
 mod shutdown;
 mod slow_reader;
+mod socket;
+mod stdin;
 mod stream_resume;
 mod timeouts;
 mod tls;

@@ -91,6 +91,7 @@ async fn the_document_and_the_routes_are_the_same() {
         "POST /api/v1/batch",
         "POST /api/v1/environments",
         "POST /api/v1/execute",
+        "POST /api/v1/execute/{id}/stdin",
         "PUT /api/v1/workspaces/{name}",
     ];
     assert_eq!(operations, expected);

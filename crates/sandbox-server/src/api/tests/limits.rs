@@ -1,8 +1,8 @@
-use std::net::SocketAddr;
+use std::time::Instant;
 
-use axum::extract::ConnectInfo;
-
+use super::super::auth::REFUSAL_DELAY;
 use super::*;
+use crate::api::Peer;
 use crate::metrics::Reader;
 
 async fn limited(burst: u32) -> Server {
@@ -17,8 +17,7 @@ async fn limited(burst: u32) -> Server {
 
 async fn get_from(server: &Server, address: &str) -> TestResponse {
     let mut request = request(Method::GET, "/api/v1/executions", &[], Body::empty());
-    let address: SocketAddr = address.parse().unwrap();
-    request.extensions_mut().insert(ConnectInfo(address));
+    request.extensions_mut().insert(Peer::Remote(address.parse().unwrap()));
     server.send(request).await
 }
 
@@ -33,7 +32,9 @@ async fn each_address_has_its_own_bucket() {
     // The port does not matter.
     let second = get_from(&server, "192.0.2.1:1001").await;
     assert_eq!(second.header("ratelimit-remaining"), "0");
+    let asked = Instant::now();
     let third = get_from(&server, "192.0.2.1:1002").await;
+    assert!(asked.elapsed() >= REFUSAL_DELAY, "or refusals could use up the server's CPU time");
     third.problem(429, "rate_limited");
     assert_eq!(third.header("ratelimit-remaining"), "0");
     let wait: u64 = third.header("retry-after").parse().unwrap();

@@ -17,7 +17,7 @@ async fn an_invalid_body_is_refused_with_the_position() {
         (b"", "EOF"),
         (b"{\"language\": \"python\",}", "line 1 column 23"),
         (b"{\"language\": \"python\", \"colour\": 1}", "unknown field `colour`"),
-        (b"{\"language\": \"python\", \"volumes\": [\"/srv:/data\"]}", "unknown field `volumes`"),
+        (b"{\"language\": \"python\", \"image\": \"debian\"}", "unknown field `image`"),
         (b"{\"language\": 1}", "expected a string"),
         (b"{\"code\": \"1\"}", "missing field `language`"),
         (b"{\"language\": \"\xff\"}", "not valid UTF-8 at byte 14"),

@@ -14,7 +14,9 @@ mod limits;
 mod malformed;
 mod network;
 mod permissions;
+mod stdin;
 mod stream;
+mod volumes;
 mod workspaces;
 
 use std::sync::Arc;
@@ -70,7 +72,7 @@ impl Server {
         let sandboxes = Sandboxes::start(&config.isolations, &config.isolation_order, || {
             Sandbox::builder()
                 .blocking_with(block_in_place)
-                .volumes_from([])
+                .volumes_from(config.volumes_from.iter().cloned())
                 .store_directory(directory.path().join("store"))
                 .workspaces(workspace::of_server(&config))
         });

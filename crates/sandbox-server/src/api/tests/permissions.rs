@@ -10,7 +10,7 @@ fn with_field(field: &str, value: Value) -> Value {
     body
 }
 
-/// A request for each permission, and the field that needs it.
+/// A request for each permission that needs no other setting, and the field that needs it.
 fn requests() -> [(Permission, &'static str, Value); 3] {
     let network = json!({"mode": "allowlist", "allow": ["8.0.0.0/8:25"]});
     [

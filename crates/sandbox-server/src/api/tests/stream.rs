@@ -97,7 +97,7 @@ async fn an_invalid_stream_request_is_refused() {
 async fn listen(server: &Server) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let service = server.router.clone().into_make_service_with_connect_info::<SocketAddr>();
+    let service = server.router.clone().into_make_service();
     tokio::spawn(async move { axum::serve(listener, service).await });
     address
 }

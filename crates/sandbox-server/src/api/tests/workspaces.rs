@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use super::*;
 
 fn bash(workspace: &str, code: &str) -> Value {
@@ -171,4 +173,29 @@ async fn exports_that_nobody_reads_take_no_more_than_a_share_of_the_threads() {
     }
     let body = response.into_body().collect().await.unwrap().to_bytes();
     assert!(body.len() > 4 << 20, "{} bytes", body.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_export_that_nobody_reads_ends_as_broken_off() {
+    let server = Server::with(|config| config.write_timeout = Duration::from_millis(20)).await;
+    let ada = server.key(&[Scope::Execute]).await;
+    let large = archive("x", &"x".repeat(4 << 20));
+    put(&server, "/api/v1/workspaces/w", large, &ada).await.expect(200);
+    let header = [("x-api-key", ada.as_str())];
+    let export = async || {
+        let request = request(Method::GET, "/api/v1/workspaces/w/export", &header, Body::empty());
+        server.router.clone().oneshot(request).await.unwrap()
+    };
+    let unread = [export().await, export().await];
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while export().await.status() != StatusCode::OK {
+        assert!(Instant::now() < deadline, "the unread exports keep their share");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    // What was buffered can still be read; then the client learns that it is not all.
+    let mut broken_off = 0;
+    for response in unread {
+        broken_off += usize::from(response.into_body().collect().await.is_err());
+    }
+    assert!(broken_off > 0);
 }

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rustix::net::{Shutdown, shutdown};
 use tokio::io::AsyncReadExt as _;
-use tokio::net::TcpStream;
 use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
+
+use super::stream::ClientStream;
+use crate::serve::idle::ConnectionPermit;
 
 /// Time for the client to close its side.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -20,7 +21,7 @@ const MAX_LINGER_BYTES: usize = 4 << 20;
 const BUFFER_SIZE: usize = 16 << 10;
 
 /// Closes the connection in the background. It keeps its permit until then.
-pub(super) fn close(stream: TcpStream, permit: OwnedSemaphorePermit) {
+pub(super) fn close(stream: impl ClientStream, permit: ConnectionPermit) {
     // There is no runtime once the server has stopped.
     let Ok(runtime) = Handle::try_current() else {
         return;
@@ -34,7 +35,7 @@ pub(super) fn close(stream: TcpStream, permit: OwnedSemaphorePermit) {
     });
 }
 
-async fn discard(mut stream: TcpStream) {
+async fn discard(mut stream: impl ClientStream) {
     let mut buffer = vec![0; BUFFER_SIZE];
     let mut remaining = MAX_LINGER_BYTES;
     while let Ok(length @ 1..) = stream.read(&mut buffer).await {

@@ -1,4 +1,5 @@
 use std::io::{self, IoSlice};
+use std::os::fd::AsFd;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -6,11 +7,11 @@ use std::time::Duration;
 
 use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::net::{TcpStream, UnixStream};
 
 use super::activity::Activity;
 use super::linger;
+use crate::serve::idle::ConnectionPermit;
 use crate::serve::limits::ConnectionLimits;
 
 /// TCP keep-alive: idle time before the first probe, interval of the probes, and their number.
@@ -18,24 +19,37 @@ const KEEP_ALIVE_IDLE: Duration = Duration::from_mins(1);
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_PROBES: u32 = 4;
 
-/// Sets socket options: no delay for small responses, and detection of dead peers. The connection works without them, so
-/// errors are ignored.
-pub(super) fn configure(stream: &TcpStream, limits: &ConnectionLimits) {
-    let _ = stream.set_nodelay(true);
-    let _ = sockopt::set_socket_keepalive(stream, true);
-    let _ = sockopt::set_tcp_keepidle(stream, KEEP_ALIVE_IDLE);
-    let _ = sockopt::set_tcp_keepintvl(stream, KEEP_ALIVE_INTERVAL);
-    let _ = sockopt::set_tcp_keepcnt(stream, KEEP_ALIVE_PROBES);
-    // The server cannot observe data in the kernel's send buffer: the kernel applies the write timeout to it.
-    let limit = u32::try_from(limits.write_timeout.as_millis()).unwrap_or(u32::MAX);
-    let _ = sockopt::set_tcp_user_timeout(stream, limit);
+/// A connected socket.
+pub(crate) trait ClientStream:
+    AsyncRead + AsyncWrite + AsFd + Unpin + Send + 'static
+{
+    /// Sets socket options. The connection works without them, so errors are ignored.
+    fn configure(&self, limits: &ConnectionLimits);
+}
+
+impl ClientStream for TcpStream {
+    /// No delay for small responses, and detection of dead peers.
+    fn configure(&self, limits: &ConnectionLimits) {
+        let _ = self.set_nodelay(true);
+        let _ = sockopt::set_socket_keepalive(self, true);
+        let _ = sockopt::set_tcp_keepidle(self, KEEP_ALIVE_IDLE);
+        let _ = sockopt::set_tcp_keepintvl(self, KEEP_ALIVE_INTERVAL);
+        let _ = sockopt::set_tcp_keepcnt(self, KEEP_ALIVE_PROBES);
+        // The server cannot observe data in the kernel's send buffer: the kernel applies the write timeout to it.
+        let limit = u32::try_from(limits.write_timeout.as_millis()).unwrap_or(u32::MAX);
+        let _ = sockopt::set_tcp_user_timeout(self, limit);
+    }
+}
+
+impl ClientStream for UnixStream {
+    fn configure(&self, _: &ConnectionLimits) {}
 }
 
 /// A socket that reports reads and writes to [`Activity`], and holds the connection's permit while it is open, also after
 /// an upgrade to a WebSocket.
-pub(super) struct MonitoredStream {
+pub(super) struct MonitoredStream<S: ClientStream> {
     /// The socket and its permit. `None` once it is dropped.
-    stream: Option<(TcpStream, OwnedSemaphorePermit)>,
+    stream: Option<(S, ConnectionPermit)>,
     activity: Arc<Activity>,
     /// Whether this side has shut down the connection.
     is_shut_down: bool,
@@ -43,16 +57,12 @@ pub(super) struct MonitoredStream {
     is_at_end: bool,
 }
 
-impl MonitoredStream {
-    pub(super) fn new(
-        stream: TcpStream,
-        activity: Arc<Activity>,
-        permit: OwnedSemaphorePermit,
-    ) -> Self {
+impl<S: ClientStream> MonitoredStream<S> {
+    pub(super) fn new(stream: S, activity: Arc<Activity>, permit: ConnectionPermit) -> Self {
         Self { stream: Some((stream, permit)), activity, is_shut_down: false, is_at_end: false }
     }
 
-    fn stream(&mut self) -> Pin<&mut TcpStream> {
+    fn stream(&mut self) -> Pin<&mut S> {
         let (stream, _) = self.stream.as_mut().expect("only drop takes it");
         Pin::new(stream)
     }
@@ -66,7 +76,7 @@ impl MonitoredStream {
     }
 }
 
-impl AsyncRead for MonitoredStream {
+impl<S: ClientStream> AsyncRead for MonitoredStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -83,7 +93,7 @@ impl AsyncRead for MonitoredStream {
     }
 }
 
-impl AsyncWrite for MonitoredStream {
+impl<S: ClientStream> AsyncWrite for MonitoredStream<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -116,7 +126,7 @@ impl AsyncWrite for MonitoredStream {
     }
 }
 
-impl Drop for MonitoredStream {
+impl<S: ClientStream> Drop for MonitoredStream<S> {
     fn drop(&mut self) {
         if let Some((stream, permit)) = self.stream.take()
             && self.is_shut_down

@@ -1,5 +1,5 @@
-//! Attacks from runtimes that waited for them. Their protections were set up before there was a program, and those
-//! of a copy by other code than those of every other program: they have to hold as well.
+//! Attacks from warm runtimes. Their protections are set up before the program is known, and a fork of a zygote sets up
+//! its own with different code.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use sandbox::attack::{self, Attack, AttackHarness, AttackResult, Outcome};
 use sandbox_tests::skip::skip;
 use sandbox_tests::wait::wait_for;
-use sandbox_tests::warm::{Way, is_full, members};
+use sandbox_tests::warm::{StartMethod, is_full, warm_runtimes};
 
 const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -16,11 +16,11 @@ macro_rules! classes {
         mod $name {
             #[test]
             fn attacks_from_a_warm_runtime_are_contained() {
-                super::each($class, super::Way::Own);
+                super::each($class, super::StartMethod::Fresh);
             }
             #[test]
             fn attacks_from_a_fork_of_a_zygote_are_contained() {
-                super::each($class, super::Way::Copied);
+                super::each($class, super::StartMethod::Forked);
             }
         }
     )+};
@@ -52,26 +52,26 @@ fn is_python(attack: &Attack) -> bool {
     folder.join(format!("{}.py", attack.name())).exists()
 }
 
-/// Tries every attack of a class that is written in Python, each warm. What differs in limits is another
-/// kind of runtime, so each has an harness of its own: all that waits there waits for it.
-fn each(class: &str, way: Way) {
+/// Runs every Python attack of a class in a warm runtime. Other limits need another pool, so each attack has a
+/// harness of its own.
+fn each(class: &str, method: StartMethod) {
     let attacks = attack::all().expect("the attacks can be read");
     let mut tried = 0;
     for attack in attacks.iter().filter(|attack| attack.class() == class && is_python(attack)) {
         let title = format!("warm attack {class}/{}", attack.name());
-        let harness = AttackHarness::with(way.only()).expect("an harness can be set up");
-        let result = try_warm(&harness, attack, way);
+        let harness = AttackHarness::with(method.only()).expect("a harness can be set up");
+        let result = try_warm(&harness, attack, method);
         match result.outcome {
             Outcome::Contained => tried += 1,
             Outcome::Skipped => skip(&title, &result.detail),
-            outcome => panic!("{title}, {way:?}: {outcome}: {}", result.detail),
+            outcome => panic!("{title}, {method:?}: {outcome}: {}", result.detail),
         }
     }
-    assert!(tried > 0, "nothing was tried");
+    assert!(tried > 0, "there is no attack");
 }
 
-fn try_warm(harness: &AttackHarness, attack: &Attack, way: Way) -> AttackResult {
-    // One that consists of two programs needs to be tried once only.
+fn try_warm(harness: &AttackHarness, attack: &Attack, method: StartMethod) -> AttackResult {
+    // The second use creates the pool. An attack of two programs uses the runtime twice at once.
     while !harness.pool().is_some_and(|pool| pool.warm.iter().any(|kind| kind.wanted > 0)) {
         let first = harness.try_protected(attack);
         if first.outcome != Outcome::Contained {
@@ -79,8 +79,8 @@ fn try_warm(harness: &AttackHarness, attack: &Attack, way: Way) -> AttackResult 
         }
     }
     wait_until_full(harness);
-    let waiting = members("python3");
-    assert!(waiting.iter().all(|member| member.way == way), "{waiting:?}");
+    let waiting = warm_runtimes("python3");
+    assert!(waiting.iter().all(|runtime| runtime.method == method), "{waiting:?}");
     let before = hits(harness);
     let result = harness.try_protected(attack);
     assert!(hits(harness) > before, "it did not start warm: {:?}", harness.pool());

@@ -1,41 +1,41 @@
-//! The corpus once more, each program in a runtime that waited for it: what is expected of it is the same.
+//! The corpus in warm runtimes, with the same expectations.
 
 use sandbox::{Sandbox, Start};
-use sandbox_tests::warm::{Way, execute, members, start_of_run, wait_until_full};
+use sandbox_tests::warm::{StartMethod, execute, start_of_run, wait_until_full, warm_runtimes};
 
 use crate::corpus;
 use crate::program::folder;
 
-/// A kind of runtime waits after its second use.
+/// A runtime is started ahead from its second use on.
 const USES: usize = 3;
 
 #[test]
 fn the_python_corpus_runs_warm() {
-    each("python", Way::Own);
+    each("python", StartMethod::Fresh);
 }
 
 #[test]
-fn the_python_corpus_runs_in_copies() {
-    each("python", Way::Copied);
+fn the_python_corpus_runs_in_forks() {
+    each("python", StartMethod::Forked);
 }
 
 #[test]
 fn the_javascript_corpus_runs_warm() {
-    each("javascript", Way::Own);
+    each("javascript", StartMethod::Fresh);
 }
 
 #[test]
 fn the_typescript_corpus_runs_warm() {
-    each("typescript", Way::Own);
+    each("typescript", StartMethod::Fresh);
 }
 
 #[test]
 fn the_java_corpus_runs_warm() {
-    each("java", Way::Own);
+    each("java", StartMethod::Fresh);
 }
 
-fn each(language: &str, way: Way) {
-    let sandbox = way.only().build().expect("a sandbox can be started");
+fn each(language: &str, method: StartMethod) {
+    let sandbox = method.only().build().expect("a sandbox can be started");
     let entries = std::fs::read_dir(folder("corpus").join(language)).expect("there is a corpus");
     let names = entries.map(|entry| entry.expect("it can be listed").file_name());
     let mut names: Vec<String> =
@@ -50,20 +50,20 @@ fn each(language: &str, way: Way) {
             if start_of_run(&report) == Start::Warm {
                 break;
             }
-            wait_until_some_wait(&sandbox);
+            wait_until_ready(&sandbox);
             report = execute(&sandbox, request());
         }
         assert_eq!(start_of_run(&report), Start::Warm, "{name}: {:?}", sandbox.pool());
-        let waiting = members("python3");
-        assert!(waiting.iter().all(|member| member.way == way), "{waiting:?}");
+        let waiting = warm_runtimes("python3");
+        assert!(waiting.iter().all(|runtime| runtime.method == method), "{waiting:?}");
         case.expect.check(&report);
         tried += 1;
     }
-    assert!(tried > 0, "nothing was tried");
+    assert!(tried > 0, "there is no case");
 }
 
-/// After the first use of the first kind nothing is to wait yet.
-fn wait_until_some_wait(sandbox: &Sandbox) {
+/// Waits until the pools are full, if there are any: there is none after the first use of a runtime.
+fn wait_until_ready(sandbox: &Sandbox) {
     let kinds = sandbox.pool().map(|pool| pool.warm).unwrap_or_default();
     if kinds.iter().any(|kind| kind.wanted > 0) {
         wait_until_full(sandbox);

@@ -1,11 +1,16 @@
-//! Files that `scripts/setup` downloads for tests and benchmarks.
+//! The cache directory of `scripts/lib.sh`, with what `scripts/setup` and `scripts/peers` install for tests and benchmarks.
 
 use std::path::PathBuf;
 
-/// The Python of an environment that was set up for tests; none if it was not.
+/// A file in the cache; `None` if it is not installed.
+pub fn installed(path: &str) -> Option<PathBuf> {
+    let file = directory()?.join(path);
+    file.exists().then_some(file)
+}
+
+/// The Python of a virtual environment.
 pub fn python(environment: &str) -> Option<PathBuf> {
-    let python = directory()?.join("python").join(environment).join("bin/python");
-    python.exists().then_some(python)
+    installed(&format!("python/{environment}/bin/python"))
 }
 
 /// Where `scripts/peers` unpacks other sandboxes.
@@ -13,16 +18,20 @@ pub fn peers() -> Option<PathBuf> {
     Some(directory()?.join("peers"))
 }
 
-/// Where benchmarks keep what is compiled for them.
+/// The compile cache of benchmarks.
 pub fn bench_store() -> Option<PathBuf> {
     Some(directory()?.join("bench-store"))
 }
 
-#[expect(clippy::disallowed_methods, reason = "the scripts find their cache the same way")]
+#[expect(clippy::disallowed_methods, reason = "scripts/lib.sh defines it by these variables")]
 fn directory() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    named("SANDBOX_RUN_CACHE").or_else(|| {
-        let caches = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")))?;
+    let variable = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    variable("SANDBOX_RUN_CACHE").or_else(|| {
+        let caches =
+            variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")))?;
         Some(caches.join("sandbox-run"))
     })
 }

@@ -1,4 +1,4 @@
-//! Small images, made of this host's shell and the files of a test.
+//! Small images with this host's shell and the files of a test.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ pub struct Layer(tar::Builder<Vec<u8>>);
 const PROGRAMS: &[&str] = &["bash", "cat", "ls", "id"];
 
 impl Layer {
-    /// A shell and a few programs, where a merged system has them.
+    /// A layer with a shell and a few programs, on a merged `/usr`.
     pub fn with_shell() -> Self {
         let mut layer = Self(tar::Builder::new(Vec::new()));
         for (link, target) in [("bin", "usr/bin"), ("lib", "usr/lib"), ("lib64", "usr/lib64")] {
@@ -66,7 +66,7 @@ impl Layer {
         self
     }
 
-    /// Puts an image of this content into a store of its own.
+    /// Imports an image with this layer into a new store.
     pub fn into_image(self) -> TestImage {
         let name = "test/shell:1";
         let layer = self.0.into_inner().expect("it can be archived");
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// What a program of this host is linked with.
+/// The shared libraries of a program.
 fn libraries_of(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output().expect("there is ldd");
     let text = String::from_utf8(output.stdout).expect("it prints paths");

@@ -1,4 +1,4 @@
-//! Memory of the host while a program has the kernel keep some of it, for the tests under cgroup v1 and v2.
+//! Kernel memory that a program makes the host use, for the tests under cgroup v1 and v2.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -43,9 +43,9 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 /// What is in use at one moment, in KiB.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
-    /// What the kernel uses for itself and cannot give back on demand.
+    /// Memory of the kernel that cannot be reclaimed.
     pub kernel_kib: u64,
-    /// Everything that is not free, so of use only where nothing else runs.
+    /// All memory that is not free. Useful only where nothing else runs.
     pub used_kib: u64,
 }
 

@@ -7,7 +7,6 @@ pub mod kernel_memory;
 pub mod process;
 pub mod residue;
 pub mod skip;
-pub mod tools;
 pub mod user;
 pub mod wait;
 pub mod warm;

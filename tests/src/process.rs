@@ -1,4 +1,4 @@
-//! Processes as `/proc` shows them, and those that descend from this one.
+//! Processes from `/proc`, and the descendants of this one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,21 +7,21 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 
 use crate::wait::wait_until_empty;
 
-/// A process in the table.
+/// A process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its id.
+    /// Its PID.
     pub id: i32,
-    /// Its parent's id.
+    /// Its parent's PID.
     pub parent: i32,
-    /// Its name, as far as the kernel keeps it.
+    /// Its name, cut to 15 bytes by the kernel.
     pub name: String,
     /// `Z` for a zombie.
     pub state: char,
 }
 
 impl Process {
-    /// The process of this number, if there is one.
+    /// Reads a process; `None` if there is none with this PID.
     pub fn read(id: i32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
         let (before, behind) = stat.rsplit_once(')')?;
@@ -35,31 +35,31 @@ impl Process {
         })
     }
 
-    /// The process as the kernel's calls take it.
+    /// Its PID for system calls.
     pub fn pid(&self) -> Pid {
         Pid::from_raw(self.id).expect("the process table has no process 0")
     }
 
-    /// Ends it at once.
+    /// Sends SIGKILL.
     pub fn kill(&self) {
-        // One that has just ended by itself needs no killing.
+        // It may have exited.
         let _ = kill_process(self.pid(), Signal::KILL);
     }
 }
 
-/// Every process on this host, zombies included.
+/// All processes of this host, zombies included.
 pub fn all() -> Vec<Process> {
     let entries = std::fs::read_dir("/proc").expect("/proc can be listed");
     let ids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.filter_map(Process::read).collect()
 }
 
-/// Every process below this one, zombies included.
+/// All descendants of this process, zombies included.
 pub fn descendants() -> Vec<Process> {
     descendants_of(i32::try_from(std::process::id()).expect("process ids are small"))
 }
 
-/// Every process below that one, zombies included.
+/// All descendants of a process, zombies included.
 pub fn descendants_of(ancestor: i32) -> Vec<Process> {
     let mut children: BTreeMap<i32, Vec<Process>> = BTreeMap::new();
     for process in all() {
@@ -76,17 +76,15 @@ pub fn descendants_of(ancestor: i32) -> Vec<Process> {
     found
 }
 
-/// Processes that lose their parent become children of this one from now on, instead of disappearing
-/// from a count of descendants.
+/// Makes this process a subreaper, so that descendants whose parent exits still count as descendants.
 pub fn adopt_orphans() {
     let own = rustix::process::getpid();
-    rustix::process::set_child_subreaper(Some(own)).expect("a process may adopt");
+    rustix::process::set_child_subreaper(Some(own)).expect("a process can become a subreaper");
 }
 
-/// Waits until every descendant has ended, waiting for adopted ones as they do. Call it when no
-/// child is left that another thread waits for.
-pub fn wait_for_no_descendants(time: Duration) -> Vec<Process> {
-    wait_until_empty(time, || {
+/// Reaps descendants until none is left; returns those left at the timeout. No other thread may wait for a child.
+pub fn wait_for_no_descendants(timeout: Duration) -> Vec<Process> {
+    wait_until_empty(timeout, || {
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
         descendants()
     })

@@ -1,4 +1,4 @@
-//! What executions could leave behind, counted for this process and what descends from it.
+//! Counts what executions could leave behind: descriptors, processes, namespaces, cgroups, mounts and files.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use crate::process::{Process, descendants};
 use crate::wait::wait_for;
 
-/// Where cgroups are mounted, whichever version they have.
+/// Where cgroups of both versions are mounted.
 const CGROUPS: &str = "/sys/fs/cgroup";
 /// Directories in which programs leave temporary files.
 const TEMPORARY: &[&str] = &["/tmp", "/var/tmp", "/dev/shm", "/run"];
-/// How long nothing may change before the counts are taken for those of a process at rest.
-const REST: Duration = Duration::from_millis(500);
+/// The process is idle when the counts have not changed for this long.
+const IDLE_TIME: Duration = Duration::from_millis(500);
 
 /// Counts of everything that must not grow.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,15 +21,15 @@ pub struct Residue {
     pub descriptors: usize,
     /// Threads of this process.
     pub threads: usize,
-    /// Processes below this one.
+    /// Descendants of this process.
     pub processes: usize,
     /// Distinct namespaces of those processes.
     pub namespaces: usize,
-    /// Cgroup directories with this process's id in their name.
+    /// Cgroups that this process created.
     pub cgroups: usize,
-    /// Mounts that this process sees.
+    /// Mounts in this process's namespace.
     pub mounts: usize,
-    /// Files and directories in the temporary directories whose names tell that they are ours.
+    /// Files and directories of this project in the temporary directories.
     pub temporary: BTreeSet<PathBuf>,
 }
 
@@ -48,7 +48,7 @@ impl Residue {
         }
     }
 
-    /// Counts once the process has come to rest: spare slots made, used ones taken down.
+    /// Counts when the process is idle: spare slots are prepared, used ones torn down.
     pub fn count_at_rest() -> Self {
         let mut last = Self::count();
         let mut since = Instant::now();
@@ -58,18 +58,18 @@ impl Residue {
                 last = now;
                 since = Instant::now();
             }
-            (since.elapsed() >= REST).then(|| last.clone())
+            (since.elapsed() >= IDLE_TIME).then(|| last.clone())
         });
         rested.expect("the counts come to rest")
     }
 
-    /// The same counts, and no temporary file that was not there; others may remove theirs meanwhile.
+    /// Whether the counts are the same and no temporary file is new. Other processes may remove theirs.
     fn is_no_more_than(&self, before: &Self) -> bool {
         let with_same_files = Self { temporary: before.temporary.clone(), ..self.clone() };
         with_same_files == *before && self.temporary.is_subset(&before.temporary)
     }
 
-    /// Waits until the counts are again what they were, and tells both if they never are.
+    /// Waits until the counts have returned to these. The error shows both.
     pub fn wait_for_return(&self) -> Result<(), String> {
         let mut last = None;
         let returned = wait_for(Duration::from_secs(30), || {
@@ -80,19 +80,19 @@ impl Residue {
         });
         returned.ok_or_else(|| {
             let processes = descendants();
-            format!("there is\n{last:#?}\nwhere there was\n{self:#?}\nprocesses: {processes:#?}")
+            format!("the counts are\n{last:#?}\nand were\n{self:#?}\nprocesses: {processes:#?}")
         })
     }
 
-    /// Fails the test if the counts never are again what they were.
+    /// Fails the test if the counts do not return to these.
     pub fn assert_returns(&self, after: &str) {
         if let Err(difference) = self.wait_for_return() {
-            panic!("after {after} {difference}");
+            panic!("after {after}, {difference}");
         }
     }
 }
 
-/// The cgroup directories that this process made, dead or alive.
+/// The cgroups that a process created. It may have exited.
 pub fn cgroups_of(process: u32) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let beginning = format!("sandbox-run.{process}.");
@@ -105,7 +105,7 @@ pub fn cgroups_of(process: u32) -> Vec<PathBuf> {
 }
 
 fn walk(directory: &Path, visit: &mut impl FnMut(&Path, &str)) {
-    // Directories come and go while we look.
+    // Directories are created and removed meanwhile.
     let Ok(entries) = std::fs::read_dir(directory) else {
         return;
     };
@@ -152,7 +152,7 @@ fn temporary_files() -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// Resident memory of this process in KiB: now, or the most there ever was.
+/// Resident memory of this process in KiB: `VmRSS` now, `VmHWM` at its peak.
 pub fn resident_kib(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a process sees itself");
     let line = status.lines().find_map(|line| line.strip_prefix(field));

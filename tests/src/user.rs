@@ -5,11 +5,11 @@ use std::process::{Command, Stdio};
 
 use crate::skip::skip;
 
-/// The user nobody, who owns nothing.
+/// The user `nobody`.
 const NOBODY: &str = "65534";
 
-/// Runs `test` as an ordinary user. Root starts this same test once more as `nobody`, from a copy of
-/// the test program that everybody may read; `name` is the test's full name in its program.
+/// Runs a test as an ordinary user. Root runs the test with this full name again as `nobody`, from a readable copy of
+/// the test program.
 pub fn as_ordinary_user(name: &str, test: impl FnOnce()) {
     if !rustix::process::geteuid().is_root() {
         return test();

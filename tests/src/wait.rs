@@ -2,28 +2,27 @@
 
 use std::time::{Duration, Instant};
 
-/// Between two looks at a condition that nothing announces.
-const PAUSE: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Looks until there is an answer, or gives up after `time`.
-pub fn wait_for<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + time;
+/// Polls until there is a value; `None` at the timeout.
+pub fn wait_for<T>(timeout: Duration, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + timeout;
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = poll() {
             return Some(found);
         }
         if Instant::now() >= deadline {
             return None;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// Waits until nothing is left of what `look` lists; gives back what still is after `time`.
-pub fn wait_until_empty<T>(time: Duration, mut look: impl FnMut() -> Vec<T>) -> Vec<T> {
-    let gone = wait_for(time, || look().is_empty().then_some(()));
+/// Polls until the list is empty; returns what is left at the timeout.
+pub fn wait_until_empty<T>(timeout: Duration, mut list: impl FnMut() -> Vec<T>) -> Vec<T> {
+    let gone = wait_for(timeout, || list().is_empty().then_some(()));
     match gone {
         Some(()) => Vec::new(),
-        None => look(),
+        None => list(),
     }
 }

@@ -1,13 +1,15 @@
 //! No byte of one execution is visible to another, however their runtimes were started.
 
 use sandbox::{EventKind, RequestBuilder, Sandbox};
-use sandbox_tests::warm::{Way, execute, execute_warm, members, prime, wait_until_full};
+use sandbox_tests::warm::{
+    StartMethod, execute, execute_warm, prime, wait_until_full, warm_runtimes,
+};
 
 use crate::table::python;
 
-/// So many look for what was left.
+/// Number of programs that look for what another one left.
 const LOOKERS: usize = 20;
-pub(super) const BOTH: [Way; 2] = [Way::Own, Way::Copied];
+pub(super) const BOTH: [StartMethod; 2] = [StartMethod::Fresh, StartMethod::Forked];
 
 /// Leaves something in every place that could be shared, and processes that go on.
 const LEAVES: &str = r"
@@ -46,7 +48,7 @@ print('left', sorted(tries))
 sys.stdout.flush()
 ";
 
-/// Tells of anything that was not there for the first program.
+/// Prints everything that could differ from what the first program saw.
 const LOOKS: &str = r"
 import ctypes, os, socket, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -63,7 +65,7 @@ print(len([name for name in os.listdir('/proc') if name.isdigit()]))
 print(open('/proc/self/cgroup').read(), sorted(os.listdir('/')))
 ";
 
-/// Has the secret in its code, input, variables and arguments, and in much memory of its own.
+/// Holds the secret in its code, input, environment, arguments, files and memory.
 const KEEPS: &str = "
 import os, sys, time
 secret = 'SECRET'
@@ -75,7 +77,7 @@ print('kept', flush=True)
 time.sleep(float(sys.argv[2]))
 ";
 
-/// Searches all memory of its own for the two halves of a text, so as not to find what it searches for.
+/// Searches its own memory for a text that it has in two halves only, so that it does not find itself.
 const SEARCHES: &str = r"
 import sys
 first, second = sys.argv[1], sys.argv[2]
@@ -104,19 +106,19 @@ with open('/proc/self/mem', 'rb', 0) as memory:
 print(found, total > 1 << 20)
 ";
 
-/// A sandbox in which runtimes of this kind wait for programs of the usual shape.
-pub(super) fn with_waiting(way: Way) -> Sandbox {
-    let sandbox = way.only().build().expect("a sandbox can be started");
+/// A sandbox with a full pool of Pythons that were started in this way.
+pub(super) fn with_warm_runtimes(method: StartMethod) -> Sandbox {
+    let sandbox = method.only().build().expect("a sandbox can be started");
     prime(&sandbox, || python("pass"));
-    ensure(&sandbox, way);
+    ensure(&sandbox, method);
     sandbox
 }
 
-/// Waits until all is there that is to wait, and makes sure that it came to in this way.
-pub(super) fn ensure(sandbox: &Sandbox, way: Way) {
+/// Waits until the pool is full, and checks how its runtimes were started.
+pub(super) fn ensure(sandbox: &Sandbox, method: StartMethod) {
     wait_until_full(sandbox);
-    let waiting = members("python3");
-    assert!(waiting.iter().all(|member| member.way == way), "{waiting:?}");
+    let waiting = warm_runtimes("python3");
+    assert!(waiting.iter().all(|runtime| runtime.method == method), "{waiting:?}");
 }
 
 fn secret() -> String {
@@ -142,25 +144,25 @@ fn nothing_that_a_program_leaves_is_there_for_the_next() {
     let cold = Sandbox::builder().warm(false).build().unwrap();
     let expected = execute(&cold, python(LOOKS)).stdout;
     assert!(expected.contains("/work [] ['main.py']"), "{expected}");
-    for way in BOTH {
-        let sandbox = with_waiting(way);
+    for method in BOTH {
+        let sandbox = with_warm_runtimes(method);
         for round in 0..LOOKERS {
             if round % 4 == 0 {
-                ensure(&sandbox, way);
+                ensure(&sandbox, method);
                 let report = execute_warm(&sandbox, python(LEAVES));
                 assert!(report.stdout.starts_with("left"), "{}", report.stderr);
             }
-            ensure(&sandbox, way);
+            ensure(&sandbox, method);
             let report = execute_warm(&sandbox, python(LOOKS));
-            assert_eq!(report.stdout, expected, "{way:?} {}", report.stderr);
+            assert_eq!(report.stdout, expected, "{method:?} {}", report.stderr);
         }
     }
 }
 
-/// The search itself has to be able to find something.
+/// The control for the test below: the search finds a secret that is there.
 #[test]
 fn a_secret_of_its_own_is_found_in_memory() {
-    let sandbox = with_waiting(Way::Own);
+    let sandbox = with_warm_runtimes(StartMethod::Fresh);
     let secret = secret();
     let (first, second) = secret.split_at(16);
     let code = format!("own = '{first}' + '{second}'\nown = own * 2\n{SEARCHES}");
@@ -171,22 +173,22 @@ fn a_secret_of_its_own_is_found_in_memory() {
 
 #[test]
 fn no_secret_of_another_program_is_in_memory() {
-    for way in BOTH {
-        let sandbox = with_waiting(way);
+    for method in BOTH {
+        let sandbox = with_warm_runtimes(method);
         for _ in 0..5 {
             let (before, meanwhile) = (secret(), secret());
-            ensure(&sandbox, way);
+            ensure(&sandbox, method);
             let report = execute_warm(&sandbox, keeps(&before, "0"));
             assert_eq!(report.stdout, "kept\n", "{}", report.stderr);
-            // The memory it had is free for the next one by now.
-            ensure(&sandbox, way);
+            // Its memory is free for the next program by now.
+            ensure(&sandbox, method);
             let mut running = sandbox.start(keeps(&meanwhile, "60").build().unwrap()).unwrap();
             let wrote = running.events().any(|event| matches!(event.kind, EventKind::Output(..)));
             assert!(wrote, "it ended before it had its secret");
             for sought in [&before, &meanwhile, &before, &meanwhile] {
-                ensure(&sandbox, way);
+                ensure(&sandbox, method);
                 let report = execute_warm(&sandbox, searches(sought));
-                assert_eq!(report.stdout, "0 True\n", "{way:?} {}", report.stderr);
+                assert_eq!(report.stdout, "0 True\n", "{method:?} {}", report.stderr);
             }
             running.cancel();
             assert_eq!(running.wait().unwrap().stdout, "kept\n");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sandbox::{Report, RequestBuilder, Sandbox, Status};
 use sandbox_tests::process::descendants;
 use sandbox_tests::wait::wait_for;
-use sandbox_tests::warm::{Way, execute, execute_warm, prime};
+use sandbox_tests::warm::{StartMethod, execute, execute_warm, prime};
 
 use crate::table::python;
 
@@ -21,27 +21,31 @@ fn announcing(code: &str) -> RequestBuilder {
     python(&format!("{ANNOUNCE}\n{code}"))
 }
 
-fn waiting(way: Way) -> Sandbox {
-    let sandbox = way.only().build().expect("a sandbox can be started");
+fn waiting(method: StartMethod) -> Sandbox {
+    let sandbox = method.only().build().expect("a sandbox can be started");
     prime(&sandbox, || python("pass"));
     sandbox
 }
 
 #[test]
 fn a_runtime_that_announces_its_exit_runs_no_further() {
-    for way in [Way::Own, Way::Copied] {
-        let sandbox = waiting(way);
+    for method in [StartMethod::Fresh, StartMethod::Forked] {
+        let sandbox = waiting(method);
         let code = "print('before', flush=True)\nannounce_exit()\nprint('after', flush=True)";
         let report = execute_warm(&sandbox, announcing(code));
-        assert_eq!((report.status, report.exit_code), (Status::Completed, 0), "{way:?}");
-        assert_eq!((report.stdout.as_str(), report.stderr.as_str()), ("before\n", ""), "{way:?}");
+        assert_eq!((report.status, report.exit_code), (Status::Completed, 0), "{method:?}");
+        assert_eq!(
+            (report.stdout.as_str(), report.stderr.as_str()),
+            ("before\n", ""),
+            "{method:?}"
+        );
         assert!(report.violations.is_empty(), "{:?}", report.violations);
     }
 }
 
 #[test]
 fn no_signal_handler_runs_after_an_announced_exit() {
-    let sandbox = waiting(Way::Own);
+    let sandbox = waiting(StartMethod::Fresh);
     let code = "
 import signal
 def ring(*_):
@@ -72,7 +76,7 @@ finally:
 
 #[test]
 fn an_announced_exit_ends_all_threads() {
-    let sandbox = waiting(Way::Own);
+    let sandbox = waiting(StartMethod::Fresh);
     let code = "
 import threading, time
 def work():
@@ -95,7 +99,7 @@ print('after', flush=True)
 /// The children would go on running, so the announcement is ignored, and the call fails as in any process.
 #[test]
 fn a_process_with_children_cannot_announce_its_exit() {
-    let sandbox = waiting(Way::Own);
+    let sandbox = waiting(StartMethod::Fresh);
     let with_child = "
 import subprocess
 child = subprocess.Popen(['sleep', '0.2'])
@@ -131,7 +135,7 @@ fn io_counters_include_a_program_that_announced_its_exit() {
     let cold = Sandbox::builder().warm(false).build().expect("a sandbox can be started");
     let figures = |report: Report| report.stages.last().expect("it has run").usage;
     let cold = figures(execute(&cold, python(code)));
-    let sandbox = waiting(Way::Own);
+    let sandbox = waiting(StartMethod::Fresh);
     let warm = figures(execute_warm(&sandbox, python(code)));
     let written = |bytes: u64| (10_000..11_000).contains(&bytes);
     assert!(written(cold.io_write_bytes) && written(warm.io_write_bytes), "{cold:?} {warm:?}");
@@ -141,7 +145,7 @@ fn io_counters_include_a_program_that_announced_its_exit() {
 
 #[test]
 fn it_is_taken_down_like_any_other() {
-    let sandbox = waiting(Way::Own);
+    let sandbox = waiting(StartMethod::Fresh);
     execute_warm(&sandbox, announcing("announce_exit()"));
     drop(sandbox);
     let gone = wait_for(Duration::from_secs(30), || descendants().is_empty().then_some(()));

@@ -6,31 +6,32 @@ use std::time::Duration;
 use sandbox::{Request, RequestBuilder, Sandbox, Start};
 use sandbox_tests::process::{Process, descendants};
 use sandbox_tests::wait::wait_for;
-use sandbox_tests::warm::{Member, Way, execute_warm, members, originals, prime};
+use sandbox_tests::warm::{StartMethod, WarmRuntime, execute_warm, prime, warm_runtimes, zygotes};
 
 use super::pool::{hello, only_kind, says_hello, start};
 
 const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Kills every runtime that waits, and then runs programs: each has to get another.
-fn survives_the_death_of_members(
+/// Kills every ready runtime, then runs programs: each must get another one.
+fn survives_the_death_of_runtimes(
     sandbox: &Sandbox,
     name: &str,
     request: impl Fn() -> RequestBuilder,
 ) {
-    let doomed = members(name);
+    let doomed = warm_runtimes(name);
     assert!(!doomed.is_empty(), "nothing called {name} waits");
-    for member in &doomed {
-        member.process.kill();
+    for runtime in &doomed {
+        runtime.process.kill();
     }
-    // Nobody waits for it while its sandbox does.
+    // Init reaps it only when the sandbox is used.
     let is_dead = |process: &Process| {
         let threads = std::fs::read_dir(format!("/proc/{}/task", process.id));
         process.state == 'Z' && threads.is_ok_and(|threads| threads.count() == 1)
     };
     let are_dead = || {
         let all = descendants();
-        let now = |member: &Member| all.iter().find(|process| process.id == member.process.id);
+        let now =
+            |runtime: &WarmRuntime| all.iter().find(|process| process.id == runtime.process.id);
         doomed.iter().filter_map(now).all(is_dead).then_some(())
     };
     assert!(wait_for(TEST_TIMEOUT, are_dead).is_some(), "a process outlives SIGKILL");
@@ -43,14 +44,14 @@ fn survives_the_death_of_members(
 fn a_warm_runtime_that_died_is_not_used() {
     let sandbox = start();
     prime(&sandbox, hello);
-    survives_the_death_of_members(&sandbox, "python3", hello);
+    survives_the_death_of_runtimes(&sandbox, "python3", hello);
 }
 
 #[test]
 fn a_fork_of_a_zygote_that_died_is_not_used() {
-    let sandbox = copies();
+    let sandbox = forking();
     prime(&sandbox, hello);
-    survives_the_death_of_members(&sandbox, "python3", hello);
+    survives_the_death_of_runtimes(&sandbox, "python3", hello);
 }
 
 #[test]
@@ -58,16 +59,16 @@ fn a_warm_node_that_died_is_not_used() {
     let sandbox = start();
     let request = || Request::builder("javascript").code("console.log('hello')");
     prime(&sandbox, request);
-    survives_the_death_of_members(&sandbox, "node", request);
+    survives_the_death_of_runtimes(&sandbox, "node", request);
 }
 
 #[test]
 fn programs_run_after_the_zygote_has_died() {
-    let sandbox = copies();
+    let sandbox = forking();
     prime(&sandbox, hello);
-    let originals = originals("python3");
-    assert_eq!(originals.len(), 1, "{originals:?}");
-    originals[0].kill();
+    let zygotes = zygotes("python3");
+    assert_eq!(zygotes.len(), 1, "{zygotes:?}");
+    zygotes[0].kill();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| [(); 3].map(|()| says_hello(&sandbox, hello())));
@@ -75,11 +76,11 @@ fn programs_run_after_the_zygote_has_died() {
     });
 }
 
-fn copies() -> Sandbox {
-    Way::Copied.only().build().expect("a sandbox can be started")
+fn forking() -> Sandbox {
+    StartMethod::Forked.only().build().expect("a sandbox can be started")
 }
 
-/// Recipes of Python with this in place of what makes it wait.
+/// The Python recipe with another warm script.
 fn recipes_with(warm: &str) -> tempfile::TempDir {
     let place = tempfile::tempdir().unwrap();
     let recipe = place.path().join("python");
@@ -92,7 +93,7 @@ fn recipes_with(warm: &str) -> tempfile::TempDir {
     place
 }
 
-fn runs_cold_and_says(warm: &str, words: &str) {
+fn runs_cold_and_reports(warm: &str, words: &str) {
     let place = recipes_with(warm);
     let builder = Sandbox::builder().runtimes_directory(place.path().to_owned());
     let sandbox = builder.build().unwrap();
@@ -106,22 +107,22 @@ fn runs_cold_and_says(warm: &str, words: &str) {
         assert_ne!(says_hello(&sandbox, hello()), Start::Warm);
     }
     assert_eq!(only_kind(&sandbox).ready, 0);
-    assert!(members("python3").is_empty());
+    assert!(warm_runtimes("python3").is_empty());
 }
 
 #[test]
 fn a_runtime_with_an_unexpected_ready_message_is_not_used() {
-    runs_cold_and_says("import os\nos.write(1, b'nonsense')\nos.read(0, 1)", "nonsense");
+    runs_cold_and_reports("import os\nos.write(1, b'nonsense')\nos.read(0, 1)", "nonsense");
 }
 
 #[test]
 fn a_runtime_that_fails_to_start_is_not_used() {
-    runs_cold_and_says("import os\nos.write(2, b'oh no')\nos._exit(3)", "oh no");
+    runs_cold_and_reports("import os\nos.write(2, b'oh no')\nos._exit(3)", "oh no");
 }
 
 #[test]
 fn a_runtime_that_exits_before_it_is_ready_is_not_used() {
-    runs_cold_and_says("import os\nos._exit(0)", "ended");
+    runs_cold_and_reports("import os\nos._exit(0)", "ended");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use sandbox_tests::residue::{Residue, cgroups_of};
 use sandbox_tests::user::as_ordinary_user;
 use sandbox_tests::wait::wait_for;
 use sandbox_tests::warm::{
-    crowd_until_copied, execute, execute_warm, members, prime, start_of_run, wait_until_full,
+    execute, execute_warm, overload_until_forked, prime, start_of_run, wait_until_full,
+    warm_runtimes,
 };
 
 use crate::table::{mib, python};
@@ -38,8 +39,8 @@ pub(super) fn says_hello(sandbox: &Sandbox, request: RequestBuilder) -> Start {
 
 /// Waits until this many Pythons are warm and the used ones are gone.
 fn assert_waiting(count: usize) {
-    let is_so = || (members("python3").len() == count).then_some(());
-    assert!(wait_for(Duration::from_mins(1), is_so).is_some(), "{:?}", members("python3"));
+    let is_so = || (warm_runtimes("python3").len() == count).then_some(());
+    assert!(wait_for(Duration::from_mins(1), is_so).is_some(), "{:?}", warm_runtimes("python3"));
 }
 
 #[test]
@@ -49,7 +50,7 @@ fn the_second_use_asks_for_runtimes_and_the_third_gets_one() {
     assert_ne!(says_hello(&sandbox, hello()), Start::Warm);
     let once = only_kind(&sandbox);
     assert_eq!((once.name.as_str(), once.wanted, once.ready), ("python", 0, 0));
-    assert!(members("python3").is_empty());
+    assert!(warm_runtimes("python3").is_empty());
     assert_ne!(says_hello(&sandbox, hello()), Start::Warm);
     assert!(only_kind(&sandbox).wanted > 0);
     wait_until_full(&sandbox);
@@ -67,7 +68,7 @@ fn no_runtime_is_started_ahead_if_warm_is_off() {
         assert_ne!(says_hello(&sandbox, hello()), Start::Warm);
     }
     assert_eq!(sandbox.pool().unwrap().warm, Vec::new());
-    assert!(members("python3").is_empty());
+    assert!(warm_runtimes("python3").is_empty());
 }
 
 #[test]
@@ -196,10 +197,10 @@ fn runtimes_that_wait_leak_nothing_when_the_sandbox_goes() {
         let sandbox = start();
         prime(&sandbox, hello);
         prime(&sandbox, || Request::builder("javascript").code("console.log('hello')"));
-        crowd_until_copied(&sandbox, || {
+        overload_until_forked(&sandbox, || {
             says_hello(&sandbox, hello());
         });
-        // With members that are being started.
+        // While the pool is being refilled.
         says_hello(&sandbox, hello());
     }
     let left = wait_for_no_descendants(Duration::from_secs(30));
@@ -225,7 +226,7 @@ fn an_ordinary_users_programs_run_whether_warm_or_not() {
                 scope.spawn(|| [(); 3].map(|()| says_hello(&sandbox, request())));
             }
         });
-        // Whether there are copies for such a user depends on the host; that they run does not.
+        // Whether this user has forks depends on the host; that programs run does not.
         assert_eq!(only_kind(&sandbox).hits + only_kind(&sandbox).misses, 21);
     });
 }

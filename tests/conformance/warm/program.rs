@@ -6,7 +6,7 @@ use std::process::Command;
 
 use sandbox::{Report, Request, RequestBuilder, Sandbox, Status};
 use sandbox_tests::skip::skip;
-use sandbox_tests::warm::{Way, execute, execute_warm, prime};
+use sandbox_tests::warm::{StartMethod, execute, execute_warm, prime};
 use serde::Deserialize;
 
 /// A program with its input. The first file is the entry point.
@@ -142,7 +142,7 @@ fn masked(text: &str) -> String {
 }
 
 /// Runs each program cold and warm, and fails with all that differ.
-pub(super) fn compare(language: &str, ways: &[Way], programs: &[Program]) {
+pub(super) fn compare(language: &str, ways: &[StartMethod], programs: &[Program]) {
     let cold = Sandbox::builder()
         .without_compile_cache()
         .warm(false)
@@ -161,15 +161,15 @@ pub(super) fn compare(language: &str, ways: &[Way], programs: &[Program]) {
     let runs = expected.iter().position(|shown| shown.status == Status::Completed);
     let first = &programs[runs.expect("one of them completes")];
     let mut differences = Vec::new();
-    for way in ways {
-        let sandbox = way.only().without_compile_cache().build();
+    for method in ways {
+        let sandbox = method.only().without_compile_cache().build();
         let sandbox = sandbox.expect("a sandbox can be started");
         prime(&sandbox, || first.request(language));
         for (program, expected) in programs.iter().zip(&expected) {
             let shown = Shown::of(execute_warm(&sandbox, program.request(language)), program);
             if shown != *expected {
                 let name = &program.name;
-                differences.push(format!("{name}, {way:?}\n{}", difference(expected, &shown)));
+                differences.push(format!("{name}, {method:?}\n{}", difference(expected, &shown)));
             }
         }
     }

@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use sandbox::{Request, Sandbox, Start};
 use sandbox_tests::warm::{
-    Way, execute, execute_warm, members, prime, start_of_run, wait_until_full,
+    StartMethod, execute, execute_warm, prime, start_of_run, wait_until_full, warm_runtimes,
 };
 
-use super::apart::{BOTH, ensure, with_waiting};
+use super::apart::{BOTH, ensure, with_warm_runtimes};
 use super::pool::start;
 use crate::table::python;
 
-/// Everything random that a program has from its start.
+/// Prints random values from every source that a runtime may seed at its start.
 const RANDOM: &str = "
 import os, random, secrets, tempfile, uuid
 print(random.random(), random.SystemRandom().random())
@@ -22,14 +22,14 @@ print(tempfile.mktemp())
 
 #[test]
 fn random_numbers_differ_from_one_program_to_the_next() {
-    for way in BOTH {
-        let sandbox = with_waiting(way);
+    for method in BOTH {
+        let sandbox = with_warm_runtimes(method);
         let mut seen = BTreeSet::new();
         for _ in 0..10 {
-            ensure(&sandbox, way);
+            ensure(&sandbox, method);
             let report = execute_warm(&sandbox, python(RANDOM));
             for word in report.stdout.split_whitespace() {
-                assert!(seen.insert(word.to_owned()), "{word} came twice, {way:?}");
+                assert!(seen.insert(word.to_owned()), "{word} came twice, {method:?}");
             }
         }
         assert_eq!(seen.len(), 70);
@@ -37,12 +37,14 @@ fn random_numbers_differ_from_one_program_to_the_next() {
 }
 
 #[test]
-fn runtimes_that_were_started_by_themselves_have_seeds_and_addresses_of_their_own() {
-    let sandbox = with_waiting(Way::Own);
+fn fresh_runtimes_have_different_seeds_and_addresses() {
+    let sandbox = with_warm_runtimes(StartMethod::Fresh);
     let mut seen = BTreeSet::new();
     for _ in 0..8 {
         wait_until_full(&sandbox);
-        assert!(members("python3").iter().all(|member| member.way == Way::Own));
+        assert!(
+            warm_runtimes("python3").iter().all(|runtime| runtime.method == StartMethod::Fresh)
+        );
         let report = execute_warm(&sandbox, python("print(hash('text'), id(object()))"));
         let words: Vec<_> = report.stdout.split_whitespace().map(str::to_owned).collect();
         assert!(words.into_iter().all(|word| seen.insert(word)), "{}", report.stdout);
@@ -53,18 +55,18 @@ fn runtimes_that_were_started_by_themselves_have_seeds_and_addresses_of_their_ow
 #[test]
 fn forks_of_a_zygote_share_seed_and_addresses_only_with_each_other() {
     let print = || python("print(hash('text'), id(object()))");
-    let of_copies = |sandbox: &Sandbox| {
-        ensure(sandbox, Way::Copied);
+    let of_forks = |sandbox: &Sandbox| {
+        ensure(sandbox, StartMethod::Forked);
         execute_warm(sandbox, print()).stdout
     };
-    let one = with_waiting(Way::Copied);
-    let first = of_copies(&one);
-    assert_eq!(first, of_copies(&one));
+    let one = with_warm_runtimes(StartMethod::Forked);
+    let first = of_forks(&one);
+    assert_eq!(first, of_forks(&one));
     drop(one);
-    assert_ne!(first, of_copies(&with_waiting(Way::Copied)));
+    assert_ne!(first, of_forks(&with_warm_runtimes(StartMethod::Forked)));
 }
 
-/// Nor with Node, of which none is ever copied.
+/// Node is never forked.
 #[test]
 fn warm_nodes_have_different_random_numbers() {
     let sandbox = start();

@@ -1,11 +1,11 @@
 //! A program behaves the same warm and cold.
 
-use sandbox_tests::warm::Way;
+use sandbox_tests::warm::StartMethod;
 
 use super::program::{Program, cases_of_driver, compare};
 use super::{others, python};
 
-const BOTH: &[Way] = &[Way::Own, Way::Copied];
+const BOTH: &[StartMethod] = &[StartMethod::Fresh, StartMethod::Forked];
 
 /// Names of the driver's cases that differ, and why.
 const DIFFERENT: &[&str] = &[
@@ -40,32 +40,32 @@ fn python_does_what_it_does_cold() {
 
 #[test]
 fn javascript_does_what_it_does_cold() {
-    compare("javascript", &[Way::Own], &same(cases_of_driver("javascript")));
+    compare("javascript", &[StartMethod::Fresh], &same(cases_of_driver("javascript")));
 }
 
 #[test]
 fn java_does_what_it_does_cold() {
-    compare("java", &[Way::Own], &some_of(same(cases_of_driver("java"))));
+    compare("java", &[StartMethod::Fresh], &some_of(same(cases_of_driver("java"))));
 }
 
 #[test]
 fn java_is_compiled_as_it_is_cold() {
-    compare("java", &[Way::Own], &some_of(same(cases_of_driver("java-compile"))));
+    compare("java", &[StartMethod::Fresh], &some_of(same(cases_of_driver("java-compile"))));
 }
 
 #[test]
 fn javascript_sees_what_it_sees_cold() {
-    compare("javascript", &[Way::Own], &others::javascript());
+    compare("javascript", &[StartMethod::Fresh], &others::javascript());
 }
 
 #[test]
 fn typescript_sees_what_it_sees_cold() {
-    compare("typescript", &[Way::Own], &others::typescript());
+    compare("typescript", &[StartMethod::Fresh], &others::typescript());
 }
 
 #[test]
 fn java_sees_what_it_sees_cold() {
-    compare("java", &[Way::Own], &some_of(others::java()));
+    compare("java", &[StartMethod::Fresh], &some_of(others::java()));
 }
 
 /// Every third: a case takes four virtual machines, and each of them its time. All of them if `SANDBOX_RUN_ALL_CASES`

@@ -1,5 +1,5 @@
-//! A supervisor for the clean-up tests to kill: it starts a sandbox, says so, and then executes
-//! programs of one kind until it is dead.
+//! A supervisor that the clean-up tests kill: prints `ready` when it has a sandbox, then executes programs of one
+//! kind until it is killed.
 //!
 //! `doomed-supervisor KIND [PARALLEL] [ISOLATION]`
 
@@ -19,7 +19,7 @@ const KINDS: &[(&str, &str)] = &[
     ("brief", "true"),
 ];
 
-#[expect(clippy::print_stdout, reason = "its killer waits for this line")]
+#[expect(clippy::print_stdout, reason = "the test waits for this line")]
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let kind = arguments.next().unwrap_or_default();

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::process::Command;
 
+use sandbox_tests::cache::installed;
 use sandbox_tests::skip::skip;
-use sandbox_tests::tools::in_cache;
 
 use crate::server_process::{Server, output};
 
@@ -23,7 +23,7 @@ fn data() -> tempfile::TempDir {
 
 /// Runs Schemathesis with these phases and this number of cases for each operation.
 fn check(name: &str, server: &Server, key: &str, phases: &str, cases: &str) {
-    let Some(tool) = in_cache("schemathesis/bin/schemathesis") else {
+    let Some(tool) = installed("schemathesis/bin/schemathesis") else {
         skip(name, "there is no schemathesis in the cache: scripts/setup test installs it");
         return;
     };

@@ -1,3 +1,3 @@
-//! Packages: the gate through which they are fetched, and what is built from the real indexes.
+//! Packages: the egress proxy through which they are fetched, and environments built from the real indexes.
 
-mod gate;
+mod egress_proxy;

@@ -240,7 +240,7 @@ fn a_build_reaches_its_index_and_no_other_place() {
     let args = ["-l", "python", "--packages", "toy", "-c", "1"];
     let variables = [("PIP_INDEX_URL", index.as_str())];
     let answer = home.call_with(&variables, &[&["--quiet"], &args[..]].concat());
-    let refusal = format!("{elsewhere_at} is not to be reached from this sandbox");
+    let refusal = format!("{elsewhere_at} is not an allowed destination of this sandbox");
     answer.is_refused_with(&[&refusal]);
     let knocked = elsewhere.accept().map(drop).map_err(|error| error.kind());
     assert_eq!(knocked, Err(std::io::ErrorKind::WouldBlock));
@@ -317,9 +317,9 @@ fn code_that_is_run_while_a_package_is_built_reaches_nothing_but_the_index() {
     let extra = format!(
         "
     import socket
-    gate = socket.create_connection(('127.0.0.1', 3128), timeout=10)
-    gate.sendall(b'CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n')
-    answer = gate.recv(100)
+    proxy = socket.create_connection(('127.0.0.1', 3128), timeout=10)
+    proxy.sendall(b'CONNECT 127.0.0.1:{port} HTTP/1.1\\r\\n\\r\\n')
+    answer = proxy.recv(100)
     assert b' 403 ' in answer, answer
     for address in ('127.0.0.1', '10.0.0.1', '192.0.2.1'):
         try: socket.create_connection((address, {port}), timeout=10)

@@ -112,7 +112,7 @@ impl Shared {
         };
         let place = head.place();
         if !self.egress_proxy.places.contains(place) {
-            let reason = format!("{place} is not to be reached from this sandbox");
+            let reason = format!("{place} is not an allowed destination of this sandbox");
             return self.refuse(client, "403 Forbidden", reason);
         }
         match upstream::connect(&head, &rest, &self.egress_proxy, stop) {

@@ -28,7 +28,7 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
     /// Whether the client sends the standard input to `POST /api/v1/execute/{id}/stdin` while the program runs, without
-    /// a limit of its size. Excludes `stdin`, and requires `wait=false`. Such an execution is not repeated if the server
+    /// a limit of its size. Excludes `stdin`, and requires `wait=false` or `Accept: text/event-stream`. Such an execution is not repeated if the server
     /// stops before its end. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stdin_stream: bool,

@@ -1,4 +1,5 @@
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use sandbox_core::Report;
 use serde::de::DeserializeOwned;
 
 use crate::runtimes::{Runtime, RuntimeList};
+use crate::socket::CheckedSocket;
 #[cfg(feature = "https")]
 use crate::tls;
 use crate::{ApiKey, Error, Events, InvalidKey, ServerUrl};
@@ -28,6 +30,8 @@ const TO_REQUEST: &str = "response to the request";
 #[derive(Clone, Debug)]
 pub struct Client {
     http: blocking::Client,
+    /// Where `http` connects to, if that is a Unix socket.
+    socket: Option<Arc<CheckedSocket>>,
     url: ServerUrl,
     has_key: bool,
     timeouts: Timeouts,
@@ -68,6 +72,9 @@ pub enum ClientError {
     #[cfg(feature = "https")]
     #[error(transparent)]
     Trust(#[from] tls::NoTrustedCertificates),
+    /// The socket cannot be checked, such as for lack of descriptors.
+    #[error("cannot check the socket of the server")]
+    Socket(#[source] io::Error),
     /// The HTTP library cannot start, such as for lack of threads.
     #[error("cannot create an HTTP client")]
     Http(#[from] reqwest::Error),
@@ -101,13 +108,16 @@ impl Client {
             .connect_timeout(timeouts.connect)
             // Limits each wait, for the head of a response or its next bytes. That of a request limits the whole.
             .timeout(timeouts.silence);
-        let http = match url.socket() {
-            Some(path) => http.unix_socket(path),
+        let socket =
+            url.socket().map(CheckedSocket::new).transpose().map_err(ClientError::Socket)?;
+        let http = match &socket {
+            Some(socket) => http.unix_socket(socket.checked_path()),
             None => http,
         };
+        let socket = socket.map(Arc::new);
         #[cfg(feature = "https")]
         let http = http.tls_backend_preconfigured(tls::config(&url)?);
-        Ok(Self { http: http.build()?, url, has_key: key.is_some(), timeouts })
+        Ok(Self { http: http.build()?, socket, url, has_key: key.is_some(), timeouts })
     }
 
     /// The server.
@@ -178,6 +188,7 @@ impl Client {
             // The limits of the execution apply instead.
             .timeout(Duration::MAX)
             .body(Body::new(input));
+        self.check_socket()?;
         match request.send() {
             // The server has responded early, or has cancelled the execution of a connection that broke: the report tells.
             Err(error) if error.is_body() => Ok(()),
@@ -228,7 +239,14 @@ impl Client {
 
     /// Sends a request. An error status is an error.
     fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
+        self.check_socket()?;
         self.check(request.send())
+    }
+
+    /// Checks who listens on the socket, if there is one.
+    fn check_socket(&self) -> Result<(), Error> {
+        let checked = self.socket.as_ref().map_or(Ok(()), |socket| socket.check());
+        checked.map_err(|error| Error::connect(&self.url, &error))
     }
 
     fn check(&self, sent: reqwest::Result<Response>) -> Result<Response, Error> {

@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod follow;
 mod runtimes;
+mod socket;
 mod sse;
 mod stream;
 #[cfg(feature = "https")]

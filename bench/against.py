@@ -5,7 +5,8 @@
 
 BEFORE and AFTER are directories that contain `sandbox-run` and `sandboxd`. Each pair runs one case once with
 each build, in alternating order, so that load on the machine affects both. `cli` cases start the command line
-for each execution. `server` cases send a request to a running `sandboxd` of each build, whose executions go
+for each execution: `--warm` with the helper that the first of them started, `--server` with a running `sandboxd` of
+the same build on loopback, and `--version` without an execution. `server` cases send a request to a running `sandboxd` of each build, whose executions go
 through the library: `cold` with `warm = off`, `warm` with the default. Both wait between executions, so that none
 pays for the one before it. `clients` cases do not: they measure the throughput of four connections, as time per
 execution, and with it the processor time that a sandbox costs before and after its program.
@@ -47,9 +48,14 @@ PROGRAMS = {
 CLI_CASES = {
     "cli bash": ("bash", []),
     "cli bash, localhost": ("bash", ["--network", "localhost"]),
+    "cli bash, --warm": ("bash", ["--warm"]),
     "cli python": ("python", []),
     "cli node": ("node", []),
     "cli c, cached": ("c", []),
+    "cli --version": (None, ["--version"]),
+}
+REMOTE_CASES = {
+    "cli bash, --server": ("bash", "on"),
 }
 SERVER_CASES = {
     "server bash, cold": ("bash", "off"),
@@ -71,8 +77,11 @@ class Build:
     def __init__(self, directory, place):
         self.directory = Path(directory).resolve()
         self.place = Path(place)
-        self.environment = dict(os.environ, SANDBOX_RUN_STORE=str(self.place / "store"))
+        # The socket of the helper is in the second, which others must not be able to enter.
+        own = {"SANDBOX_RUN_STORE": str(self.place / "store"), "XDG_RUNTIME_DIR": str(self.place)}
+        self.environment = os.environ | own
         self.server = None
+        self.address = None
         self.connections = []
 
     def start_server(self, warm):
@@ -90,8 +99,8 @@ class Build:
             self.server = subprocess.Popen(
                 command, cwd=data, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log
             )
-        address = self.wait_for_address(data / "log")
-        self.connections = [http.client.HTTPConnection(address, timeout=60) for _ in range(CLIENTS)]
+        self.address = self.wait_for_address(data / "log")
+        self.connections = [http.client.HTTPConnection(self.address, timeout=60) for _ in range(CLIENTS)]
 
     def wait_for_address(self, log):
         deadline = time.monotonic() + 30
@@ -108,9 +117,15 @@ class Build:
             self.server.wait(30)
             self.server = None
 
+    def stop_helper(self):
+        command = [self.directory / "sandbox-run", "warm", "stop"]
+        subprocess.run(command, env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
     def run(self, program, options):
-        language, code = PROGRAMS[program]
-        command = [self.directory / "sandbox-run", "--quiet", "--lang", language, "--code", code, *options]
+        command = [self.directory / "sandbox-run", *options]
+        if program:
+            language, code = PROGRAMS[program]
+            command += ["--quiet", "--lang", language, "--code", code]
         null = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1)]
         started = time.perf_counter()
         process = os.posix_spawn(command[0], command, self.environment, file_actions=null)
@@ -201,7 +216,7 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         builds = []
         for name in ("before", "after"):
-            (Path(place) / name).mkdir()
+            (Path(place) / name).mkdir(mode=0o700)
             builds.append(Build(getattr(arguments, name), Path(place) / name))
 
         def compare(name, once, pause=PAUSE):
@@ -214,15 +229,21 @@ def main():
                 slower.append(name)
 
         print(f"{'ms, medians':27} {'before':>8} {'after':>8} {'ratio':>7}   95 % interval")
-        for name, (program, options) in wanted(CLI_CASES).items():
-            compare(name, lambda build: build.run(program, options))
+        try:
+            for name, (program, options) in wanted(CLI_CASES).items():
+                compare(name, lambda build: build.run(program, options))
+        finally:
+            for build in builds:
+                build.stop_helper()
         for warm in ("off", "on"):
-            cases = {name: case for name, case in wanted(SERVER_CASES).items() if case[1] == warm}
+            cases = {name: case for name, case in wanted(REMOTE_CASES | SERVER_CASES).items() if case[1] == warm}
             try:
                 for build in builds if cases else []:
                     build.start_server(warm)
                 for name, (program, _) in cases.items():
-                    if name.startswith("clients"):
+                    if name in REMOTE_CASES:
+                        compare(name, lambda build: build.run(program, ["--server", f"http://{build.address}"]))
+                    elif name.startswith("clients"):
                         compare(name, lambda build: build.request_in_parallel(program))
                     else:
                         compare(name, lambda build: build.request(program), WARM_PAUSE if warm == "on" else PAUSE)

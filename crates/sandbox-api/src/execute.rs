@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use utoipa::ToSchema;
 
 use crate::{FileInput, NetworkRequest};
@@ -28,7 +28,7 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stdin: Option<String>,
     /// Whether the client sends the standard input to `POST /api/v1/execute/{id}/stdin` while the program runs, without
-    /// a limit of its size. Excludes `stdin`, and requires `wait=false`. Such an execution is not repeated if the server
+    /// a limit of its size. Excludes `stdin`, and requires `wait=false` or `Accept: text/event-stream`. Such an execution is not repeated if the server
     /// stops before its end. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stdin_stream: bool,
@@ -39,22 +39,28 @@ pub struct ExecuteRequest {
     /// Environment variables of the program.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Wall-clock time limit of the run stage, in milliseconds. Default: 10000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Wall-clock time limit of the run stage, in milliseconds; fractions allowed. Default: 10000.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "shortest")]
     #[schema(minimum = 1, maximum = 86_400_000)]
-    pub timeout_ms: Option<u64>,
-    /// CPU time limit of the run stage, in milliseconds, for all its processes together. Default: none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<f64>,
+    /// CPU time limit of the run stage, in milliseconds, for all its processes together; fractions allowed. Default:
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "shortest")]
     #[schema(minimum = 1, maximum = 86_400_000)]
-    pub cpu_time_ms: Option<u64>,
-    /// Wall-clock time limit of the compile stage, in milliseconds. Default: 30000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_time_ms: Option<f64>,
+    /// Wall-clock time limit of the compile stage, in milliseconds; fractions allowed. Default: 30000.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "shortest")]
     #[schema(minimum = 1, maximum = 86_400_000)]
-    pub compile_timeout_ms: Option<u64>,
-    /// Memory limit of the run stage, in MiB, for all its processes and the files in `/tmp` together. Default: 256.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_timeout_ms: Option<f64>,
+    /// Memory limit of the run stage, in MiB, for all its processes and the files in `/tmp` together; fractions allowed.
+    /// Default: 256.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "shortest")]
     #[schema(minimum = 1, maximum = 1_048_576)]
-    pub memory_limit_mb: Option<u64>,
+    pub memory_limit_mb: Option<f64>,
+    /// Memory limit of the compile stage, in MiB; fractions allowed. Default: 1024.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "shortest")]
+    #[schema(minimum = 1, maximum = 1_048_576)]
+    pub compile_memory_mb: Option<f64>,
     /// CPU limit; fractions allowed. Default: 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0.01, maximum = 1024)]
@@ -63,21 +69,28 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 32_768)]
     pub pids: Option<u32>,
-    /// Maximum size of the files in the work directory and `/tmp` together, in MiB. Default: 64.
+    /// Maximum size of the files in the work directory and `/tmp` together, in MiB; fractions allowed. Default: 64.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "shortest")]
+    #[schema(minimum = 0.0625, maximum = 1_048_576)]
+    pub disk_mb: Option<f64>,
+    /// Maximum size of standard output and standard error together, in KiB; fractions allowed. Collected files may have as
+    /// much again. Default: 1024.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "shortest")]
+    #[schema(minimum = 0.000_976_562_5, maximum = 1_048_576)]
+    pub output_limit_kb: Option<f64>,
+    /// Maximum number of open files of one process. Default: 256.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 1_048_576)]
-    pub disk_mb: Option<u64>,
-    /// Maximum size of standard output and standard error together, in KiB. Collected files may have as much again.
-    /// Default: 1024.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(minimum = 1, maximum = 1_048_576)]
-    pub output_limit_kb: Option<u64>,
+    #[schema(minimum = 4, maximum = 1_048_576)]
+    pub open_files: Option<u32>,
     /// The network access. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<NetworkRequest>,
     /// The isolation backend: one that the server permits, or `auto` (default) for the server's choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub isolation: Option<String>,
+    /// The directory, below the work directory, that the program starts in. Default: the work directory itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workdir: Option<String>,
     /// Glob patterns of files to return after the run. The name of a directory returns all files in it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub collect: Vec<String>,
@@ -91,6 +104,9 @@ pub struct ExecuteRequest {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 200)]
     pub packages: Vec<String>,
+    /// Whether a program that was compiled before is taken from the cache. Default: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub compile_cache: Option<bool>,
     /// Whether the program can import packages that are installed on the server's host. Default: true. Not every
     /// language can hide them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,10 +137,26 @@ pub struct ExecuteRequest {
     /// Protections that may be missing on the host. Requires the permission `allow_missing`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_missing: Vec<String>,
-    /// Interval of resource usage samples, in milliseconds. Default: no samples.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Interval of resource usage samples, in milliseconds; fractions allowed. Default: no samples.
+    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "shortest")]
     #[schema(minimum = 10, maximum = 60_000)]
-    pub usage_interval_ms: Option<u64>,
+    pub usage_interval_ms: Option<f64>,
+}
+
+/// Serializes a whole number without a fraction, as clients write it.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    clippy::ref_option,
+    reason = "it is whole and within the range; serde passes references"
+)]
+fn shortest<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match value {
+        Some(number) if number.fract() == 0.0 && (0.0..9e15).contains(number) => {
+            serializer.serialize_u64(*number as u64)
+        }
+        number => number.serialize(serializer),
+    }
 }
 
 /// The response to an asynchronous request.
@@ -146,6 +178,20 @@ mod tests {
         let text = r#"{"language": "python", "code": "1", "colour": "red"}"#;
         let error = serde_json::from_str::<ExecuteRequest>(text).unwrap_err().to_string();
         assert!(error.contains("unknown field `colour`"), "{error}");
+    }
+
+    #[test]
+    fn numbers_are_serialized_as_clients_write_them() {
+        for number in ["1", "1.5", "300000", "0.000001", "9007199254740992.0"] {
+            let text = format!(r#"{{"language":"python","code":"1","timeout_ms":{number}}}"#);
+            let request: ExecuteRequest = serde_json::from_str(&text).unwrap();
+            let written = serde_json::to_string(&request).unwrap();
+            assert_eq!(serde_json::from_str::<ExecuteRequest>(&written).unwrap(), request);
+            assert!(
+                number.starts_with('9') || number == "0.000001" || written == text,
+                "{written}"
+            );
+        }
     }
 
     #[test]

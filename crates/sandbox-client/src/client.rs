@@ -1,15 +1,17 @@
-use std::io::Read;
+use std::io::{self, Read};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
 use reqwest::blocking::{self, Body, RequestBuilder, Response};
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Method, StatusCode, redirect, retry};
 use sandbox_api::{Accepted, ExecuteRequest};
 use sandbox_core::Report;
 use serde::de::DeserializeOwned;
 
 use crate::runtimes::{Runtime, RuntimeList};
+use crate::socket::CheckedSocket;
 #[cfg(feature = "https")]
 use crate::tls;
 use crate::{ApiKey, Error, Events, InvalidKey, ServerUrl};
@@ -19,12 +21,17 @@ pub const MAX_ATTEMPTS: u32 = 5;
 /// Maximum size of a response and of one event. A report is one of them, with all output and collected files.
 const MAX_RESPONSE_BYTES: u64 = 256 << 20;
 const JSON: &str = "application/json";
+const EVENT_STREAM: &str = "text/event-stream";
 const OCTET_STREAM: &str = "application/octet-stream";
+/// What an error calls the response to a submitted execution.
+const TO_REQUEST: &str = "response to the request";
 
 /// A client of one server.
 #[derive(Clone, Debug)]
 pub struct Client {
     http: blocking::Client,
+    /// Where `http` connects to, if that is a Unix socket.
+    socket: Option<Arc<CheckedSocket>>,
     url: ServerUrl,
     has_key: bool,
     timeouts: Timeouts,
@@ -65,6 +72,9 @@ pub enum ClientError {
     #[cfg(feature = "https")]
     #[error(transparent)]
     Trust(#[from] tls::NoTrustedCertificates),
+    /// The socket cannot be checked, such as for lack of descriptors.
+    #[error("cannot check the socket of the server")]
+    Socket(#[source] io::Error),
     /// The HTTP library cannot start, such as for lack of threads.
     #[error("cannot create an HTTP client")]
     Http(#[from] reqwest::Error),
@@ -98,13 +108,16 @@ impl Client {
             .connect_timeout(timeouts.connect)
             // Limits each wait, for the head of a response or its next bytes. That of a request limits the whole.
             .timeout(timeouts.silence);
-        let http = match url.socket() {
-            Some(path) => http.unix_socket(path),
+        let socket =
+            url.socket().map(CheckedSocket::new).transpose().map_err(ClientError::Socket)?;
+        let http = match &socket {
+            Some(socket) => http.unix_socket(socket.checked_path()),
             None => http,
         };
+        let socket = socket.map(Arc::new);
         #[cfg(feature = "https")]
         let http = http.tls_backend_preconfigured(tls::config(&url)?);
-        Ok(Self { http: http.build()?, url, has_key: key.is_some(), timeouts })
+        Ok(Self { http: http.build()?, socket, url, has_key: key.is_some(), timeouts })
     }
 
     /// The server.
@@ -119,20 +132,51 @@ impl Client {
         request: &ExecuteRequest,
         idempotency_key: &str,
     ) -> Result<Accepted, Error> {
-        let body = serde_json::to_vec(request).expect("a request has string keys only");
-        let request = self
-            .request(Method::POST, "/api/v1/execute?wait=false")
-            .header(CONTENT_TYPE, JSON)
-            .header("Idempotency-Key", idempotency_key)
-            .body(body);
-        let what = "response to the request";
-        let accepted: Accepted = self.read(self.send_with_retries(&request)?, what)?;
-        // The id becomes part of a path.
-        if accepted.id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
-            Ok(accepted)
-        } else {
-            Err(Error::invalid(&self.url, what, "it has an invalid id"))
+        let post = self.request(Method::POST, "/api/v1/execute?wait=false");
+        let response = self.submit(post, request, idempotency_key)?;
+        let accepted: Accepted = self.read(response, TO_REQUEST)?;
+        self.check_id(&accepted.id)?;
+        Ok(accepted)
+    }
+
+    /// Submits an execution like [`Self::execute`], and streams its events in the same response: faster than a request for
+    /// the id and another for the events. Returns the id and the events, for [`Self::follow_stream`].
+    pub fn execute_streaming(
+        &self,
+        request: &ExecuteRequest,
+        idempotency_key: &str,
+    ) -> Result<(String, Events), Error> {
+        // Without the time limit of a complete response.
+        let post = self.http.post(self.url.join("/api/v1/execute")).header(ACCEPT, EVENT_STREAM);
+        let response = self.submit(post, request, idempotency_key)?;
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        if !header(CONTENT_TYPE).is_some_and(|value| value.starts_with(EVENT_STREAM)) {
+            return Err(Error::invalid(&self.url, TO_REQUEST, "it has no events"));
         }
+        let path = header(LOCATION).unwrap_or_default();
+        let id = path.rsplit('/').next().unwrap_or_default().to_owned();
+        self.check_id(&id)?;
+        Ok((id, Events::new(self.url.clone(), response, MAX_RESPONSE_BYTES)))
+    }
+
+    fn submit(
+        &self,
+        post: RequestBuilder,
+        request: &ExecuteRequest,
+        idempotency_key: &str,
+    ) -> Result<Response, Error> {
+        let body = serde_json::to_vec(request).expect("a request has string keys only");
+        let post = post.header(CONTENT_TYPE, JSON).header("Idempotency-Key", idempotency_key);
+        self.send_with_retries(&post.body(body))
+    }
+
+    /// The id becomes part of a path.
+    fn check_id(&self, id: &str) -> Result<(), Error> {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        if !id.is_empty() && id.bytes().all(is_part) {
+            return Ok(());
+        }
+        Err(Error::invalid(&self.url, TO_REQUEST, "it has an invalid id"))
     }
 
     /// Sends the standard input of an execution that was requested with `stdin_stream`, as `input` returns it. Returns at the
@@ -144,6 +188,7 @@ impl Client {
             // The limits of the execution apply instead.
             .timeout(Duration::MAX)
             .body(Body::new(input));
+        self.check_socket()?;
         match request.send() {
             // The server has responded early, or has cancelled the execution of a connection that broke: the report tells.
             Err(error) if error.is_body() => Ok(()),
@@ -167,7 +212,7 @@ impl Client {
     /// there are no more.
     pub fn events(&self, id: &str, after: u64) -> Result<Option<Events>, Error> {
         let url = self.url.join(&format!("/api/v1/execute/{id}/stream"));
-        let mut request = self.http.get(url).header(ACCEPT, "text/event-stream");
+        let mut request = self.http.get(url).header(ACCEPT, EVENT_STREAM);
         if after > 0 {
             request = request.header("Last-Event-ID", after);
         }
@@ -194,7 +239,14 @@ impl Client {
 
     /// Sends a request. An error status is an error.
     fn send(&self, request: RequestBuilder) -> Result<Response, Error> {
+        self.check_socket()?;
         self.check(request.send())
+    }
+
+    /// Checks who listens on the socket, if there is one.
+    fn check_socket(&self) -> Result<(), Error> {
+        let checked = self.socket.as_ref().map_or(Ok(()), |socket| socket.check());
+        checked.map_err(|error| Error::connect(&self.url, &error))
     }
 
     fn check(&self, sent: reqwest::Result<Response>) -> Result<Response, Error> {

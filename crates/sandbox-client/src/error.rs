@@ -55,6 +55,10 @@ impl Error {
         Self::Invalid { url: url.to_string(), what, reason: reason.to_string() }
     }
 
+    pub(crate) fn connect(url: &ServerUrl, error: &io::Error) -> Self {
+        Self::Connect { url: url.to_string(), reason: why_not_connected(error, false) }
+    }
+
     /// Classifies an error of the HTTP library or of reading a response.
     pub(crate) fn transport(url: &ServerUrl, error: &(dyn StdError + 'static)) -> Self {
         let url = url.to_string();

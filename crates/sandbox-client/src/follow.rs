@@ -3,7 +3,7 @@ use std::thread;
 
 use sandbox_core::{CancelRegistration, CancelToken, Event, EventKind, Report};
 
-use crate::{Client, Error, MAX_ATTEMPTS, StreamMessage};
+use crate::{Client, Error, Events, MAX_ATTEMPTS, StreamMessage};
 
 impl Client {
     /// Passes the events of an execution to `on_event` until its report, which it returns. Reconnects when the
@@ -15,36 +15,67 @@ impl Client {
         on_event: &mut dyn FnMut(Event),
         cancel: &CancelToken,
     ) -> Result<Report, Error> {
+        self.follow_from(id, None, on_event, cancel)
+    }
+
+    /// Does the same with an execution whose events [`Self::execute_streaming`] has begun to stream.
+    pub fn follow_stream(
+        &self,
+        id: &str,
+        events: Events,
+        on_event: &mut dyn FnMut(Event),
+        cancel: &CancelToken,
+    ) -> Result<Report, Error> {
+        self.follow_from(id, Some(events), on_event, cancel)
+    }
+
+    fn follow_from(
+        &self,
+        id: &str,
+        mut events: Option<Events>,
+        on_event: &mut dyn FnMut(Event),
+        cancel: &CancelToken,
+    ) -> Result<Report, Error> {
+        let disconnected = |reason| Error::Lost { id: id.to_owned(), reason: Box::new(reason) };
         let _registration = self.cancel_with(id, cancel)?;
         let (mut last, mut attempts) = (0, 0);
         loop {
             let before = last;
-            let error = match self.listen(id, &mut last, on_event) {
+            let error = match self.listen(id, events.take(), &mut last, on_event) {
                 Ok(Some(report)) => return Ok(report),
                 Ok(None) => {
                     attempts = 0;
                     continue;
                 }
                 Err(error) if error.is_transient() => error,
+                // The server crashed before the execution was stored.
+                Err(error @ Error::Refused { status: 404, .. }) if last > 0 => {
+                    return Err(disconnected(error));
+                }
                 Err(error) => return Err(error),
             };
             attempts = if last > before { 1 } else { attempts + 1 };
             if attempts > MAX_ATTEMPTS {
-                return Err(Error::Lost { id: id.to_owned(), reason: Box::new(error) });
+                return Err(disconnected(error));
             }
             self.wait_before_retry(attempts);
         }
     }
 
-    /// Reads one stream, from the event after `last`. `None` if nothing came for a while: the connection may be dead
+    /// Reads one stream: this, or else one from the event after `last`. `None` if nothing came for a while: the connection may be dead
     /// without either side knowing, which is no failure of the server.
     fn listen(
         &self,
         id: &str,
+        events: Option<Events>,
         last: &mut u64,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<Option<Report>, Error> {
-        let Some(events) = self.events(id, *last)? else {
+        let events = match events {
+            Some(events) => Some(events),
+            None => self.events(id, *last)?,
+        };
+        let Some(events) = events else {
             return self.report_alone(id, last, on_event).map(Some);
         };
         for message in events {

@@ -1,7 +1,7 @@
 //! A client of the HTTP API of sandboxd.
 //!
-//! [`Client::execute`] submits a request and [`Client::follow`] streams its events until the report, reconnecting as
-//! often as needed. Calls block. Redirects and proxies are not used, so code and API key reach only the server that
+//! [`Client::execute_streaming`] submits a request and [`Client::follow_stream`] passes on its events until the report,
+//! reconnecting as often as needed. Calls block. Redirects and proxies are not used, so code and API key reach only the server that
 //! was named.
 
 mod client;
@@ -9,6 +9,7 @@ mod error;
 mod events;
 mod follow;
 mod runtimes;
+mod socket;
 mod sse;
 mod stream;
 #[cfg(feature = "https")]

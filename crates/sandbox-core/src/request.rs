@@ -65,6 +65,7 @@ pub struct Request {
     pub(crate) acceptance: Option<Acceptance>,
     pub(crate) workspace: Option<WorkspaceChoice>,
     pub(crate) workspaces_of: Option<String>,
+    pub(crate) compile_cache: bool,
     pub(crate) compile_cache_owner: Option<String>,
     pub(crate) package_cache_owner: Option<String>,
     pub(crate) snippet: Option<Snippet>,
@@ -271,6 +272,11 @@ impl Request {
     /// The owner of the workspace and of the CPU time, if it is not the user of this process.
     pub fn workspaces_of(&self) -> Option<&str> {
         self.workspaces_of.as_deref()
+    }
+
+    /// Whether a result of the compile stage can come from the cache.
+    pub fn uses_compile_cache(&self) -> bool {
+        self.compile_cache
     }
 
     /// The owner of the compile cache entries to use. Without one, the entries are shared.

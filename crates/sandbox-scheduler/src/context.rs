@@ -68,13 +68,13 @@ impl Context {
         let budget = Arc::new(Budget::new(running, memory, share, Arc::clone(&queue)));
         let admissions = Arc::new(Admissions::new(Arc::clone(&queue), Arc::clone(&budget)));
         Self {
-            store,
             observer,
             limits,
             worker: format!("worker_{}", Uuid::now_v7().simple()),
             queue,
-            bus: Arc::new(LocalBus::new(Arc::clone(&registry))),
+            bus: Arc::new(LocalBus::new(Arc::clone(&registry), Arc::clone(&store))),
             registry,
+            store,
             budget,
             admissions,
             in_flight: watch::Sender::new(0),
@@ -115,15 +115,9 @@ impl Context {
         }
     }
 
-    /// The report of an unfinished execution, or of one that just finished. Its result is written in the background;
-    /// only if the store is degraded, this waits for the outcome of the write, and a report that is not stored says
-    /// so.
+    /// The report of an unfinished execution, or of one that just finished.
     pub(crate) async fn report(&self, execution: &Execution) -> StoredReport {
-        let report = execution.report();
-        if report.is_final() && self.store.is_degraded() && !execution.result_stored().await {
-            return report.not_stored();
-        }
-        report
+        execution.with_stored(execution.report(), &*self.store).await
     }
 
     /// Inserts an execution that was not stored when it was accepted, unless somebody else does.

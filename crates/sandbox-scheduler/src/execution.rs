@@ -10,7 +10,7 @@ use sandbox::{
     Acceptance, CancelToken, Event, EventKind, Report, Request, Requirements, Sandbox, Status,
     WorkspaceAccess,
 };
-use sandbox_store::{Idempotency, Job, NewExecution, StoredEvent};
+use sandbox_store::{Idempotency, Job, NewExecution, Store, StoredEvent};
 use tokio::runtime::Handle;
 use tokio::sync::{SetOnce, watch};
 
@@ -48,8 +48,10 @@ pub(crate) struct Execution {
     request: Mutex<Option<Request>>,
     started_at: Mutex<Option<DateTime<Utc>>>,
     journal: Mutex<Journal>,
-    /// The record to insert, of an execution whose id nobody was told: it is stored late.
+    /// The record to insert, of an execution that is stored late: its client was not told its id, or follows its events.
     unstored: Mutex<Option<NewExecution>>,
+    /// Whether there was such a record.
+    stored_later: AtomicBool,
     /// Set when the store has the execution.
     stored: SetOnce<()>,
     /// Set when the store has the start of this attempt.
@@ -103,6 +105,7 @@ impl Execution {
             started_at: Mutex::new(None),
             journal: Mutex::new(Journal::after(parts.attempts)),
             unstored: Mutex::new(None),
+            stored_later: AtomicBool::new(false),
             stored: SetOnce::new(),
             start_stored: SetOnce::new(),
             result_stored: SetOnce::new(),
@@ -126,7 +129,19 @@ impl Execution {
 
     /// Leaves it to others to store this record.
     pub(crate) fn store_later(&self, new: NewExecution) {
+        self.stored_later.store(true, Ordering::SeqCst);
         *lock(&self.unstored) = Some(new);
+    }
+
+    /// Takes the record back, to store it at once.
+    pub(crate) fn store_now(&self) -> Option<NewExecution> {
+        self.stored_later.store(false, Ordering::SeqCst);
+        lock(&self.unstored).take()
+    }
+
+    /// Whether it is stored later than at its acceptance.
+    pub(crate) fn is_stored_later(&self) -> bool {
+        self.stored_later.load(Ordering::SeqCst)
     }
 
     /// The bytes that it keeps in memory while it waits: the contents of the request, and its stored form if that is
@@ -300,6 +315,19 @@ impl Execution {
         let status = if started_at.is_some() { Status::Running } else { Status::Queued };
         let language = &self.requirements.language;
         StoredReport::unfinished(&self.id, status, language, self.created_at, started_at)
+    }
+
+    /// A report of it as clients get it. The result is written in the background; only if the store is degraded, this waits
+    /// for the outcome of the write, and a report that is not stored says so.
+    pub(crate) async fn with_stored(
+        &self,
+        report: StoredReport,
+        store: &dyn Store,
+    ) -> StoredReport {
+        if report.is_final() && store.is_degraded() && !self.result_stored().await {
+            return report.not_stored();
+        }
+        report
     }
 
     /// When it was accepted, and how long that is ago.

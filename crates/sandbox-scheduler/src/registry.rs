@@ -60,34 +60,23 @@ impl Registry {
         execution: &Arc<Execution>,
         quotas: Quotas,
     ) -> Result<(), SchedulerError> {
+        lock(&self.state).add(execution, quotas)
+    }
+
+    /// Adds a new execution like [`Self::add`], unless there is one with its idempotency key.
+    pub(crate) fn add_unless_repeated(
+        &self,
+        execution: &Arc<Execution>,
+        quotas: Quotas,
+    ) -> Result<bool, SchedulerError> {
         let mut state = lock(&self.state);
-        if state.is_closed {
-            return Err(SchedulerError::Stopping);
+        let owner = execution.owner.as_deref();
+        if let Some(idempotency) = &execution.idempotency
+            && state.with_idempotency(owner, idempotency).next().is_some()
+        {
+            return Ok(false);
         }
-        let is_limited = execution.owner.is_some() || quotas.limit_keyless;
-        let bytes = execution.waiting_bytes();
-        let usage = state.by_owner.get(&execution.owner);
-        let (count, own_bytes) = usage.map_or((0, 0), |usage| (usage.count, usage.waiting_bytes));
-        if is_limited && count >= quotas.unfinished_per_owner {
-            return Err(SchedulerError::TooManyUnfinished { max: quotas.unfinished_per_owner });
-        }
-        if is_limited && own_bytes.saturating_add(bytes) > quotas.waiting_bytes_per_owner {
-            let max = ByteSize::bytes(quotas.waiting_bytes_per_owner);
-            return Err(SchedulerError::TooManyWaitingBytesOfClient { max });
-        }
-        if state.waiting_bytes.saturating_add(bytes) > quotas.waiting_bytes {
-            let max = ByteSize::bytes(quotas.waiting_bytes);
-            return Err(SchedulerError::TooManyWaitingBytes { max });
-        }
-        if state.waiting.len() >= quotas.waiting {
-            return Err(SchedulerError::QueueFull { max: quotas.waiting });
-        }
-        if let Some(other) = state.other_writer(execution) {
-            let name = execution.writes_to.clone().unwrap_or_default();
-            return Err(SchedulerError::WorkspaceInUse { name, by: other.id.clone() });
-        }
-        state.insert(execution);
-        Ok(())
+        state.add(execution, quotas).map(|()| true)
     }
 
     /// Adds an execution that an earlier run of the server accepted, whatever the quotas.
@@ -131,11 +120,18 @@ impl Registry {
         owner: Option<&str>,
         idempotency: &Idempotency,
     ) -> Option<Arc<Execution>> {
-        let is_same = |execution: &&Arc<Execution>| {
-            let key = execution.idempotency.as_ref().map(|idempotency| &idempotency.key);
-            execution.owner.as_deref() == owner && key == Some(&idempotency.key)
-        };
-        lock(&self.state).executions.values().find(is_same).cloned()
+        lock(&self.state).with_idempotency(owner, idempotency).next().cloned()
+    }
+
+    /// The same if it is stored later than at its acceptance.
+    pub(crate) fn stored_later_with_idempotency(
+        &self,
+        owner: Option<&str>,
+        idempotency: &Idempotency,
+    ) -> Option<Arc<Execution>> {
+        let state = lock(&self.state);
+        let mut same = state.with_idempotency(owner, idempotency);
+        same.find(|execution| execution.is_stored_later()).cloned()
     }
 
     /// Accepts nothing any more.
@@ -163,6 +159,47 @@ impl Registry {
 }
 
 impl State {
+    fn add(&mut self, execution: &Arc<Execution>, quotas: Quotas) -> Result<(), SchedulerError> {
+        if self.is_closed {
+            return Err(SchedulerError::Stopping);
+        }
+        let is_limited = execution.owner.is_some() || quotas.limit_keyless;
+        let bytes = execution.waiting_bytes();
+        let usage = self.by_owner.get(&execution.owner);
+        let (count, own_bytes) = usage.map_or((0, 0), |usage| (usage.count, usage.waiting_bytes));
+        if is_limited && count >= quotas.unfinished_per_owner {
+            return Err(SchedulerError::TooManyUnfinished { max: quotas.unfinished_per_owner });
+        }
+        if is_limited && own_bytes.saturating_add(bytes) > quotas.waiting_bytes_per_owner {
+            let max = ByteSize::bytes(quotas.waiting_bytes_per_owner);
+            return Err(SchedulerError::TooManyWaitingBytesOfClient { max });
+        }
+        if self.waiting_bytes.saturating_add(bytes) > quotas.waiting_bytes {
+            let max = ByteSize::bytes(quotas.waiting_bytes);
+            return Err(SchedulerError::TooManyWaitingBytes { max });
+        }
+        if self.waiting.len() >= quotas.waiting {
+            return Err(SchedulerError::QueueFull { max: quotas.waiting });
+        }
+        if let Some(other) = self.other_writer(execution) {
+            let name = execution.writes_to.clone().unwrap_or_default();
+            return Err(SchedulerError::WorkspaceInUse { name, by: other.id.clone() });
+        }
+        self.insert(execution);
+        Ok(())
+    }
+
+    fn with_idempotency(
+        &self,
+        owner: Option<&str>,
+        idempotency: &Idempotency,
+    ) -> impl Iterator<Item = &Arc<Execution>> {
+        self.executions.values().filter(move |execution| {
+            let key = execution.idempotency.as_ref().map(|idempotency| &idempotency.key);
+            execution.owner.as_deref() == owner && key == Some(&idempotency.key)
+        })
+    }
+
     /// Another unfinished execution of the same owner that may write to the same workspace.
     fn other_writer(&self, execution: &Execution) -> Option<&Arc<Execution>> {
         execution.writes_to.as_ref()?;

@@ -7,6 +7,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use crate::admission::Admission;
+use crate::bus::live_events;
 use crate::context::{Context, SchedulerLimits};
 use crate::error::SchedulerError;
 use crate::event_stream::EventStream;
@@ -182,6 +183,21 @@ impl Scheduler {
         }
         let store = Arc::clone(&self.context.store);
         Ok(EventStream::stored(store, id.to_owned(), is_final(status), after))
+    }
+
+    /// Streams all events of a ticket, like [`Scheduler::events`].
+    pub async fn events_of_ticket(
+        &self,
+        ticket: &Ticket,
+        client: &Identity,
+    ) -> Result<EventStream, SchedulerError> {
+        match &ticket.execution {
+            Some(execution) => {
+                let (execution, store) = (Arc::clone(execution), Arc::clone(&self.context.store));
+                Ok(EventStream::live(live_events(execution, store, 0)))
+            }
+            None => self.events(&ticket.id, client, 0).await,
+        }
     }
 
     /// Lists stored executions.

@@ -8,6 +8,7 @@ use chrono::Utc;
 use sandbox::{ByteSize, Isolation, Request, Requirements, Sandbox};
 use sandbox_store::{Idempotency, InsertOutcome, NewCallback, NewExecution};
 
+use crate::budget::Permit;
 use crate::context::Context;
 use crate::error::SchedulerError;
 use crate::execution::{Execution, ExecutionParts, PRIORITY};
@@ -53,6 +54,9 @@ pub struct Ticket {
 pub enum AnswerWith {
     /// The id, which stays valid: the execution is stored before the client is told its id.
     Id,
+    /// The id, and the events as they come. An execution that starts at once is stored while the program runs: its id is
+    /// valid as long as the server runs, and after a crash once the execution is stored.
+    Events,
     /// The report, for at most this long. Until then the client does not know the id, and the execution is stored while
     /// the program runs.
     Report(Duration),
@@ -107,7 +111,12 @@ pub(crate) async fn submit(
     }
     // In a task of its own: a client that disconnects must not leave an execution that is stored and in no queue.
     let context = Arc::clone(context);
-    let task = tokio::spawn(async move { admit(&context, execution, new).await });
+    let task = tokio::spawn(async move {
+        match answer {
+            AnswerWith::Events => admit_at_once(&context, execution, new).await,
+            _ => admit(&context, execution, new).await,
+        }
+    });
     task.await.unwrap_or(Err(SchedulerError::Internal))
 }
 
@@ -143,10 +152,7 @@ async fn admit_unstored(
     let blocks_in_place = execution.sandbox.isolation() == Isolation::Native;
     if is_short
         && blocks_in_place
-        && context.queue.depth().await == 0
-        && let Some(permit) = context
-            .budget
-            .try_acquire(execution.owner.as_deref(), execution.requirements.memory.as_u64())
+        && let Some(permit) = permit_at_once(context, execution).await
     {
         context.observer.accepted(&execution.requirements.language);
         worker::run_in_place(context, execution, permit);
@@ -157,6 +163,64 @@ async fn admit_unstored(
     Ok(enqueue(context, execution).await)
 }
 
+/// Admits an execution whose client follows its events. It is stored before it starts only if it has to wait.
+async fn admit_at_once(
+    context: &Arc<Context>,
+    execution: Arc<Execution>,
+    new: NewExecution,
+) -> Result<Ticket, SchedulerError> {
+    // Before others can find it.
+    execution.store_later(new);
+    if !context.registry.add_unless_repeated(&execution, context.quotas())? {
+        // Whether the other one is accepted is not known yet. The store decides between them.
+        return match execution.store_now() {
+            Some(new) => admit(context, execution, new).await,
+            None => Err(SchedulerError::Internal),
+        };
+    }
+    let started = start_at_once(context, &execution).await;
+    if !matches!(&started, Ok(ticket) if ticket.is_new) {
+        context.registry.remove(&execution.id);
+        // Nobody waits for it for ever.
+        execution.set_stored();
+    }
+    started
+}
+
+/// Starts an execution that is in the registry, or has it wait for its turn. The ticket is that of an earlier execution
+/// if that one had the same idempotency key.
+async fn start_at_once(
+    context: &Arc<Context>,
+    execution: &Arc<Execution>,
+) -> Result<Ticket, SchedulerError> {
+    let owner = execution.owner.as_deref();
+    if let Some(idempotency) = &execution.idempotency {
+        match context.store.duplicate(owner, idempotency).await? {
+            // Another request with this key may have had it stored by now.
+            Some(InsertOutcome::Duplicate(id)) if id == execution.id => {}
+            Some(InsertOutcome::Duplicate(id)) => return Ok(existing_ticket(id)),
+            Some(_) => return Err(SchedulerError::IdempotencyConflict),
+            None => {}
+        }
+    }
+    if let Some(permit) = permit_at_once(context, execution).await {
+        context.observer.accepted(&execution.requirements.language);
+        worker::spawn(context, execution, permit);
+        return Ok(new_ticket(execution));
+    }
+    context.store_unstored(execution).await?;
+    Ok(enqueue(context, execution).await)
+}
+
+/// The capacity for an execution, unless others wait for it or there is none.
+async fn permit_at_once(context: &Context, execution: &Execution) -> Option<Permit> {
+    if context.queue.depth().await > 0 {
+        return None;
+    }
+    let memory = execution.requirements.memory.as_u64();
+    context.budget.try_acquire(execution.owner.as_deref(), memory)
+}
+
 async fn admit(
     context: &Context,
     execution: Arc<Execution>,
@@ -165,6 +229,14 @@ async fn admit(
     if let Err(error) = context.registry.add(&execution, context.quotas()) {
         // A repeated request needs no room.
         return repeated(context, &execution).unwrap_or(Err(error));
+    }
+    let owner = execution.owner.as_deref();
+    if let Some(idempotency) = &execution.idempotency
+        && let Some(same) = context.registry.stored_later_with_idempotency(owner, idempotency)
+    {
+        // The store must find it. If it cannot be stored, neither can the new one.
+        let _ = context.store_unstored(&same).await;
+        same.stored().await;
     }
     match context.store.insert(new).await {
         Ok(InsertOutcome::New) => {

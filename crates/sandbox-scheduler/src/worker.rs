@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use sandbox::{Event, EventKind, ExecutionId, Report, Request, Status, with_causes};
 use sandbox_store::{FinishedExecution, Lease, NewExecution, QueueError, StoreFuture};
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::budget::Permit;
@@ -28,7 +29,7 @@ const STORE_RETRY_DELAYS: [Duration; 4] = [
 /// the store fails, reports must not fill the memory.
 const MAX_UNSTORED: usize = 64;
 
-/// An execution that runs for this long is stored although nobody was told its id, so that it can be listed.
+/// An execution that runs for this long is stored before its end, so that it can be listed.
 const STORE_RUNNING_AFTER: Duration = Duration::from_millis(100);
 
 /// How often a task checks whether an execution on another thread has ended: the first interval and the maximum.
@@ -113,15 +114,7 @@ async fn run(in_flight: InFlight, execution: Arc<Execution>, permit: Permit, lea
         log_lost(lease.finish().await);
         return;
     };
-    let mut thread = {
-        let (context, execution) = (Arc::clone(context), Arc::clone(&execution));
-        let runtime = Handle::current();
-        tokio::task::spawn_blocking(move || {
-            let finished = execute(&context, &execution, request, &runtime);
-            // The sandbox is gone only now.
-            (finished, held_back(&context, permit))
-        })
-    };
+    let mut thread = spawn_blocking(context, &execution, request, permit);
     let ended = tokio::select! {
         ended = &mut thread => ended,
         () = lease_lost(&lease) => {
@@ -135,6 +128,38 @@ async fn run(in_flight: InFlight, execution: Arc<Execution>, permit: Permit, lea
         Err(_) => after_panic(in_flight, execution).await,
     };
     log_lost(if is_finished { lease.finish().await } else { lease.release().await });
+}
+
+/// Runs an execution at once, on a thread of its own.
+pub(crate) fn spawn(context: &Arc<Context>, execution: &Arc<Execution>, permit: Permit) {
+    let in_flight = InFlight::new(context);
+    context.registry.set_started(&execution.id);
+    let Some(request) = start(context, execution) else {
+        return;
+    };
+    let thread = spawn_blocking(context, execution, request, permit);
+    let execution = Arc::clone(execution);
+    tokio::spawn(async move {
+        match thread.await {
+            Ok((finished, permit)) => settle(in_flight, execution, finished, permit).await,
+            Err(_) => after_panic(in_flight, execution).await,
+        }
+    });
+}
+
+fn spawn_blocking(
+    context: &Arc<Context>,
+    execution: &Arc<Execution>,
+    request: Request,
+    permit: Permit,
+) -> JoinHandle<(Option<Finished>, Option<Permit>)> {
+    let (context, execution) = (Arc::clone(context), Arc::clone(execution));
+    let runtime = Handle::current();
+    tokio::task::spawn_blocking(move || {
+        let finished = execute(&context, &execution, request, &runtime);
+        // The sandbox is gone only now.
+        (finished, held_back(&context, permit))
+    })
 }
 
 /// Runs an execution at once on this thread, without a switch to another thread and back. Other tasks of this thread
@@ -199,8 +224,8 @@ fn start(context: &Arc<Context>, execution: &Arc<Execution>) -> Option<Request> 
 /// Has the store count the attempt while the sandbox is prepared.
 ///
 /// The attempt must be counted before the program can have an effect that a client sees, so that an execution that
-/// crashes the server is not retried for ever. An execution whose id nobody was told would not be retried, so it is
-/// stored together with its result, unless it takes longer.
+/// crashes the server is not retried for ever. An execution that is not stored would not be retried, so it is stored
+/// together with its result, unless it takes longer.
 fn store_start(context: &Arc<Context>, execution: &Arc<Execution>, started_at: DateTime<Utc>) {
     if execution.is_unstored() {
         return;

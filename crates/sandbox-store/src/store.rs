@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 
 use crate::{
     AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
-    ExecutionSummary, FinishedExecution, InsertOutcome, KeyRecord, NewExecution, NewKey, Page,
-    Permissions, Retention, StoreError, StoredEvent, Swept,
+    ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, KeyRecord, NewExecution,
+    NewKey, Page, Permissions, Retention, StoreError, StoredEvent, Swept,
 };
 
 /// The future returned by the methods of a store.
@@ -19,6 +19,13 @@ pub type StoreFuture<'a, T> = BoxFuture<'a, Result<T, StoreError>>;
 pub trait Store: Send + Sync {
     /// Inserts an accepted execution as `queued`, or as `running` if it has a start time.
     fn insert(&self, new: NewExecution) -> StoreFuture<'static, InsertOutcome>;
+
+    /// Returns what [`Self::insert`] would find under this idempotency key, if it was used before.
+    fn duplicate<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        idempotency: &'a Idempotency,
+    ) -> StoreFuture<'a, Option<InsertOutcome>>;
 
     /// Returns an execution, whoever its owner is: the caller checks access.
     fn execution<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<ExecutionRecord>>;

@@ -39,12 +39,13 @@ impl RemoteRun {
         on_event: &mut dyn FnMut(Event),
         cancel: &CancelToken,
     ) -> Result<Report, Failure> {
-        let accepted = self.client.execute(&self.request, &self.idempotency_key)?;
+        let client = self.client;
+        let (id, events) = client.execute_streaming(&self.request, &self.idempotency_key)?;
         let Some(input) = self.input else {
-            return Ok(self.client.follow(&accepted.id, on_event, cancel)?);
+            return Ok(client.follow_stream(&id, events, on_event, cancel)?);
         };
-        let failure = stdin::send(self.client.clone(), accepted.id.clone(), input, cancel.clone())?;
-        let report = self.client.follow(&accepted.id, on_event, cancel)?;
+        let failure = stdin::send(client.clone(), id.clone(), input, cancel.clone())?;
+        let report = client.follow_stream(&id, events, on_event, cancel)?;
         match failure.try_recv() {
             Ok(error) => Err(error.into()),
             Err(_) => Ok(report),

@@ -2,18 +2,12 @@
 
 use std::time::Duration;
 
-use sandbox::{
-    ByteSize, Limits, NetworkPolicy, Protection, Request, Stdin, Volume, VolumeAccess,
-    format_duration,
-};
+use sandbox::{ByteSize, Limits, NetworkPolicy, Protection, Request, Stdin, Volume, VolumeAccess};
 use sandbox_api::{ExecuteRequest, FileInput, NetworkMode, NetworkRequest};
 use sandbox_client::ServerUrl;
 
 use crate::args::{IsolationChoice, RunArgs};
 use crate::errors::Failure;
-
-const MIB: u64 = 1 << 20;
-const KIB: u64 = 1 << 10;
 
 /// What to send for this request, which is what `args` asked for.
 pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequest, Failure> {
@@ -36,6 +30,8 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
             IsolationChoice::Auto => None,
             IsolationChoice::Named(isolation) => Some(isolation.to_string()),
         },
+        workdir: request.workdir().map(|path| path.as_str().to_owned()),
+        compile_cache: args.no_cache.then_some(false),
         collect: request.collect().iter().map(ToString::to_string).collect(),
         packages: request.packages().iter().map(ToString::to_string).collect(),
         host_packages: (!request.host_packages()).then_some(false),
@@ -45,27 +41,30 @@ pub(super) fn translate(args: &RunArgs, request: &Request) -> Result<ExecuteRequ
         ..ExecuteRequest::default()
     };
     if let Some(interval) = request.usage_interval() {
-        asked.usage_interval_ms = Some(millis("--usage-interval", interval)?);
+        asked.usage_interval_ms = Some(millis(interval));
     }
     let compile = request.compile_limits();
     if compile.is_requested(Protection::WallTime) {
-        asked.compile_timeout_ms = Some(millis("--compile-timeout", compile.wall_time())?);
+        asked.compile_timeout_ms = Some(millis(compile.wall_time()));
     }
-    run_limits(request.run_limits(), &mut asked)?;
+    if compile.is_requested(Protection::Memory) {
+        asked.compile_memory_mb = Some(units(compile.memory(), ByteSize::mib(1)));
+    }
+    run_limits(request.run_limits(), &mut asked);
     Ok(asked)
 }
 
 /// Only limits that were typed are sent: the others are the server's to choose.
-fn run_limits(limits: &Limits, asked: &mut ExecuteRequest) -> Result<(), Failure> {
+fn run_limits(limits: &Limits, asked: &mut ExecuteRequest) {
     let typed = |protection| limits.is_requested(protection);
     if typed(Protection::WallTime) {
-        asked.timeout_ms = Some(millis("--timeout", limits.wall_time())?);
+        asked.timeout_ms = Some(millis(limits.wall_time()));
     }
     if let Some(time) = limits.cpu_time() {
-        asked.cpu_time_ms = Some(millis("--cpu-time", time)?);
+        asked.cpu_time_ms = Some(millis(time));
     }
     if typed(Protection::Memory) {
-        asked.memory_limit_mb = Some(units("--memory", limits.memory(), MIB)?);
+        asked.memory_limit_mb = Some(units(limits.memory(), ByteSize::mib(1)));
     }
     if typed(Protection::Cpu) {
         asked.cpus = Some(limits.cpus());
@@ -74,12 +73,14 @@ fn run_limits(limits: &Limits, asked: &mut ExecuteRequest) -> Result<(), Failure
         asked.pids = Some(limits.pids());
     }
     if typed(Protection::Disk) {
-        asked.disk_mb = Some(units("--disk", limits.disk(), MIB)?);
+        asked.disk_mb = Some(units(limits.disk(), ByteSize::mib(1)));
     }
     if typed(Protection::Output) {
-        asked.output_limit_kb = Some(units("--output-limit", limits.output(), KIB)?);
+        asked.output_limit_kb = Some(units(limits.output(), ByteSize::kib(1)));
     }
-    Ok(())
+    if typed(Protection::OpenFiles) {
+        asked.open_files = Some(limits.open_files());
+    }
 }
 
 fn refuse_unsupported(args: &RunArgs, request: &Request) -> Result<(), Failure> {
@@ -88,11 +89,7 @@ fn refuse_unsupported(args: &RunArgs, request: &Request) -> Result<(), Failure> 
     let has_volumes = !request.volumes().is_empty();
     for (flag, is_used, reason) in [
         ("--volume", has_volumes && is_remote, "it names a directory of this host"),
-        ("--workdir", request.workdir().is_some(), "the server has no such option"),
-        ("--open-files", args.open_files.is_some(), "the server has no such option"),
-        ("--compile-memory", args.compile_memory.is_some(), "the server has no such option"),
         ("--image", args.image.is_some(), "the server has its own images"),
-        ("--no-cache", args.no_cache, "the server has its own cache"),
     ] {
         if is_used {
             return Err(Failure::Usage(format!("{flag} cannot be used with --server: {reason}")));
@@ -122,25 +119,13 @@ fn network(request: &Request) -> Option<NetworkRequest> {
     Some(NetworkRequest { mode, allow: rules.unwrap_or_default(), dns })
 }
 
-fn millis(flag: &str, time: Duration) -> Result<u64, Failure> {
-    let millis = u64::try_from(time.as_millis()).ok();
-    millis.filter(|millis| Duration::from_millis(*millis) == time).ok_or_else(|| {
-        Failure::Usage(format!(
-            "{flag} must be whole milliseconds with --server, such as {}",
-            format_duration(Duration::from_millis(1).max(time))
-        ))
-    })
+fn millis(time: Duration) -> f64 {
+    time.div_duration_f64(Duration::from_millis(1))
 }
 
-fn units(flag: &str, size: ByteSize, unit: u64) -> Result<u64, Failure> {
-    let bytes = size.as_u64();
-    if bytes.is_multiple_of(unit) {
-        return Ok(bytes / unit);
-    }
-    let (unit, next) = (ByteSize::bytes(unit), ByteSize::bytes(bytes.next_multiple_of(unit)));
-    Err(Failure::Usage(format!(
-        "{flag} must be a multiple of {unit} with --server, such as {next}"
-    )))
+#[expect(clippy::cast_precision_loss, reason = "no limit comes near 2^52 bytes")]
+fn units(size: ByteSize, unit: ByteSize) -> f64 {
+    size.as_u64() as f64 / unit.as_u64() as f64
 }
 
 #[cfg(test)]
@@ -176,9 +161,13 @@ mod tests {
             .and_then(|limits| limits.with_pids(7))
             .and_then(|limits| limits.with_disk(ByteSize::mib(2)))
             .and_then(|limits| limits.with_output(ByteSize::kib(3)))
+            .and_then(|limits| limits.with_open_files(9))
             .unwrap();
-        let compile = Limits::compile().with_wall_time(Duration::from_secs(2)).unwrap();
-        let sent = translated(&["--isolation", "native"], |builder| {
+        let compile = Limits::compile()
+            .with_wall_time(Duration::from_secs(2))
+            .and_then(|limits| limits.with_memory(ByteSize::mib(512)))
+            .unwrap();
+        let sent = translated(&["--isolation", "native", "--no-cache"], |builder| {
             builder
                 .file("a.py", "1")
                 .file("b.bin", vec![0xff])
@@ -188,6 +177,7 @@ mod tests {
                 .limits(limits)
                 .compile_limits(compile)
                 .network(NetworkPolicy::Localhost)
+                .workdir("a/b")
                 .collect("*.txt")
                 .packages(["six"])
                 .host_packages(false)
@@ -205,7 +195,8 @@ mod tests {
             "pids": 7, "disk_mb": 2, "output_limit_kb": 3,
             "network": {"mode": "localhost", "dns": false}, "isolation": "native",
             "collect": ["*.txt"], "packages": ["six"], "allow_missing": ["landlock"],
-            "usage_interval_ms": 50, "host_packages": false,
+            "usage_interval_ms": 50, "host_packages": false, "compile_memory_mb": 512,
+            "open_files": 9, "workdir": "a/b", "compile_cache": false,
         });
         assert_eq!(sent.unwrap(), wanted);
     }
@@ -213,16 +204,8 @@ mod tests {
     #[test]
     fn unsupported_options_are_refused_by_name() {
         let code = |builder: RequestBuilder| builder.code("1");
-        for (line, flag) in [
-            (&["--open-files", "9"][..], "--open-files"),
-            (&["--compile-memory", "2G"], "--compile-memory"),
-            (&["--no-cache"], "--no-cache"),
-        ] {
-            let message = translated(line, code).unwrap_err();
-            assert!(message.starts_with(&format!("sandbox-run: {flag} ")), "{message}");
-        }
-        let message = translated(&[], |builder| builder.code("1").workdir("a")).unwrap_err();
-        assert!(message.contains("--workdir"), "{message}");
+        let message = translated(&["--image", "debian"], code).unwrap_err();
+        assert!(message.starts_with("sandbox-run: --image "), "{message}");
         let volume = "/srv:/data".parse().unwrap();
         let message = translated(&[], |builder| builder.code("1").volume(volume)).unwrap_err();
         assert!(message.contains("--volume"), "{message}");
@@ -238,12 +221,12 @@ mod tests {
     }
 
     #[test]
-    fn a_size_between_two_units_suggests_the_next_one() {
-        let limits = Limits::run().with_memory(ByteSize::kib(1536)).unwrap();
-        let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
-        assert!(message.ends_with("--memory must be a multiple of 1M with --server, such as 2M"));
-        let limits = Limits::run().with_wall_time(Duration::from_micros(1500)).unwrap();
-        let message = translated(&[], |builder| builder.code("1").limits(limits)).unwrap_err();
-        assert!(message.contains("--timeout") && message.contains("milliseconds"), "{message}");
+    fn limits_between_two_units_are_sent_exactly() {
+        let limits = Limits::run()
+            .with_memory(ByteSize::kib(1536))
+            .and_then(|limits| limits.with_wall_time(Duration::from_micros(1500)))
+            .unwrap();
+        let sent = translated(&[], |builder| builder.code("1").limits(limits)).unwrap();
+        assert_eq!((&sent["memory_limit_mb"], &sent["timeout_ms"]), (&json!(1.5), &json!(1.5)));
     }
 }

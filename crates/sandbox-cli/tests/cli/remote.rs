@@ -104,6 +104,9 @@ fn results_are_the_same_locally_and_on_a_server() {
         with_variable,
         vec!["-l", "pyhton", "-c", "1"],
         vec!["-l", "python", "--output-limit", "1K", "-c", "print('x' * 5000)"],
+        vec!["-l", "python", "--output-limit", "1001", "-c", "print('x' * 5000)"],
+        vec!["-l", "bash", "--open-files", "57", "--workdir", "sub", "-c", "ulimit -n; pwd"],
+        vec!["-l", "c", "--no-cache", "--compile-memory", "600M", "-c", "int main(void) {}"],
     ] {
         let (here, there) = (call_with_long_timeout(&line), server.call(&line));
         assert_eq!(comparable(&here), comparable(&there), "{line:?}");
@@ -254,7 +257,7 @@ fn mistakes_are_one_line_without_a_server() {
     };
     on("127.0.0.1:80", &[]).is_refused_with(&["http://127.0.0.1:8080"]);
     let nobody = "http://127.0.0.1:1";
-    on(nobody, &["--open-files", "9"]).is_refused_with(&["--open-files"]);
+    on(nobody, &["-v", "/usr:/data"]).is_refused_with(&["--volume"]);
     on(nobody, &["--api-key", "two words"]).is_refused_with(&["--api-key: an API key is"]);
     let answer = on(nobody, &[]);
     let wanted = format!(

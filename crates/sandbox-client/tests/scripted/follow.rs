@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use sandbox_api::ExecuteRequest;
 use sandbox_client::{Client, Error, MAX_ATTEMPTS, Timeouts};
 use sandbox_core::{CancelToken, Event, EventKind, ExecutionId, Report, StreamKind};
 use serde_json::json;
@@ -16,6 +17,13 @@ fn stream(events: &[Event]) -> Vec<Step> {
         chunk(&format!(": alive\n\nid: {}\ndata: {data}\n\n", event.seq))
     });
     std::iter::once(send(head)).chain(events).collect()
+}
+
+/// The response to a request that streams the events of the execution `exec_1`.
+fn started(events: &[Event]) -> Vec<Step> {
+    let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nContent-Type: text/event-stream\r\n\
+                Location: /api/v1/execute/exec_1\r\n\r\n";
+    std::iter::once(send(head)).chain(stream(events).into_iter().skip(1)).collect()
 }
 
 fn chunk(text: &str) -> Step {
@@ -61,6 +69,63 @@ fn an_execution_is_followed_to_its_report() {
     assert!(request.starts_with("GET /api/v1/execute/exec_1/stream HTTP/1.1\r\n"), "{request}");
     assert!(request.contains("\r\naccept: text/event-stream\r\n"), "{request}");
     assert!(!request.contains("last-event-id"), "{request}");
+}
+
+/// The same for an execution that this submits.
+fn execute(client: &Client) -> (Vec<u64>, Result<Report, Error>) {
+    let mut numbers = Vec::new();
+    let mut on_event = |event: Event| numbers.push(event.seq);
+    let request = ExecuteRequest::default();
+    let result = client.execute_streaming(&request, "exec_0").and_then(|(id, events)| {
+        client.follow_stream(&id, events, &mut on_event, &CancelToken::new())
+    });
+    (numbers, result)
+}
+
+#[test]
+fn an_execution_is_submitted_and_followed_with_one_request() {
+    let server = ScriptedServer::new(vec![started(&[output(1), output(2), report(3)])]);
+    let (numbers, result) = execute(&server.client());
+    assert_eq!((numbers, result.unwrap().stdout.as_str()), (vec![1, 2, 3], "hello\n"));
+    let request = server.requests().remove(0);
+    assert!(request.starts_with("POST /api/v1/execute HTTP/1.1\r\n"), "{request}");
+    for header in ["accept: text/event-stream", "idempotency-key: exec_0"] {
+        assert!(request.contains(&format!("\r\n{header}\r\n")), "{request}");
+    }
+}
+
+#[test]
+fn a_submitted_execution_is_followed_after_the_connection_breaks() {
+    let (first, rest) = (started(&[output(1)]), stream(&[output(2), report(3)]));
+    // Nothing, the beginning of the events, and the rest of them.
+    let server = ScriptedServer::new(vec![vec![], first, rest]);
+    let (numbers, result) = execute(&server.client());
+    assert_eq!((numbers, result.is_ok()), (vec![1, 2, 3], true));
+    let requests = server.requests();
+    assert_eq!(requests[0], requests[1]);
+    assert!(requests[2].starts_with("GET /api/v1/execute/exec_1/stream "), "{requests:?}");
+    assert!(requests[2].contains("\r\nlast-event-id: 1\r\n"), "{requests:?}");
+}
+
+#[test]
+fn an_execution_that_its_server_lost_is_no_error_of_the_request() {
+    let missing = response("404 Not Found", "no such execution");
+    let server = ScriptedServer::new(vec![started(&[output(1)]), missing]);
+    let error = execute(&server.client()).1.unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error:?}");
+}
+
+#[test]
+fn a_response_without_events_or_an_id_is_refused() {
+    let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nLocation: /a/.\r\n\r\n";
+    for (steps, part) in [
+        (response("200 OK", &report_json()), "it has no events"),
+        (vec![send(events)], "it has an invalid id"),
+    ] {
+        let server = ScriptedServer::new(vec![steps]);
+        let error = execute(&server.client()).1.unwrap_err().to_string();
+        assert!(error.ends_with(part), "{error}");
+    }
 }
 
 #[test]

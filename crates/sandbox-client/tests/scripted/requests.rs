@@ -2,6 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixListener;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use sandbox_api::{Accepted, Code, ExecuteRequest, Problem};
@@ -49,6 +50,8 @@ fn a_socket_is_used_like_an_address() {
 
     let listener = UnixListener::bind(&path).unwrap();
     let requests = std::thread::spawn(move || {
+        // The connection that the client checks.
+        drop(listener.accept().unwrap());
         let (stream, _) = listener.accept().unwrap();
         let mut request = String::new();
         let mut lines = BufReader::new(&stream);
@@ -62,6 +65,49 @@ fn a_socket_is_used_like_an_address() {
     let request = requests.join().unwrap();
     assert!(request.starts_with("GET /api/v1/runtimes HTTP/1.1\r\n"), "{request}");
     assert!(request.contains("\r\nhost: localhost\r\n"), "{request}");
+}
+
+/// A program in a sandbox that has the user's id can put a socket where the user expects a server.
+#[test]
+#[expect(clippy::print_stderr, reason = "a skipped test must be seen")]
+fn a_socket_of_a_process_in_another_namespace_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let listen = "import socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+print(flush=True)
+while True:
+    connection, _ = s.accept()
+    if connection.recv(10000):
+        connection.sendall(b'HTTP/1.1 200 OK\\r\\nContent-Length: 2\\r\\n\\r\\n[]')";
+    let asked = |name: &str, around: &[&str]| {
+        let path = directory.path().join(name);
+        let mut line = around.iter().copied().chain(["/usr/bin/python3", "-c", listen]);
+        let mut process = Command::new(line.next().unwrap())
+            .args(line)
+            .arg(&path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut ready = String::new();
+        BufReader::new(process.stdout.as_mut().unwrap()).read_line(&mut ready).unwrap();
+        let client = Client::new(format!("unix:{}", path.display()).parse().unwrap(), None);
+        let result = (ready == "\n").then(|| client.unwrap().runtimes());
+        // The kernel kills what is inside with it.
+        process.kill().unwrap();
+        process.wait().unwrap();
+        result
+    };
+    assert!(asked("outside", &[]).unwrap().unwrap().is_empty());
+    let unshare = ["unshare", "--user", "--map-current-user", "--pid", "--fork", "--kill-child"];
+    match asked("inside", &unshare) {
+        Some(inside) => {
+            let error = inside.unwrap_err().to_string();
+            assert!(error.ends_with("its process is in another namespace"), "{error}");
+        }
+        None => eprintln!("skipped: this user cannot create namespaces"),
+    }
 }
 
 #[test]

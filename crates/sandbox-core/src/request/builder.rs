@@ -40,6 +40,7 @@ pub struct RequestBuilder {
     environment: Option<String>,
     workspace: Option<String>,
     workspaces_of: Option<String>,
+    compile_cache: bool,
     compile_cache_owner: Option<String>,
     package_cache_owner: Option<String>,
     snippet: Option<Snippet>,
@@ -70,6 +71,7 @@ impl RequestBuilder {
             environment: None,
             workspace: None,
             workspaces_of: None,
+            compile_cache: true,
             compile_cache_owner: None,
             package_cache_owner: None,
             snippet: None,
@@ -201,6 +203,12 @@ impl RequestBuilder {
         self
     }
 
+    /// Whether a result of the compile stage can come from the cache. True by default.
+    pub fn compile_cache(mut self, is_used: bool) -> Self {
+        self.compile_cache = is_used;
+        self
+    }
+
     /// Separates compile cache entries by owner, for a process that serves several users: a cache
     /// hit would reveal what another user compiled.
     pub fn compile_cache_owner(mut self, owner: impl Into<String>) -> Self {
@@ -280,6 +288,7 @@ impl RequestBuilder {
             acceptance: None,
             workspace,
             workspaces_of: self.workspaces_of,
+            compile_cache: self.compile_cache,
             compile_cache_owner: self.compile_cache_owner,
             package_cache_owner: self.package_cache_owner,
             snippet: self.snippet,

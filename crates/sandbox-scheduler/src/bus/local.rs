@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use sandbox_store::StoredEvent;
+use sandbox_store::{Store, StoredEvent};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -14,10 +14,12 @@ use crate::registry::Registry;
 /// The bus of a single process.
 pub(crate) struct LocalBus {
     registry: Arc<Registry>,
+    store: Arc<dyn Store>,
 }
 
 /// The events of an execution in this process. A slow reader delays nobody, because events wait in its journal.
 struct LocalEvents {
+    store: Arc<dyn Store>,
     execution: Arc<Execution>,
     changes: watch::Receiver<()>,
     /// The sequence number of the last event that was returned.
@@ -25,8 +27,8 @@ struct LocalEvents {
 }
 
 impl LocalBus {
-    pub(crate) fn new(registry: Arc<Registry>) -> Self {
-        Self { registry }
+    pub(crate) fn new(registry: Arc<Registry>, store: Arc<dyn Store>) -> Self {
+        Self { registry, store }
     }
 }
 
@@ -44,12 +46,19 @@ impl Bus for LocalBus {
         id: &'a str,
         after: u64,
     ) -> BoxFuture<'a, Option<Box<dyn LiveEvents>>> {
-        let events = self.registry.get(id).map(|execution| {
-            let changes = execution.changes();
-            Box::new(LocalEvents { execution, changes, after }) as Box<dyn LiveEvents>
-        });
-        ready(events).boxed()
+        let events = |execution| live_events(execution, Arc::clone(&self.store), after);
+        ready(self.registry.get(id).map(events)).boxed()
     }
+}
+
+/// The events of an execution in this process after this sequence number.
+pub(crate) fn live_events(
+    execution: Arc<Execution>,
+    store: Arc<dyn Store>,
+    after: u64,
+) -> Box<dyn LiveEvents> {
+    let changes = execution.changes();
+    Box::new(LocalEvents { store, execution, changes, after })
 }
 
 impl LiveEvents for LocalEvents {
@@ -73,7 +82,8 @@ impl LocalEvents {
             let outcome = self.execution.outcome();
             match (self.execution.read(self.after), outcome) {
                 (Reading::Events(mut events), Some(Outcome::Finished(report))) => {
-                    if let Some(last) = events.pop() {
+                    if let Some(last) = events.pop_if(|event| is_report_placeholder(event)) {
+                        let report = self.execution.with_stored(report, &*self.store).await;
                         events.push(with_report(last, &report.json));
                     }
                     return events;

@@ -6,7 +6,7 @@ mod local;
 use futures_util::future::BoxFuture;
 use sandbox_store::StoredEvent;
 
-pub(crate) use local::LocalBus;
+pub(crate) use local::{LocalBus, live_events};
 
 /// Reaches unfinished executions by id. The caller checks access.
 pub(crate) trait Bus: Send + Sync {

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use sandbox_api::{Accepted, ExecuteRequest, Problem, Report};
+use sandbox_api::{Accepted, ExecuteRequest, Problem, Report, ServerSentEvent};
 use sandbox_store::Idempotency;
 use sha2::{Digest as _, Sha256};
 
@@ -14,6 +14,7 @@ use super::caller::{Caller, Execute, Read};
 use super::error::ApiError;
 use super::parameters;
 use super::query::{Id, Query, Wait};
+use super::stream;
 use crate::state::AppState;
 use crate::work::{AnswerWith, StoredReport};
 
@@ -22,7 +23,9 @@ const MAX_IDEMPOTENCY_KEY_LEN: usize = 255;
 /// Run a program.
 ///
 /// Waits for the report. If the execution is not finished when the wait ends, responds with its id, with which the
-/// client gets the report later.
+/// client gets the report later. With `Accept: text/event-stream`, responds at once and streams the events until the
+/// report; `Location` has the id. An execution that starts at once is not stored before that: if the server crashes
+/// within its first moments, its id is unknown afterwards, and it does not run again.
 #[utoipa::path(
     post,
     path = "/api/v1/execute",
@@ -31,11 +34,12 @@ const MAX_IDEMPOTENCY_KEY_LEN: usize = 255;
     params(
         ("wait" = inline(Option<parameters::WaitParameter>), Query, description = "How long to wait: `true` (default) for the server's maximum, `false` not at all, or seconds"),
         ("Prefer" = Option<String>, Header, description = "`respond-async` or `wait=SECONDS` (RFC 7240); `wait` takes precedence"),
+        ("Accept" = Option<String>, Header, description = "`text/event-stream`, without `application/json`, for events instead of the report; excludes `wait`"),
         ("Idempotency-Key" = Option<String>, Header, description = "The client's id for this request: a request that is sent again does not run again", min_length = 1, max_length = 255),
     ),
     request_body = ExecuteRequest,
     responses(
-        (status = 200, description = "The report", body = Report),
+        (status = 200, description = "The report, or the events; the id of each is its `seq`", content((Report = "application/json"), (ServerSentEvent = "text/event-stream")), headers(("Location" = Option<String>, description = "With events: the path of the report"))),
         (status = 202, description = "Not finished yet", body = Accepted, headers(("Location" = String, description = "The path of the report"))),
         (status = 409, description = "The idempotency key was already used for a different request", body = Problem, content_type = "application/problem+json"),
     )
@@ -47,14 +51,28 @@ pub(super) async fn execute(
     headers: HeaderMap,
     JsonBody(request): JsonBody<ExecuteRequest>,
 ) -> Result<Response, ApiError> {
+    let streams_events = stream::prefers_events(&headers);
     let parameter = query.only_wait()?;
+    if streams_events && parameter.is_some() {
+        let reason =
+            "cannot be used with 'Accept: text/event-stream', whose response has all events";
+        return Err(ApiError::invalid("wait", reason));
+    }
     let preferred = Wait::from_prefer_header(&headers);
     let wait = parameter.or(preferred).unwrap_or(Wait::Max);
     let idempotency = idempotency_key(&headers)?.map(|key| self::idempotency(&request, key));
     let timeout = wait.timeout(state.config.wait_limit);
+    if streams_events {
+        let (client, answer) = (caller.identity(), AnswerWith::Events);
+        let ticket = state.work.accept(request, client, idempotency, answer).await?;
+        let events = state.work.events_of_ticket(&ticket, client).await?;
+        return Ok(
+            ([(LOCATION, path_of(&ticket.id))], stream::of_new_execution(events)).into_response()
+        );
+    }
     if request.stdin_stream && !timeout.is_zero() {
-        let reason =
-            "requires 'wait=false': the response has the id that the standard input is sent to";
+        let reason = "requires 'wait=false' or 'Accept: text/event-stream': the response has the id that the standard \
+                      input is sent to";
         return Err(ApiError::invalid("stdin_stream", reason));
     }
     let answer = if timeout.is_zero() { AnswerWith::Id } else { AnswerWith::Report(timeout) };
@@ -142,8 +160,11 @@ fn json_response(report: &StoredReport) -> Response {
 
 fn accepted(id: &str, status: &str) -> Response {
     let body = Accepted { id: id.to_owned(), status: status.to_owned() };
-    let location = format!("/api/v1/execute/{id}");
-    (StatusCode::ACCEPTED, [(LOCATION, location)], Json(body)).into_response()
+    (StatusCode::ACCEPTED, [(LOCATION, path_of(id))], Json(body)).into_response()
+}
+
+fn path_of(id: &str) -> String {
+    format!("/api/v1/execute/{id}")
 }
 
 /// The `Idempotency-Key` header.

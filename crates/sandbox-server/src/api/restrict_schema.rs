@@ -29,11 +29,14 @@ pub(super) fn restrict(document: &mut Value, caps: &Caps, isolations: &[Isolatio
         ("memory_limit_mb", caps.memory_mb()),
         ("disk_mb", caps.disk_mb()),
         ("output_limit_kb", caps.output_kb()),
+        ("compile_memory_mb", caps.memory_mb()),
         ("pids", caps.pids.into()),
+        ("open_files", caps.open_files.into()),
     ] {
         let maximum = &mut fields[field]["maximum"];
-        if maximum.as_u64().is_none_or(|default| limit < default) {
-            *maximum = json!(limit);
+        if maximum.as_f64().is_none_or(|default| limit < default) {
+            // Whole numbers have no fraction in text.
+            *maximum = limit.to_string().parse().expect("a finite number is JSON");
         }
     }
     let names = isolations.iter().map(|isolation| json!(isolation.name()));

@@ -82,6 +82,11 @@ pub(super) async fn stream(
     Ok(sse::stream(None, into_stream(events)))
 }
 
+/// The response to a request whose client follows the events.
+pub(super) fn of_new_execution(events: EventStream) -> Response {
+    sse::stream(None, into_stream(events))
+}
+
 /// The events as a `Stream`, which `select!` can poll without losing an event.
 fn into_stream(
     events: EventStream,
@@ -92,12 +97,21 @@ fn into_stream(
     })
 }
 
+/// Whether the client asks for events where a response in JSON is the default: it names both if it can read both.
+pub(super) fn prefers_events(headers: &HeaderMap) -> bool {
+    accepts_events(headers) && !accepts(headers, "application/json")
+}
+
 fn accepts_events(headers: &HeaderMap) -> bool {
+    accepts(headers, "text/event-stream")
+}
+
+fn accepts(headers: &HeaderMap, wanted: &str) -> bool {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let mut ranges = values.flat_map(|value| value.split(','));
     ranges.any(|range| {
         let media_type = range.split(';').next().unwrap_or("").trim();
-        media_type.eq_ignore_ascii_case("text/event-stream")
+        media_type.eq_ignore_ascii_case(wanted)
     })
 }
 

@@ -39,6 +39,7 @@ pub(super) fn config(values: &Layer) -> Result<Config, ConfigError> {
             disk: values.parse("max_disk", size)?,
             output: values.parse("max_output", size)?,
             pids: values.parse("max_pids", number)?,
+            open_files: values.parse("max_open_files", number)?,
         },
         concurrency: values.parse("concurrency", number)?,
         memory_budget,

@@ -49,6 +49,7 @@ pub(super) const SETTINGS: &[Setting] = &[
     text("max_disk", "1G"),
     text("max_output", "16M"),
     text("max_pids", "1024"),
+    text("max_open_files", "256"),
     detected("concurrency", |host| Some((host.cores * 2).to_string())),
     detected("memory_budget", memory_budget),
     text("share_per_key", "75"),

@@ -13,7 +13,7 @@ use crate::problems::invalid;
 pub(crate) struct Caps {
     /// Wall time and CPU time of a stage.
     pub(crate) timeout: Duration,
-    /// Memory of the run stage.
+    /// Memory of a stage.
     pub(crate) memory: ByteSize,
     /// What is written to its file system.
     pub(crate) disk: ByteSize,
@@ -21,6 +21,8 @@ pub(crate) struct Caps {
     pub(crate) output: ByteSize,
     /// Processes and threads at once.
     pub(crate) pids: u32,
+    /// Open files of a process.
+    pub(crate) open_files: u32,
 }
 
 impl Caps {
@@ -34,7 +36,19 @@ impl Caps {
             ("memory_limit_mb", asked.memory_limit_mb, self.memory_mb(), &self.memory.to_string()),
             ("disk_mb", asked.disk_mb, self.disk_mb(), &self.disk.to_string()),
             ("output_limit_kb", asked.output_limit_kb, self.output_kb(), &self.output.to_string()),
-            ("pids", asked.pids.map(u64::from), self.pids.into(), &self.pids.to_string()),
+            (
+                "compile_memory_mb",
+                asked.compile_memory_mb,
+                self.memory_mb(),
+                &self.memory.to_string(),
+            ),
+            ("pids", asked.pids.map(f64::from), self.pids.into(), &self.pids.to_string()),
+            (
+                "open_files",
+                asked.open_files.map(f64::from),
+                self.open_files.into(),
+                &self.open_files.to_string(),
+            ),
         ];
         for (field, asked, most, written) in sizes {
             if let Some(asked) = asked.filter(|asked| *asked > most) {
@@ -46,24 +60,29 @@ impl Caps {
     }
 
     /// In the unit of the fields.
-    pub(crate) fn timeout_ms(&self) -> u64 {
-        u64::try_from(self.timeout.as_millis()).unwrap_or(u64::MAX)
+    pub(crate) fn timeout_ms(&self) -> f64 {
+        self.timeout.div_duration_f64(Duration::from_millis(1))
+    }
+
+    /// In the unit of the fields.
+    pub(crate) fn memory_mb(&self) -> f64 {
+        in_units(self.memory, ByteSize::mib(1))
     }
 
     /// In the unit of the field.
-    pub(crate) fn memory_mb(&self) -> u64 {
-        self.memory.as_u64() >> 20
+    pub(crate) fn disk_mb(&self) -> f64 {
+        in_units(self.disk, ByteSize::mib(1))
     }
 
     /// In the unit of the field.
-    pub(crate) fn disk_mb(&self) -> u64 {
-        self.disk.as_u64() >> 20
+    pub(crate) fn output_kb(&self) -> f64 {
+        in_units(self.output, ByteSize::kib(1))
     }
+}
 
-    /// In the unit of the field.
-    pub(crate) fn output_kb(&self) -> u64 {
-        self.output.as_u64() >> 10
-    }
+#[expect(clippy::cast_precision_loss, reason = "no cap comes near 2^52 bytes")]
+fn in_units(size: ByteSize, unit: ByteSize) -> f64 {
+    size.as_u64() as f64 / unit.as_u64() as f64
 }
 
 #[cfg(test)]
@@ -77,6 +96,7 @@ mod tests {
         disk: ByteSize::mib(100),
         output: ByteSize::mib(1),
         pids: 50,
+        open_files: 300,
     };
 
     #[test]
@@ -86,9 +106,11 @@ mod tests {
             ("cpu_time_ms", 30_000, "30s"),
             ("compile_timeout_ms", 30_000, "30s"),
             ("memory_limit_mb", 512, "512M"),
+            ("compile_memory_mb", 512, "512M"),
             ("disk_mb", 100, "100M"),
             ("output_limit_kb", 1024, "1M"),
             ("pids", 50, "50"),
+            ("open_files", 300, "300"),
         ] {
             let check = |value: u64| {
                 let asked = json!({"language": "python", "code": "1", field: value});

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use sandbox::{
     AllowRule, Allowlist, ByteSize, ExecuteError, ExecutionId, InvalidRequest, Limits,
-    NetworkPolicy, PackageError, Protection, Request, RequestBuilder, ResolveError, Volume,
-    with_causes,
+    NetworkPolicy, PackageError, Protection, RelativePath, Request, RequestBuilder, ResolveError,
+    Volume, with_causes,
 };
 use sandbox_api::{Code, ExecuteRequest, NetworkMode, Problem};
 
@@ -18,6 +18,9 @@ use crate::problems::invalid;
 const MAX_LABELS: usize = 32;
 const MAX_LABEL_LEN: usize = 256;
 
+const MIB: f64 = 1_048_576.0;
+const KIB: f64 = 1024.0;
+
 /// Converts a request of the key `owner`. A recovered execution has an `id` already.
 pub(super) fn convert(
     asked: &ExecuteRequest,
@@ -26,6 +29,9 @@ pub(super) fn convert(
     caches: SharedCaches,
 ) -> Result<Request, Problem> {
     check_labels(asked)?;
+    if let Some(directory) = &asked.workdir {
+        directory.parse::<RelativePath>().map_err(|error| invalid("workdir", error))?;
+    }
     let mut builder = Request::builder(&language(asked)?)
         .args(asked.args.iter().cloned())
         .limits(run_limits(asked)?)
@@ -50,6 +56,9 @@ pub(super) fn convert(
     for pattern in &asked.collect {
         builder = builder.collect(pattern);
     }
+    if let Some(directory) = &asked.workdir {
+        builder = builder.workdir(directory);
+    }
     if let Some(name) = &asked.environment {
         builder = builder.environment(name);
     }
@@ -60,14 +69,16 @@ pub(super) fn convert(
         let volume: Volume = volume.parse().map_err(|error| invalid("volumes", error))?;
         builder = builder.volume(volume);
     }
-    builder = builder.host_packages(asked.host_packages.unwrap_or(true));
+    builder = builder
+        .host_packages(asked.host_packages.unwrap_or(true))
+        .compile_cache(asked.compile_cache.unwrap_or(true));
     for name in &asked.allow_missing {
         let protection: Protection =
             name.parse().map_err(|error| invalid("allow_missing", error))?;
         builder = builder.allow_missing(protection);
     }
     if let Some(interval) = asked.usage_interval_ms {
-        builder = builder.usage_interval(Duration::from_millis(interval));
+        builder = builder.usage_interval(millis(interval));
     }
     builder.build().map_err(|error| invalid(field_of(&error), error))
 }
@@ -200,18 +211,15 @@ fn network(asked: &ExecuteRequest, builder: RequestBuilder) -> Result<RequestBui
 }
 
 fn run_limits(asked: &ExecuteRequest) -> Result<Limits, Problem> {
-    // Sizes saturate instead of overflowing; the range check then refuses them.
-    let mib = |count: u64| ByteSize::bytes(count.saturating_mul(1 << 20));
-    let kib = |count: u64| ByteSize::bytes(count.saturating_mul(1 << 10));
     let mut limits = Limits::run();
     if let Some(time) = asked.timeout_ms {
-        limits = checked("timeout_ms", limits.with_wall_time(Duration::from_millis(time)))?;
+        limits = checked("timeout_ms", limits.with_wall_time(millis(time)))?;
     }
     if let Some(time) = asked.cpu_time_ms {
-        limits = checked("cpu_time_ms", limits.with_cpu_time(Duration::from_millis(time)))?;
+        limits = checked("cpu_time_ms", limits.with_cpu_time(millis(time)))?;
     }
     if let Some(size) = asked.memory_limit_mb {
-        limits = checked("memory_limit_mb", limits.with_memory(mib(size)))?;
+        limits = checked("memory_limit_mb", limits.with_memory(bytes(size, MIB)))?;
     }
     if let Some(cpus) = asked.cpus {
         limits = checked("cpus", limits.with_cpus(cpus))?;
@@ -220,22 +228,45 @@ fn run_limits(asked: &ExecuteRequest) -> Result<Limits, Problem> {
         limits = checked("pids", limits.with_pids(pids))?;
     }
     if let Some(size) = asked.disk_mb {
-        limits = checked("disk_mb", limits.with_disk(mib(size)))?;
+        limits = checked("disk_mb", limits.with_disk(bytes(size, MIB)))?;
     }
     if let Some(size) = asked.output_limit_kb {
-        limits = checked("output_limit_kb", limits.with_output(kib(size)))?;
+        limits = checked("output_limit_kb", limits.with_output(bytes(size, KIB)))?;
+    }
+    if let Some(count) = asked.open_files {
+        limits = checked("open_files", limits.with_open_files(count))?;
     }
     Ok(limits)
 }
 
 fn compile_limits(asked: &ExecuteRequest) -> Result<Limits, Problem> {
-    let limits = Limits::compile();
-    match asked.compile_timeout_ms {
-        None => Ok(limits),
-        Some(time) => {
-            checked("compile_timeout_ms", limits.with_wall_time(Duration::from_millis(time)))
-        }
+    let mut limits = Limits::compile();
+    if let Some(time) = asked.compile_timeout_ms {
+        limits = checked("compile_timeout_ms", limits.with_wall_time(millis(time)))?;
     }
+    if let Some(size) = asked.compile_memory_mb {
+        limits = checked("compile_memory_mb", limits.with_memory(bytes(size, MIB)))?;
+    }
+    Ok(limits)
+}
+
+/// A number of milliseconds, to the nanosecond. What is no duration becomes one that the range check refuses.
+fn millis(number: f64) -> Duration {
+    Duration::try_from_secs_f64(number / 1e3).unwrap_or(if number > 0.0 {
+        Duration::MAX
+    } else {
+        Duration::ZERO
+    })
+}
+
+/// A number of units of this size, to the byte.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "the cast saturates, and the range check refuses the result"
+)]
+fn bytes(number: f64, unit: f64) -> ByteSize {
+    ByteSize::bytes((number * unit).round() as u64)
 }
 
 fn checked<E: Display>(field: &str, limits: Result<Limits, E>) -> Result<Limits, Problem> {
@@ -279,9 +310,15 @@ mod tests {
             "compile_timeout_ms": 2500, "memory_limit_mb": 64, "cpus": 0.5, "pids": 9,
             "disk_mb": 3, "output_limit_kb": 5, "network": {"mode": "localhost"},
             "collect": ["*.txt"], "packages": ["six"], "allow_missing": ["landlock"],
-            "usage_interval_ms": 50, "isolation": "auto", "workspace": "w:ro", "host_packages": false
+            "usage_interval_ms": 50, "isolation": "auto", "workspace": "w:ro", "host_packages": false,
+            "compile_memory_mb": 512, "open_files": 99, "workdir": "sub/dir", "compile_cache": false
         }))
         .unwrap();
+        assert_eq!(request.compile_limits().memory(), ByteSize::mib(512));
+        assert_eq!(request.run_limits().open_files(), 99);
+        assert_eq!(request.workdir().unwrap().as_str(), "sub/dir");
+        assert!(!request.uses_compile_cache());
+        assert!(converted(json!({})).unwrap().uses_compile_cache());
         assert!(!request.host_packages());
         assert!(converted(json!({})).unwrap().host_packages());
         assert_eq!(request.language().to_string(), "python@3.11");
@@ -306,9 +343,34 @@ mod tests {
     }
 
     #[test]
+    fn fractions_are_exact() {
+        let request = converted(json!({
+            "timeout_ms": 1500.001, "cpu_time_ms": 1.000_001, "memory_limit_mb": 64.000_000_953_674_32,
+            "disk_mb": 0.0625, "output_limit_kb": 0.000_976_562_5, "usage_interval_ms": 10.5
+        }));
+        let request = request.unwrap();
+        let limits = request.run_limits();
+        assert_eq!(limits.wall_time(), Duration::from_micros(1_500_001));
+        assert_eq!(limits.cpu_time(), Some(Duration::from_nanos(1_000_001)));
+        assert_eq!(limits.memory(), ByteSize::bytes((64 << 20) + 1));
+        assert_eq!((limits.disk(), limits.output()), (ByteSize::kib(64), ByteSize::bytes(1)));
+        assert_eq!(request.usage_interval(), Some(Duration::from_micros(10_500)));
+        // The largest, and the smallest step at it.
+        let largest = converted(json!({"memory_limit_mb": 1_048_575.999_999_046_3})).unwrap();
+        assert_eq!(largest.run_limits().memory(), ByteSize::bytes((1 << 40) - 1));
+        let longest = converted(json!({"timeout_ms": 86_399_999.999_999})).unwrap();
+        assert_eq!(longest.run_limits().wall_time(), Duration::from_nanos(86_399_999_999_999));
+    }
+
+    #[test]
     fn a_refusal_names_the_field() {
         for (fields, field) in [
             (json!({"timeout_ms": 0}), "timeout_ms"),
+            (json!({"timeout_ms": 0.5}), "timeout_ms"),
+            (json!({"timeout_ms": -1}), "timeout_ms"),
+            (json!({"compile_memory_mb": 0}), "compile_memory_mb"),
+            (json!({"open_files": 3}), "open_files"),
+            (json!({"workdir": "../x"}), "workdir"),
             (json!({"cpu_time_ms": u64::MAX}), "cpu_time_ms"),
             (json!({"memory_limit_mb": u64::MAX}), "memory_limit_mb"),
             (json!({"disk_mb": 1_u64 << 44}), "disk_mb"),

@@ -156,6 +156,16 @@ impl Work {
         events.map(EventStream).map_err(|error| of_scheduler(&error))
     }
 
+    /// Streams all events of a ticket.
+    pub(crate) async fn events_of_ticket(
+        &self,
+        ticket: &Ticket,
+        client: &Identity,
+    ) -> Result<EventStream, Problem> {
+        let events = self.scheduler.events_of_ticket(ticket, client).await;
+        events.map(EventStream).map_err(|error| of_scheduler(&error))
+    }
+
     /// Lists executions.
     pub(crate) async fn list(&self, filter: ExecutionFilter) -> Result<Page, Problem> {
         self.scheduler.list(filter).await.map_err(|error| of_scheduler(&error))

@@ -66,7 +66,7 @@ async fn a_refused_request_is_not_stored() {
     assert_eq!(server.refuse(request("pyhton")).await.code, Code::UnknownLanguage);
     assert_eq!(server.refuse(request("bash@99")).await.code, Code::LanguageUnavailable);
     assert_eq!(server.refuse(bash(&"#".repeat(70_000))).await.code, Code::CodeTooLarge);
-    let hungry = ExecuteRequest { memory_limit_mb: Some(2048), ..bash("") };
+    let hungry = ExecuteRequest { memory_limit_mb: Some(2048.0), ..bash("") };
     let problem = server.refuse(hungry).await;
     assert!(problem.detail.starts_with("memory_limit_mb: "), "{}", problem.detail);
     assert_eq!(server.store.unfinished().await.unwrap(), []);

@@ -104,6 +104,10 @@ fn unsaved_reports_say_so_and_ready_fails_until_there_is_room() {
         response.contains("cannot be stored") && response.contains("\"unavailable\""),
         "{response}"
     );
+    let stream = [("Accept", "text/event-stream")];
+    let body = json!({ "language": "bash", "code": "printf '%050000d' 7" }).to_string();
+    let events = server.send("POST", "/api/v1/execute", &stream, &body);
+    assert!(events.body.trim_end().ends_with("\"stored\":false}}"), "{events:?}");
     let later = json!({ "language": "bash", "code": "true" }).to_string();
     for _ in 0..3 {
         let refused = server.send("POST", "/api/v1/execute?wait=false", &[], &later);

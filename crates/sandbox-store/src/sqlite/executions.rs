@@ -26,7 +26,7 @@ pub(super) fn insert(
     new: &NewExecution,
 ) -> Result<InsertOutcome, StoreError> {
     if let Some(idempotency) = &new.idempotency
-        && let Some(outcome) = find_duplicate(connection, new, idempotency)?
+        && let Some(outcome) = find_duplicate(connection, new.owner.as_deref(), idempotency)?
     {
         return Ok(outcome);
     }
@@ -49,18 +49,17 @@ pub(super) fn insert(
     Ok(InsertOutcome::New)
 }
 
-fn find_duplicate(
+pub(super) fn find_duplicate(
     connection: &Connection,
-    new: &NewExecution,
+    owner: Option<&str>,
     idempotency: &Idempotency,
 ) -> Result<Option<InsertOutcome>, StoreError> {
     let mut query = connection.prepare_cached(
         "SELECT body_hash, execution FROM idempotency WHERE owner = ? AND key = ?",
     )?;
-    let found = query
-        .query_row(params![new.owner.as_deref().unwrap_or_default(), idempotency.key], |row| {
-            Ok((row.get::<_, String>(0)?, row.get(1)?))
-        });
+    let found = query.query_row(params![owner.unwrap_or_default(), idempotency.key], |row| {
+        Ok((row.get::<_, String>(0)?, row.get(1)?))
+    });
     Ok(found.optional()?.map(|(body_hash, execution)| {
         if body_hash == idempotency.body_hash {
             InsertOutcome::Duplicate(execution)

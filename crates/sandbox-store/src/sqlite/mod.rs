@@ -37,8 +37,8 @@ use self::reader_pool::ReaderPool;
 use self::writer::Writer;
 use crate::{
     AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
-    ExecutionSummary, FinishedExecution, InsertOutcome, KeyRecord, NewExecution, NewKey, Page,
-    Permissions, Retention, Store, StoreError, StoreFuture, StoredEvent, Swept,
+    ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, KeyRecord, NewExecution,
+    NewKey, Page, Permissions, Retention, Store, StoreError, StoreFuture, StoredEvent, Swept,
 };
 
 /// A store in one SQLite file. Several processes may have it open at once.
@@ -135,6 +135,17 @@ impl Store for SqliteStore {
     fn insert(&self, new: NewExecution) -> StoreFuture<'static, InsertOutcome> {
         let size = new.request.len();
         self.write_sized(size, move |connection| executions::insert(connection, &new))
+    }
+
+    fn duplicate<'a>(
+        &'a self,
+        owner: Option<&'a str>,
+        idempotency: &'a Idempotency,
+    ) -> StoreFuture<'a, Option<InsertOutcome>> {
+        let (owner, idempotency) = (owner.map(ToOwned::to_owned), idempotency.clone());
+        self.read(move |connection| {
+            executions::find_duplicate(connection, owner.as_deref(), &idempotency)
+        })
     }
 
     fn execution<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<ExecutionRecord>> {

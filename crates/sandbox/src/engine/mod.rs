@@ -309,7 +309,9 @@ impl Engine {
         cancel: &CancelToken,
     ) -> Result<(StageResult, Arc<Artefacts>), Stop> {
         let cache = match &self.store {
-            Ok(store) if self.uses_compile_cache => store.compiled(),
+            Ok(store) if self.uses_compile_cache && job.request.uses_compile_cache() => {
+                store.compiled()
+            }
             _ => {
                 let mut result = self.run_stage(job, plan, events, cancel)?;
                 let files = std::mem::take(&mut result.outcome.files);

@@ -74,6 +74,8 @@ impl WireRequest {
             ("an image", request.image().is_some()),
             ("a network with an allow-list", request.allow().is_some()),
             ("workspaces of others", request.workspaces_of().is_some()),
+            // The order says it for the command.
+            ("a request without compiled programs", !request.uses_compile_cache()),
             ("an owner of compiled programs", request.compile_cache_owner().is_some()),
             ("an owner of packages", request.package_cache_owner().is_some()),
         ] {

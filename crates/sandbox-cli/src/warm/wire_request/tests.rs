@@ -75,7 +75,7 @@ fn every_field_of_a_request_is_known_here() {
         .collect();
     let known = "id language code files stdin args env run_limits compile_limits network allow collect \
                  volumes workdir allow_missing host_packages usage_interval packages environment environments \
-                 acceptance workspace workspaces_of compile_cache_owner package_cache_owner \
+                 acceptance workspace workspaces_of compile_cache compile_cache_owner package_cache_owner \
                  snippet image";
     assert_eq!(fields, known.split_whitespace().collect::<Vec<_>>());
 }
@@ -87,6 +87,7 @@ fn what_has_no_place_is_refused() {
         code().stdin("bytes").build().unwrap(),
         code().workspaces_of("somebody").build().unwrap(),
         code().image("debian").build().unwrap(),
+        code().compile_cache(false).build().unwrap(),
         code().compile_cache_owner("somebody").build().unwrap(),
         code().package_cache_owner("somebody").build().unwrap(),
         code().build().unwrap().with_environments("/srv".into()),

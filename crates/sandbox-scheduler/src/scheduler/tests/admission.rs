@@ -1,4 +1,5 @@
 use super::*;
+use sandbox::Status;
 use sandbox_store::ExecutionFilter;
 
 fn named(key: &str, body: &str) -> Idempotency {
@@ -100,6 +101,51 @@ async fn asking_twice_under_one_name_runs_once() {
         SchedulerError::IdempotencyConflict
     );
     assert!(ask(client("a"), named("m", "y")).await.unwrap().is_new);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_execution_with_events_is_stored_before_its_end_only_if_it_waits() {
+    let bench = Bench::new(SchedulerLimits { concurrency: 1, ..limits() }).await;
+    let submit = async |code| {
+        let submission = bench.submission(bash(code));
+        bench.scheduler.submit(submission, None, AnswerWith::Events).await.unwrap()
+    };
+    let first = submit("echo begun; sleep 50").await;
+    assert!(first.execution.as_ref().unwrap().is_started());
+    let second = submit("echo second").await;
+    let stored = bench.store.summary(&second.id).await.unwrap();
+    assert_eq!(stored.unwrap().status, Status::Queued);
+    bench.scheduler.cancel(&first.id, &nobody()).await.unwrap();
+    for (ticket, text) in [(first, "begun\n"), (second, "second\n")] {
+        let events = bench.scheduler.events_of_ticket(&ticket, &nobody()).await.unwrap();
+        assert_eq!(printed(&all(events).await), text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_under_one_name_that_come_together_run_once() {
+    let bench = Bench::new(limits()).await;
+    let submit = async |name: Idempotency, answer| {
+        let submission =
+            Submission { idempotency: Some(name), ..bench.submission(bash("echo once; sleep 50")) };
+        bench.scheduler.submit(submission, None, answer).await
+    };
+    for round in 0..5 {
+        let name = || named(&round.to_string(), "x");
+        let (a, b, c, d) = tokio::join!(
+            submit(name(), AnswerWith::Events),
+            submit(name(), AnswerWith::Id),
+            submit(name(), AnswerWith::Events),
+            submit(name(), AnswerWith::Report(TEST_TIMEOUT)),
+        );
+        let tickets = [a, b, c, d].map(Result::unwrap);
+        assert_eq!(tickets.iter().filter(|ticket| ticket.is_new).count(), 1, "{tickets:?}");
+        assert!(tickets.iter().all(|ticket| ticket.id == tickets[0].id), "{tickets:?}");
+        let conflict = submit(named(&round.to_string(), "y"), AnswerWith::Events).await;
+        assert_eq!(conflict.unwrap_err(), SchedulerError::IdempotencyConflict);
+        bench.scheduler.cancel(&tickets[0].id, &nobody()).await.unwrap();
+        assert_eq!(submit(name(), AnswerWith::Events).await.unwrap().id, tickets[0].id);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -32,6 +32,9 @@ async fn a_key_does_not_learn_what_another_one_compiled() {
     // Each key has its own cache entry.
     compile_until_cached(&server, &other, &pin(4711)).await;
     assert!(is_cached(&server, Some(&one), &pin(4711)).await);
+    let mut anew = pin(4711);
+    anew["compile_cache"] = json!(false);
+    assert!(!is_cached(&server, Some(&one), &anew).await);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -56,6 +56,58 @@ async fn events_come_in_order_and_end_with_the_report() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_new_execution_streams_its_events_in_the_response() {
+    let server = Server::start().await;
+    let response = server.post_with("/api/v1/execute", &python("print('out')"), &[EVENTS]).await;
+    let events = parse(&response);
+    assert_eq!(events[0].1, json!({"seq": 1, "type": "queued"}));
+    let path = response.header("location");
+    let report = server.get(&format!("{path}?wait=30")).await.expect(200);
+    assert_eq!(report["stdout"], "out\n");
+    assert_eq!(events.last().unwrap().1["report"], report);
+    // The stored events are the same.
+    assert_eq!(parse(&server.get_with(&format!("{path}/stream"), &[EVENTS]).await), events);
+    // Whoever reads both gets the report, as from servers without streams.
+    let both = [("accept", "application/json, text/event-stream")];
+    let report = server.post_with("/api/v1/execute", &python("print(1)"), &both).await.expect(200);
+    assert_eq!(report["stdout"], "1\n");
+    let waits = server.post_with("/api/v1/execute?wait=1", &python("1"), &[EVENTS]).await;
+    assert!(waits.problem(400, "invalid_field").starts_with("wait: "));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_request_gets_the_events_of_the_first() {
+    let server = Server::start().await;
+    let headers = [EVENTS, ("idempotency-key", "once")];
+    let post = async |code| server.post_with("/api/v1/execute", &python(code), &headers).await;
+    let (first, meanwhile) = tokio::join!(post("print(1)"), post("print(1)"));
+    let afterwards = post("print(1)").await;
+    for other in [meanwhile, afterwards] {
+        assert_eq!(other.header("location"), first.header("location"));
+        assert_eq!(parse(&other), parse(&first));
+    }
+    post("print(2)").await.problem(409, "idempotency_conflict");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_that_are_streamed_at_once_have_the_id_for_the_standard_input() {
+    let server = Server::start().await;
+    let mut body = python("print(input())");
+    body["stdin_stream"] = json!(true);
+    let headers = [EVENTS, ("content-type", "application/json")];
+    let post = request(Method::POST, "/api/v1/execute", &headers, Body::from(body.to_string()));
+    let response = server.router.clone().oneshot(post).await.unwrap();
+    let path = response.headers()["location"].to_str().unwrap().to_owned();
+    let octets = [("content-type", "application/octet-stream")];
+    let path = format!("{path}/stdin");
+    let sent = server.send(request(Method::POST, &path, &octets, Body::from("line\n"))).await;
+    assert_eq!(sent.status, 204, "{sent:?}");
+    let events = response.into_body().collect().await.unwrap().to_bytes();
+    let events = std::str::from_utf8(&events).unwrap();
+    assert!(events.contains(r#""type":"stdout","data":"line\n""#), "{events}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_resumes_after_the_last_event() {
     let server = Server::start().await;
     let path = start(&server, &python("for i in range(5): print(i, flush=True)")).await;

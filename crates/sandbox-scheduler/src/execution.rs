@@ -168,7 +168,7 @@ impl Execution {
         Some(NewExecution { started_at: *lock(&self.started_at), ..new })
     }
 
-    /// The store has it.
+    /// The store has it, or refused it: nobody waits for it for ever.
     pub(crate) fn set_stored(&self) {
         // Only the first call counts.
         let _ = self.stored.set(());
@@ -207,7 +207,7 @@ impl Execution {
         *self.result_stored.wait().await
     }
 
-    /// Waits until the store has it.
+    /// Waits until the store has it or has refused it.
     pub(crate) async fn stored(&self) {
         self.stored.wait().await;
     }

@@ -74,18 +74,26 @@ impl Scheduler {
 
     /// Makes sure that an execution is stored before its client is told its id.
     pub async fn ensure_stored(&self, id: &str) -> Result<(), SchedulerError> {
-        let Some(execution) = self.context.registry.get(id) else {
+        let registry = &self.context.registry;
+        let Some(execution) = registry.get(id) else {
             // It was removed from the registry, so it is in the store, unless that failed.
-            if !self.context.store.is_degraded() {
-                return Ok(());
-            }
-            let found = self.context.store.summary(id).await?;
-            return found.map(drop).ok_or(SchedulerError::NotStored);
+            return if self.context.store.is_degraded() { self.find(id).await } else { Ok(()) };
         };
         self.context.store_unstored(&execution).await?;
         execution.stored().await;
-        // Another task may have failed to store it.
-        if execution.is_unstored() { Err(SchedulerError::NotStored) } else { Ok(()) }
+        // Another task may have failed to store it, or the store may have refused it.
+        if execution.is_unstored() {
+            Err(SchedulerError::NotStored)
+        } else if registry.get(id).is_some() {
+            Ok(())
+        } else {
+            self.find(id).await
+        }
+    }
+
+    /// Makes sure that the store has an execution.
+    async fn find(&self, id: &str) -> Result<(), SchedulerError> {
+        self.context.store.summary(id).await?.map(drop).ok_or(SchedulerError::NotStored)
     }
 
     /// Returns the current or final report.

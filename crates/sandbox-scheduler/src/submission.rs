@@ -238,23 +238,15 @@ async fn admit(
         let _ = context.store_unstored(&same).await;
         same.stored().await;
     }
-    match context.store.insert(new).await {
-        Ok(InsertOutcome::New) => {
-            execution.set_stored();
-            Ok(enqueue(context, &execution).await)
-        }
-        Ok(InsertOutcome::Duplicate(id)) => {
-            context.registry.remove(&execution.id);
-            Ok(existing_ticket(id))
-        }
-        Ok(InsertOutcome::Conflict) => {
-            context.registry.remove(&execution.id);
-            Err(SchedulerError::IdempotencyConflict)
-        }
-        Err(error) => {
-            context.registry.remove(&execution.id);
-            Err(error.into())
-        }
+    let inserted = context.store.insert(new).await;
+    execution.set_stored();
+    if !matches!(inserted, Ok(InsertOutcome::New)) {
+        context.registry.remove(&execution.id);
+    }
+    match inserted? {
+        InsertOutcome::New => Ok(enqueue(context, &execution).await),
+        InsertOutcome::Duplicate(id) => Ok(existing_ticket(id)),
+        InsertOutcome::Conflict => Err(SchedulerError::IdempotencyConflict),
     }
 }
 

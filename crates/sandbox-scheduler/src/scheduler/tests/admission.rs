@@ -115,6 +115,7 @@ async fn an_execution_with_events_is_stored_before_its_end_only_if_it_waits() {
     let second = submit("echo second").await;
     let stored = bench.store.summary(&second.id).await.unwrap();
     assert_eq!(stored.unwrap().status, Status::Queued);
+    bench.printed(&first.id, "begun").await;
     bench.scheduler.cancel(&first.id, &nobody()).await.unwrap();
     for (ticket, text) in [(first, "begun\n"), (second, "second\n")] {
         let events = bench.scheduler.events_of_ticket(&ticket, &nobody()).await.unwrap();

@@ -3,7 +3,7 @@
 use sandbox::Protection;
 use sandbox_tests::user::as_ordinary_user;
 
-use crate::harness::{backend_without, bash, create, output, python, run, spec, with_instance};
+use crate::harness::{bash, create, native_without, output, python, run, spec, with_instance};
 
 /// Tries to reach process 1 and the process that serves this one: its parent.
 const REACH_GUARDS: &str = "
@@ -65,7 +65,7 @@ fn every_process_has_each_protection_that_is_on() {
         for (protection, line) in
             [(Protection::Seccomp, "Seccomp:\t2"), (Protection::Capabilities, "0000000000000000")]
         {
-            let backend = backend_without(&[protection]);
+            let backend = native_without(&[protection]);
             let instance = create(&backend, spec());
             let unprotected = output(instance.as_ref(), bash(status));
             assert!(!unprotected.contains(line), "without {protection}: {unprotected}");

@@ -5,7 +5,7 @@ use sandbox_tests::user::as_ordinary_user;
 
 use crate::harness::{bash, create, native_without, output, python, run, spec, with_instance};
 
-/// Tries to reach process 1 and the process that serves this one: its parent.
+/// Tries to reach process 1 and the shim of this process: its parent.
 const REACH_GUARDS: &str = "
 import ctypes, os, signal
 libc = ctypes.CDLL(None, use_errno=True)

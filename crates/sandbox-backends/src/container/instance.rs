@@ -254,8 +254,8 @@ impl<F: ContainerFactory> Drop for ContainerInstance<'_, F> {
 }
 
 impl<C: Container> LiveContainer<C> {
-    /// Opens a connection. Also returns the agent's process that serves it, if it can be told from
-    /// others.
+    /// Opens a connection. Also returns the process of the shim at its other end, if it can be told
+    /// from others.
     pub(super) fn connect(&self) -> Result<(Connection, Option<u32>), BackendError> {
         let mut control = lock(&self.control);
         if self.connections.load(Ordering::Relaxed) >= MAX_CONNECTIONS {

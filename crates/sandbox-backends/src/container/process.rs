@@ -42,8 +42,8 @@ pub(super) struct ContainerProcess<'a, C: Container> {
     /// Until it is waited for.
     connection: Mutex<Option<Connection>>,
     signals: SignalSender,
-    /// The process of the agent whose descendant it is.
-    server: Option<u32>,
+    /// The process of its shim.
+    shim: Option<u32>,
     before: Usage,
 }
 
@@ -58,7 +58,7 @@ impl<'a, C: Container> ContainerProcess<'a, C> {
     ) -> Result<Self, BackendError> {
         let before = live.container.cgroup().usage();
         let before = before.map_err(|error| failed("read what the container used", error))?;
-        let (connection, server) = live.connect()?;
+        let (connection, shim) = live.connect()?;
         let process = Self {
             encoder,
             live,
@@ -66,11 +66,11 @@ impl<'a, C: Container> ContainerProcess<'a, C> {
             limits,
             signals: connection.signals(),
             connection: Mutex::new(None),
-            server,
+            shim,
             before,
         };
         // From here on, dropping it ends the process.
-        if process.server.is_none() && limits.cpu_time.is_some() {
+        if process.shim.is_none() && limits.cpu_time.is_some() {
             return Err(failed("limit the CPU time", "the process cannot be told from others"));
         }
         let sent = connection.send_frame(exec).and_then(|()| connection.feed(&spec.stdin));
@@ -261,7 +261,7 @@ impl<C: Container> Supervised for Running<'_, C> {
     }
 
     fn cpu_time(&self) -> Duration {
-        self.process.server.map(cpu_time_below).unwrap_or_default()
+        self.process.shim.map(cpu_time_below).unwrap_or_default()
     }
 
     /// The container's is monitored for all processes together.

@@ -115,7 +115,7 @@ impl<'a> NativeInstance<'a> {
     /// Counts a process that starts, and returns its number if no other runs.
     fn add_process(&self, sandbox: &Sandbox<'_>) -> Result<Option<u64>, BackendError> {
         let mut state = self.state();
-        self.allow_servers(sandbox, state.running + 1)?;
+        self.allow_shims(sandbox, state.running + 1)?;
         state.running += 1;
         state.started += 1;
         Ok((state.running == 1).then_some(state.started))
@@ -127,7 +127,7 @@ impl<'a> NativeInstance<'a> {
         state.running = state.running.saturating_sub(1);
         if let Some(sandbox) = &state.sandbox {
             // A limit that is too high by one is no harm.
-            let _ = self.allow_servers(sandbox, state.running);
+            let _ = self.allow_shims(sandbox, state.running);
         }
     }
 
@@ -136,14 +136,14 @@ impl<'a> NativeInstance<'a> {
         self.state().started == number
     }
 
-    /// Sets the limit on processes when this many of them serve programs: those do not count as the
+    /// Sets the limit on processes when there are this many shims, which do not count as the
     /// programs'.
-    fn allow_servers(&self, sandbox: &Sandbox<'_>, servers: u64) -> Result<(), BackendError> {
+    fn allow_shims(&self, sandbox: &Sandbox<'_>, shims: u64) -> Result<(), BackendError> {
         let Some(pids) = self.host.cgroup_limits(&self.plan.sandbox.limits).pids else {
             return Ok(());
         };
         let limits =
-            CgroupLimits { pids: Some(pids + servers + FILE_WRITERS), ..CgroupLimits::default() };
+            CgroupLimits { pids: Some(pids + shims + FILE_WRITERS), ..CgroupLimits::default() };
         let set = sandbox.slot.slot.cgroup.set_limits(&limits);
         set.map_err(|error| failed("set the limits of the sandbox", error))
     }

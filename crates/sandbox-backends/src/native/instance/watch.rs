@@ -1,6 +1,6 @@
 //! What the supervisor loop does with a process of an instance.
 //!
-//! Limits of the process end it alone, through the process that serves it. Limits of the instance
+//! Limits of the process end it alone, through its shim. Limits of the instance
 //! end all processes, by killing init: lack of memory, too many file locks, too much kernel memory of
 //! the network, and a process that cannot be ended in time.
 
@@ -21,7 +21,7 @@ use super::super::denied_calls::DeniedCalls;
 use super::super::descriptors::PER_LONG_RUNNING;
 use super::super::supervise::{MAX_OUTPUT_BYTES, has_ended, limit_locks};
 use super::NativeInstance;
-use super::process::{Begun, NativeProcess, SERVER_GRACE};
+use super::process::{Begun, NativeProcess, SHIM_GRACE};
 use crate::error::failed;
 use crate::process::{bytes_moved_by, process_id};
 use crate::process_tree::cpu_time_below;
@@ -72,7 +72,7 @@ pub(super) fn watch<'a>(
         instance.end(Cause::Cancelled);
     }
     let outcome = ended.and_then(|ended| program.conclude(ended));
-    process.served.release();
+    process.shim.release();
     outcome
 }
 
@@ -98,13 +98,13 @@ impl Supervised for ServedProgram<'_, '_> {
     type Source = Source;
 
     const START: &'static str = "run a process";
-    const KILL_GRACE: Duration = SERVER_GRACE;
+    const KILL_GRACE: Duration = SHIM_GRACE;
     const IS_SHARED: bool = true;
 
     fn sources(&self) -> impl Iterator<Item = (Source, BorrowedFd<'_>)> {
         let output = self.begun.output.watched().map(|stream| (Source::Output, stream));
         let denied = self.denied_calls.listener().map(|listener| (Source::DeniedCall, listener));
-        output.chain([(Source::Notice, self.process.served.socket())]).chain(denied)
+        output.chain([(Source::Notice, self.process.shim.socket())]).chain(denied)
     }
 
     fn handle(
@@ -143,12 +143,12 @@ impl Supervised for ServedProgram<'_, '_> {
     }
 
     fn terminate(&mut self) {
-        let _ = self.process.served.signal(Signal::TERM);
+        let _ = self.process.shim.signal(Signal::TERM);
     }
 
     fn kill_program(&mut self) {
         // It may have ended.
-        let _ = self.process.served.end();
+        let _ = self.process.shim.end();
     }
 
     fn kill_sandbox(&mut self, cause: Cause) {
@@ -175,8 +175,8 @@ impl Supervised for ServedProgram<'_, '_> {
         if self.is_alone() {
             return counters.cpu_time();
         }
-        let server = process_id(self.process.served.process());
-        server.map_or(Duration::ZERO, cpu_time_below)
+        let shim = process_id(self.process.shim.process());
+        shim.map_or(Duration::ZERO, cpu_time_below)
     }
 
     fn network_memory(&self, now: Instant) -> Option<NetworkMemory> {
@@ -204,9 +204,9 @@ impl<'w, 'a> ServedProgram<'w, 'a> {
     }
 
     fn recv_notice(&mut self, supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
-        let received = self.process.served.try_receive();
+        let received = self.process.shim.try_receive();
         match received.map_err(|error| failed("receive from a process", error))? {
-            // The process that serves it was killed, alone or with the instance.
+            // The shim was killed, alone or with the instance.
             Received::Closed => supervision.set_over(),
             Received::Notice(Notice::Starting, descriptors) => {
                 let listener = descriptors.into_iter().next();
@@ -271,8 +271,8 @@ impl<'w, 'a> ServedProgram<'w, 'a> {
             let usage = ended.usage(&counters, &after);
             cpu = (usage.cpu_user, usage.cpu_system);
         }
-        // The process that serves it has inherited the counters of those that it reaped.
-        let moved = process_id(self.process.served.process()).and_then(bytes_moved_by);
+        // The shim has inherited the counters of those that it reaped.
+        let moved = process_id(self.process.shim.process()).and_then(bytes_moved_by);
         let (io_read_bytes, io_write_bytes) = moved.unwrap_or_default();
         Ok(StageUsage {
             wall_time: ended.wall_time(),

@@ -116,6 +116,8 @@ pub trait Backend: Send + Sync {
     }
 
     /// Creates a sandbox that lives until it is killed. Blocks until processes can be started in it.
+    /// Wall-clock time and output are limited for each process, not by the specification; one with
+    /// a limit on CPU time is refused.
     fn create(
         &self,
         spec: SandboxSpec,

@@ -18,12 +18,12 @@ use sandbox_protocol::notice::ExitNotice;
 use super::channel::{Received, SignalSender};
 use super::connection::Connection;
 use super::exec_request::ExecEncoder;
-use super::instance::{KillReason, LiveContainer, lock};
+use super::instance::{LiveContainer, lock};
 use super::supervise::Container;
 use crate::error::failed;
 use crate::process_tree::cpu_time_below;
 use crate::supervise::{
-    Cause, Counters, Ended, LockLimit, NetworkMemory, Supervised, Supervision, Terms, supervise,
+    Cause, Counters, Ended, KillReason, Supervised, Supervision, Terms, supervise,
 };
 
 /// Maximum number of messages that are handled between two checks of the deadlines.
@@ -175,16 +175,9 @@ struct Running<'a, C: Container> {
     is_known: bool,
 }
 
-/// What is waited for.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Agent,
-    /// All processes together hold too many file locks.
-    Locks,
-}
-
 impl<C: Container> Supervised for Running<'_, C> {
-    type Source = Source;
+    /// The connection to the shim.
+    type Source = ();
 
     const START: &'static str = "have the agent start the program";
 
@@ -193,37 +186,24 @@ impl<C: Container> Supervised for Running<'_, C> {
 
     const IS_SHARED: bool = true;
 
-    fn sources(&self) -> impl Iterator<Item = (Source, BorrowedFd<'_>)> {
-        let locks = self.process.live.lock_alarm().map(|alarm| (Source::Locks, alarm));
-        std::iter::once((Source::Agent, self.connection.fd())).chain(locks)
+    fn sources(&self) -> impl Iterator<Item = ((), BorrowedFd<'_>)> {
+        std::iter::once(((), self.connection.fd()))
     }
 
-    fn handle(
-        &mut self,
-        source: Source,
-        supervision: &mut Supervision<'_>,
-    ) -> Result<(), BackendError> {
-        match source {
-            Source::Agent => self.recv(supervision),
-            Source::Locks => {
-                self.process.live.kill(KillReason::Cause(Cause::Memory));
-                Ok(())
-            }
-        }
+    fn handle(&mut self, (): (), supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
+        self.recv(supervision)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
         // Do not wait while there are buffered messages.
-        let messages = self.is_behind.then(Instant::now);
-        messages.into_iter().chain(self.process.live.next_check()).min()
+        self.is_behind.then(Instant::now)
     }
 
     fn on_time(
         &mut self,
-        now: Instant,
+        _: Instant,
         supervision: &mut Supervision<'_>,
     ) -> Result<(), BackendError> {
-        self.process.live.check(now);
         if self.is_behind { self.recv(supervision) } else { Ok(()) }
     }
 
@@ -262,15 +242,6 @@ impl<C: Container> Supervised for Running<'_, C> {
 
     fn cpu_time(&self) -> Duration {
         self.process.shim.map(cpu_time_below).unwrap_or_default()
-    }
-
-    /// The container's is monitored for all processes together.
-    fn network_memory(&self, _: Instant) -> Option<NetworkMemory> {
-        None
-    }
-
-    fn limit_locks(&self) -> io::Result<Option<LockLimit>> {
-        Ok(None)
     }
 }
 

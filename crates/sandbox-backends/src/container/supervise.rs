@@ -196,10 +196,10 @@ impl Supervised for AgentProgram<'_> {
         if self.plan.sandbox.network == NetworkPolicy::None {
             return None;
         }
-        let processes = self.context.container.cgroup().processes().unwrap_or_default();
+        let cgroup = self.context.container.cgroup();
         let limit = self.plan.sandbox.limits.memory().as_u64();
-        let process = processes.first().copied();
-        Some(NetworkMemory::new(now, process, UNACCEPTED_BYTES_BY_DEFAULT, limit))
+        let process = cgroup.processes().unwrap_or_default().first().copied();
+        Some(NetworkMemory::new(now, cgroup, process, UNACCEPTED_BYTES_BY_DEFAULT, limit))
     }
 
     /// Locks in gVisor are memory of its kernel, which the memory limit covers.

@@ -1,11 +1,10 @@
 //! What the supervisor loop does with a process of an instance.
 //!
-//! Limits of the process end it alone, through its shim. Limits of the instance
-//! end all processes, by killing init: lack of memory, too many file locks, too much kernel memory of
-//! the network, and a process that cannot be ended in time.
+//! Limits of the process end it alone, through its shim. Limits of the instance end all processes,
+//! by killing init: lack of memory, and a process that cannot be ended in time. A thread of the
+//! instance enforces those that the kernel does not.
 
-use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -19,15 +18,14 @@ use sandbox_protocol::notice::Notice;
 
 use super::super::denied_calls::DeniedCalls;
 use super::super::descriptors::PER_LONG_RUNNING;
-use super::super::supervise::{MAX_OUTPUT_BYTES, has_ended, limit_locks};
+use super::super::supervise::{MAX_OUTPUT_BYTES, has_ended};
 use super::NativeInstance;
 use super::process::{Begun, NativeProcess, SHIM_GRACE};
 use crate::error::failed;
 use crate::process::{bytes_moved_by, process_id};
 use crate::process_tree::cpu_time_below;
 use crate::supervise::{
-    Cause, Counters, Ended, LockLimit, NetworkMemory, Supervised, Supervision, Terms,
-    UNACCEPTED_BYTES, supervise,
+    Cause, Counters, Ended, KillReason, Supervised, Supervision, Terms, supervise,
 };
 
 /// The control files of the cgroup are closed after this time, until they are needed.
@@ -156,7 +154,7 @@ impl Supervised for ServedProgram<'_, '_> {
     }
 
     fn is_gone(&self) -> bool {
-        has_ended(&self.instance().init, Duration::ZERO).unwrap_or(false)
+        has_ended(self.instance().init.process(), Duration::ZERO).unwrap_or(false)
     }
 
     fn counters(&self) -> Counters<'_> {
@@ -177,17 +175,6 @@ impl Supervised for ServedProgram<'_, '_> {
         }
         let shim = process_id(self.process.shim.process());
         shim.map_or(Duration::ZERO, cpu_time_below)
-    }
-
-    fn network_memory(&self, now: Instant) -> Option<NetworkMemory> {
-        let NativeInstance { host, plan, init, .. } = self.instance();
-        let limit = host.limits_network_memory(plan)?;
-        Some(NetworkMemory::new(now, process_id(init.as_fd()), UNACCEPTED_BYTES, limit))
-    }
-
-    fn limit_locks(&self) -> io::Result<Option<LockLimit>> {
-        let NativeInstance { host, plan, init, .. } = self.instance();
-        limit_locks(host, plan, init)
     }
 }
 
@@ -240,7 +227,9 @@ impl<'w, 'a> ServedProgram<'w, 'a> {
             0
         } else {
             // What ended the instance ended this process too.
-            ended.cause = ended.cause.or(self.instance().cause());
+            if let Some(KillReason::Cause(cause)) = self.instance().init.kill_reason() {
+                ended.cause.get_or_insert(cause);
+            }
             self.counters().cgroup.oom_kills().unwrap_or(0)
         };
         let usage = self.usage(&ended)?;

@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 
 use sandbox_core::{
     BackendError, CancelToken, Observer, Process, ProcessLimits, ProcessOutcome, ProcessSpec,
-    StageUsage, StreamKind,
+    StageUsage,
 };
-use sandbox_linux::agent;
 use sandbox_linux::cgroup::Usage;
-use sandbox_protocol::Message as _;
-use sandbox_protocol::agent::AgentEvent;
 use sandbox_protocol::notice::ExitNotice;
 
-use super::channel::{Received, SignalSender};
+use super::agent_events::AgentEvents;
+use super::channel::SignalSender;
 use super::connection::Connection;
 use super::exec_request::ExecEncoder;
 use super::instance::{LiveContainer, lock};
@@ -26,8 +24,6 @@ use crate::supervise::{
     Cause, Counters, Ended, KillReason, Supervised, Supervision, Terms, supervise,
 };
 
-/// Maximum number of messages that are handled between two checks of the deadlines.
-const MAX_MESSAGES: usize = 64;
 /// The signal that asks a program to end.
 const SIGTERM: u8 = 15;
 const SIGSTOP: u8 = 19;
@@ -109,9 +105,10 @@ impl<C: Container + Send + Sync> Process for ContainerProcess<'_, C> {
             started: None,
             oom: cgroup.oom_watch().map_err(|error| failed("watch the memory", error))?,
         };
-        let mut running = Running { process: self, connection, is_behind: false, is_known: false };
+        let events = AgentEvents::new(self.encoder, &self.program, Some(&self.live.agent));
+        let mut running = Running { process: self, connection, events };
         let ended = supervise(&mut running, terms, observer, cancel);
-        if !running.is_known {
+        if !running.events.is_reported {
             // Without the agent's report, something may be left of the process.
             self.live.kill(KillReason::Failure);
         }
@@ -169,10 +166,7 @@ impl<C: Container> ContainerProcess<'_, C> {
 struct Running<'a, C: Container> {
     process: &'a ContainerProcess<'a, C>,
     connection: Connection,
-    /// Whether there may be unhandled messages in the buffer.
-    is_behind: bool,
-    /// Whether the agent reported the end.
-    is_known: bool,
+    events: AgentEvents<'a>,
 }
 
 impl<C: Container> Supervised for Running<'_, C> {
@@ -191,12 +185,11 @@ impl<C: Container> Supervised for Running<'_, C> {
     }
 
     fn handle(&mut self, (): (), supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
-        self.recv(supervision)
+        self.events.recv(&mut self.connection, supervision)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        // Do not wait while there are buffered messages.
-        self.is_behind.then(Instant::now)
+        self.events.next_deadline()
     }
 
     fn on_time(
@@ -204,7 +197,7 @@ impl<C: Container> Supervised for Running<'_, C> {
         _: Instant,
         supervision: &mut Supervision<'_>,
     ) -> Result<(), BackendError> {
-        if self.is_behind { self.recv(supervision) } else { Ok(()) }
+        self.events.resume(&mut self.connection, supervision)
     }
 
     fn terminate(&mut self) {
@@ -242,61 +235,5 @@ impl<C: Container> Supervised for Running<'_, C> {
 
     fn cpu_time(&self) -> Duration {
         self.process.shim.map(cpu_time_below).unwrap_or_default()
-    }
-}
-
-impl<C: Container> Running<'_, C> {
-    fn recv(&mut self, supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
-        self.is_behind = false;
-        for _ in 0..MAX_MESSAGES {
-            match self.connection.recv() {
-                Ok(Received::Nothing) => return Ok(()),
-                Ok(Received::End) => supervision.set_over(),
-                Ok(Received::Message(message)) => self.handle_event(&message, supervision)?,
-                // The other end was closed before it had read everything.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    supervision.set_over();
-                }
-                Err(error) => return Err(failed("receive from the agent", error)),
-            }
-            if supervision.is_over() {
-                return Ok(());
-            }
-        }
-        self.is_behind = true;
-        Ok(())
-    }
-
-    fn handle_event(
-        &mut self,
-        message: &[u8],
-        supervision: &mut Supervision<'_>,
-    ) -> Result<(), BackendError> {
-        let event = AgentEvent::decode(message);
-        match event.map_err(|error| failed("decode the agent's message", error))? {
-            AgentEvent::Started => supervision.start(),
-            AgentEvent::Stdout(bytes) => supervision.output(StreamKind::Stdout, bytes),
-            AgentEvent::Stderr(bytes) => supervision.output(StreamKind::Stderr, bytes),
-            AgentEvent::SyscallDenied { syscall, arguments } => {
-                supervision.count_denied(self.process.encoder.name_of(syscall, arguments));
-            }
-            AgentEvent::Exited(exit) => {
-                self.is_known = true;
-                supervision.exit(agent::exit_notice(exit));
-            }
-            // What fails while everything is killed is no failure of the program's start.
-            AgentEvent::Failed(_) if self.process.live.kill_reason().is_some() => {
-                supervision.set_over();
-            }
-            AgentEvent::Failed(failure) => {
-                self.is_known = true;
-                let cause = io::Error::from_raw_os_error(failure.errno);
-                let program = &self.process.program;
-                supervision.fail(format!("{program}: {}: {cause}", failure.step));
-                supervision.set_over();
-            }
-            _ => return Err(failed("receive from the agent", "unexpected message")),
-        }
-        Ok(())
     }
 }

@@ -17,7 +17,6 @@ use sandbox_linux::{Received, Slot, StepError, ask_to_end};
 use sandbox_protocol::notice::Notice;
 
 use super::denied_calls::DeniedCalls;
-use super::descriptors::PER_LONG_RUNNING;
 use super::early_exit;
 use super::egress::{NetworkSockets, OpenNetwork};
 use super::egress_proxy::RunningProxy;
@@ -35,7 +34,7 @@ pub(super) const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Maximum time for a program to run if the time limit is off.
 const MAX_WALL_TIME: Duration = Duration::from_hours(1);
 /// The control files of the cgroup are closed after this time, until the program ends.
-const LONG_RUNNING_AFTER: Duration = Duration::from_secs(1);
+pub(super) const LONG_RUNNING_AFTER: Duration = Duration::from_secs(1);
 
 /// A stage in a slot.
 pub(crate) struct SlotProgram<'a> {
@@ -168,9 +167,7 @@ impl Supervised for SlotProgram<'_> {
         self.running.slot.check_cpu_share(now);
         if self.descriptor_release.is_some_and(|at| at <= now) {
             self.descriptor_release = None;
-            let slot = &self.running.slot;
-            slot.slot.cgroup.close_files();
-            slot.permit.shrink(PER_LONG_RUNNING);
+            self.running.slot.release_descriptors();
         }
         Ok(())
     }

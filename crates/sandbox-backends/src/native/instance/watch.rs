@@ -17,8 +17,7 @@ use sandbox_linux::{Received, StepError};
 use sandbox_protocol::notice::Notice;
 
 use super::super::denied_calls::DeniedCalls;
-use super::super::descriptors::PER_LONG_RUNNING;
-use super::super::supervise::{MAX_OUTPUT_BYTES, has_ended};
+use super::super::supervise::{LONG_RUNNING_AFTER, MAX_OUTPUT_BYTES, has_ended};
 use super::NativeInstance;
 use super::process::{Begun, NativeProcess, SHIM_GRACE};
 use crate::error::failed;
@@ -27,9 +26,6 @@ use crate::process_tree::cpu_time_below;
 use crate::supervise::{
     Cause, Counters, Ended, KillReason, Supervised, Supervision, Terms, supervise,
 };
-
-/// The control files of the cgroup are closed after this time, until they are needed.
-const LONG_RUNNING_AFTER: Duration = Duration::from_secs(1);
 
 /// A process that is supervised.
 struct ServedProgram<'w, 'a> {
@@ -128,9 +124,7 @@ impl Supervised for ServedProgram<'_, '_> {
         self.denied_calls.resume(now);
         if self.descriptor_release.is_some_and(|at| at <= now) {
             self.descriptor_release = None;
-            let slot = &self.begun.sandbox.slot;
-            slot.slot.cgroup.close_files();
-            slot.permit.shrink(PER_LONG_RUNNING);
+            self.begun.sandbox.slot.release_descriptors();
         }
         Ok(())
     }

@@ -85,9 +85,9 @@ impl ContainerFactory for Arc<Docker> {
 impl DockerBackend {
     /// Whether an Engine is available, without starting anything.
     pub fn probe(options: &DockerOptions) -> Result<Coverage, BackendError> {
-        let (_, _, runtime) = Self::check_host(options)?;
-        let shown = shown_by_root(options.image.as_deref())?;
-        Ok(Coverage::new(&own_protections(runtime.kernel), &runtime.kernel.lacks_here(&shown)))
+        let (_, _, Runtime { kernel, .. }) = Self::check_host(options)?;
+        let lacks_here = kernel.lacks_here(&shown_by_root(options.image.as_deref())?);
+        Ok(Coverage::new(&own_protections(kernel), &lacks_here, kernel.features()))
     }
 
     /// What containers of an Engine's default runtime enforce on a host that provides everything.

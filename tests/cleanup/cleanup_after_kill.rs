@@ -125,27 +125,45 @@ fn cleanup_after_supervisors_killed_at_random_moments() {
 /// agent notices, and the next start removes the rest.
 #[test]
 fn cleanup_after_supervisors_of_runc_killed_at_random_moments() {
-    after_supervisors_of("runc", 3, CONTAINER_ROUNDS);
+    after_supervisors_of("runc", KINDS, 3, CONTAINER_ROUNDS);
 }
 
 #[test]
 fn cleanup_after_supervisors_of_crun_killed_at_random_moments() {
-    after_supervisors_of("crun", 3, VARIANT_ROUNDS);
+    after_supervisors_of("crun", KINDS, 3, VARIANT_ROUNDS);
 }
 
 #[test]
 fn cleanup_after_supervisors_of_docker_killed_at_random_moments() {
-    after_supervisors_of("docker", 3, CONTAINER_ROUNDS);
+    after_supervisors_of("docker", KINDS, 3, CONTAINER_ROUNDS);
 }
 
 #[test]
 fn cleanup_after_supervisors_of_gvisor_behind_docker_killed_at_random_moments() {
-    after_supervisors_of("docker-runsc", 10, VARIANT_ROUNDS);
+    after_supervisors_of("docker-runsc", KINDS, 10, VARIANT_ROUNDS);
 }
 
 #[test]
 fn cleanup_after_supervisors_of_gvisor_killed_at_random_moments() {
-    after_supervisors_of("gvisor", 10, CONTAINER_ROUNDS);
+    after_supervisors_of("gvisor", KINDS, 10, CONTAINER_ROUNDS);
+}
+
+/// Supervisors of instances, in which processes hide and some are not waited for.
+const INSTANCES: &[&str] = &["instance"];
+
+#[test]
+fn cleanup_after_supervisors_of_native_instances_killed_at_random_moments() {
+    after_supervisors_of("native", INSTANCES, 1, CONTAINER_ROUNDS);
+}
+
+#[test]
+fn cleanup_after_supervisors_of_runc_instances_killed_at_random_moments() {
+    after_supervisors_of("runc", INSTANCES, 3, VARIANT_ROUNDS);
+}
+
+#[test]
+fn cleanup_after_supervisors_of_docker_instances_killed_at_random_moments() {
+    after_supervisors_of("docker", INSTANCES, 3, VARIANT_ROUNDS);
 }
 
 /// Directories of a dead supervisor of containers, and ids that it had. Others may have theirs at the same time.
@@ -161,7 +179,7 @@ fn left_on_host(id: u32) -> Vec<PathBuf> {
 }
 
 /// `patience` is how much longer than a native sandbox it takes to start.
-fn after_supervisors_of(name: &str, patience: u32, rounds: usize) {
+fn after_supervisors_of(name: &str, kinds: &[&str], patience: u32, rounds: usize) {
     let backend = named(name);
     if !backend.is_here() {
         return;
@@ -171,10 +189,12 @@ fn after_supervisors_of(name: &str, patience: u32, rounds: usize) {
     drop((backend.choose)(Sandbox::builder()).build().expect("a sandbox can be started"));
     let before = Residue::count();
     for round in 0..rounds {
-        let kind = KINDS[round % KINDS.len()];
+        let kind = kinds[round % kinds.len()];
         let mut doomed = Doomed::start_behind(name, kind, 1 + round % 3);
         if round % 3 > 0 {
             doomed.wait_until_ready();
+            let has_sandboxes = kind != "instance" || !cgroups_of(doomed.process.id()).is_empty();
+            assert!(has_sandboxes, "{}: there is nothing to clean up", doomed.story);
         }
         let pause = random_pause() * patience;
         let story = format!("round {round}, {} with {name}, killed after {pause:?}", doomed.story);

@@ -1,18 +1,22 @@
 //! Each process of an instance is confined like the program of a sandbox with only one.
 
-use sandbox::Protection;
+use sandbox::{Backend as _, Protection};
+use sandbox_tests::skip::skip;
 use sandbox_tests::user::as_ordinary_user;
 
-use crate::harness::{backend_without, bash, create, output, python, run, spec, with_instance};
+use crate::harness::{bash, create, native_without, output, python, run, spec, with_instance};
 
-/// Tries to reach process 1 and the process that serves this one: its parent.
+/// Keeps signals within a sandbox.
+const SCOPE: Protection = Protection::LandlockScope;
+
+/// Tries to reach process 1 and the shim of this process: its parent.
 const REACH_GUARDS: &str = "
 import ctypes, os, signal
 libc = ctypes.CDLL(None, use_errno=True)
 def attempt(what, call):
     try: result = call()
     except OSError: return
-    if result != -1: print('reached', what)
+    if result != -1: print('reached', what, flush=True)
 for guard in (1, os.getppid()):
     for number in (signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM):
         attempt(f'{guard} by signal {number}', lambda: os.kill(guard, number))
@@ -30,6 +34,26 @@ fn no_process_reaches_what_guards_it() {
         let outcome = run(instance, python(REACH_GUARDS));
         assert_eq!(String::from_utf8_lossy(&outcome.stdout), "done\n", "{outcome:?}");
         assert_eq!(output(instance, bash("echo on")), "on\n");
+    });
+}
+
+/// Without IDs to assign, guards and programs are one user, and only Landlock keeps signals apart.
+#[test]
+fn a_process_of_the_same_user_reaches_them_without_scoped_signals() {
+    let name = "confinement::a_process_of_the_same_user_reaches_them_without_scoped_signals";
+    if !native_without(&[]).capabilities().enforceable.contains(&SCOPE) {
+        return skip(name, "this kernel's Landlock has no scope for signals");
+    }
+    as_ordinary_user(name, || {
+        let reached = |without: &[Protection]| {
+            let backend = native_without(without);
+            let instance = create(&backend, spec());
+            let outcome = run(instance.as_ref(), python(REACH_GUARDS));
+            String::from_utf8_lossy(&outcome.stdout).into_owned()
+        };
+        assert_eq!(reached(&[]), "done\n");
+        let reached = reached(&[SCOPE]);
+        assert!(reached.contains("by signal"), "{reached}");
     });
 }
 
@@ -65,7 +89,7 @@ fn every_process_has_each_protection_that_is_on() {
         for (protection, line) in
             [(Protection::Seccomp, "Seccomp:\t2"), (Protection::Capabilities, "0000000000000000")]
         {
-            let backend = backend_without(&[protection]);
+            let backend = native_without(&[protection]);
             let instance = create(&backend, spec());
             let unprotected = output(instance.as_ref(), bash(status));
             assert!(!unprotected.contains(line), "without {protection}: {unprotected}");

@@ -1,16 +1,14 @@
 //! Instances of each backend that has them, and short ways to run something in one.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use sandbox::{
     Backend, CancelToken, Ending, Instance, Limits, Observer, Process, ProcessLimits,
-    ProcessOutcome, ProcessSpec, Protection, SandboxSpec, StreamKind, UsageSample,
+    ProcessOutcome, ProcessSpec, SandboxSpec, StreamKind, UsageSample,
 };
-use sandbox_backends::docker::{DockerBackend, DockerOptions};
-use sandbox_backends::native::{NativeBackend, NativeOptions, Spare};
-use sandbox_backends::oci::{OciBackend, OciOptions, OciRuntime};
-use sandbox_tests::backend::{engine, is_selected};
+use sandbox_tests::backend::is_selected;
+use sandbox_tests::instances::BACKENDS;
+pub(crate) use sandbox_tests::instances::{bash, native_without, python};
 
 /// Longer than any process of these tests runs unless something is wrong.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
@@ -30,33 +28,6 @@ impl Observer for CancelAtOutput {
         self.0.cancel();
     }
     fn usage(&mut self, _: UsageSample) {}
-}
-
-/// A backend without these protections that prepares nothing ahead.
-pub(crate) fn backend_without(protections: &[Protection]) -> NativeBackend {
-    let without = protections.iter().copied().collect();
-    let options =
-        NativeOptions { spare: Spare::Keep(0), max_warm: 0, without, ..NativeOptions::default() };
-    NativeBackend::start(&options).expect("the backend starts")
-}
-
-/// Starts a backend.
-type Start = fn() -> Box<dyn Backend>;
-
-/// Every backend with instances. Those of another runtime than the native one need root.
-const BACKENDS: &[(&str, Start)] = &[
-    ("native", || Box::new(backend_without(&[]))),
-    ("runc", || containers(OciRuntime::Runc)),
-    ("crun", || containers(OciRuntime::Crun)),
-    ("docker", || {
-        let options = DockerOptions { spare: 0, host: engine(), ..DockerOptions::default() };
-        Box::new(DockerBackend::start(&options).expect("the backend starts"))
-    }),
-];
-
-fn containers(runtime: OciRuntime) -> Box<dyn Backend> {
-    let options = OciOptions { spare: 0, runtime: Some(runtime), ..OciOptions::default() };
-    Box::new(OciBackend::runc(&options).expect("the backend starts"))
 }
 
 /// Runs a test with each backend.
@@ -83,24 +54,11 @@ pub(crate) fn with_instance(test: impl Fn(&dyn Instance)) {
 
 /// Runs a test with an instance of the native backend.
 pub(crate) fn with_native_instance(test: impl FnOnce(&dyn Instance)) {
-    test(create(&backend_without(&[]), spec()).as_ref());
+    test(create(&native_without(&[]), spec()).as_ref());
 }
 
 pub(crate) fn limits() -> ProcessLimits {
     ProcessLimits { wall_time: Some(TEST_TIMEOUT), cpu_time: None, output_bytes: 1 << 20 }
-}
-
-pub(crate) fn bash(script: &str) -> ProcessSpec {
-    command(&["/usr/bin/bash", "-c", script])
-}
-
-pub(crate) fn python(program: &str) -> ProcessSpec {
-    command(&["/usr/bin/python3", "-c", program])
-}
-
-fn command(words: &[&str]) -> ProcessSpec {
-    let env = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
-    ProcessSpec::new(words.iter().map(|word| (*word).to_owned()).collect(), env)
 }
 
 pub(crate) fn start(instance: &dyn Instance, spec: ProcessSpec) -> Box<dyn Process + '_> {

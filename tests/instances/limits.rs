@@ -3,7 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use sandbox::{ByteSize, CancelToken, Ending, Limits, ProcessLimits, SandboxSpec, TimeKind};
+use sandbox::{
+    BackendError, ByteSize, CancelToken, Ending, Limits, NetworkPolicy, ProcessLimits, SandboxSpec,
+    TimeKind,
+};
 use sandbox_tests::wait::wait_for;
 
 use crate::harness::{
@@ -92,5 +95,78 @@ fn memory_is_shared_and_its_limit_ends_the_instance() {
         let outcome = other.wait(&mut Silent, &CancelToken::new()).unwrap();
         assert_eq!(outcome.ending, Ending::OutOfMemory);
         assert!(instance.start(bash("true"), crate::harness::limits()).is_err());
+    });
+}
+
+/// Holds COUNT locks in each of 600 files.
+const LOCKS: &str = "
+import fcntl, os, time
+for number in range(4):
+    if os.fork() == 0: break
+else: time.sleep(600)
+files = [open(f'/tmp/{number}.{each}', 'w') for each in range(150)]
+for place in range(COUNT, 0, -1):
+    for file in files: fcntl.lockf(file, fcntl.LOCK_EX, 1, 2 * place)
+open(f'held{number}', 'w').close()
+time.sleep(600)
+";
+
+/// Opens COUNT connections to each of three servers that accept none.
+const CONNECTIONS: &str = "
+import os, socket, time
+for number in range(3):
+    server = socket.create_server(('127.0.0.1', 0), backlog=4096)
+    for _ in range(COUNT):
+        client = socket.socket()
+        client.setblocking(False)
+        client.connect_ex(server.getsockname())
+        client.close()
+    open(f'held{number}', 'w').close()
+    os.dup(server.detach())
+time.sleep(600)
+";
+
+/// Starts a program that holds this many of something, and waits for it only when the instance is
+/// gone, or when it holds them all.
+fn assert_limited_while_nobody_waits(network: NetworkPolicy, program: &str, few: u32, many: u32) {
+    with_each_backend(|backend| {
+        for (count, is_over) in [(few, false), (many, true)] {
+            let limits = Limits::run().with_memory(ByteSize::mib(64)).unwrap();
+            let instance = create(backend, SandboxSpec { network, ..SandboxSpec::new(limits) });
+            let instance = instance.as_ref();
+            let process = start(instance, python(&program.replace("COUNT", &count.to_string())));
+            if is_over {
+                let is_gone = || {
+                    instance.start(bash("true"), crate::harness::limits()).is_err().then_some(())
+                };
+                wait_for(TEST_TIMEOUT, is_gone).expect("the instance is killed");
+                assert_eq!(wait(process.as_ref()).ending, Ending::OutOfMemory);
+            } else {
+                for number in 0..3 {
+                    let held = format!("held{number}").parse().unwrap();
+                    wait_for(TEST_TIMEOUT, || instance.get(&held, 1).ok()).expect("it holds them");
+                }
+                assert_eq!(output(instance, bash("echo on")), "on\n");
+            }
+        }
+    });
+}
+
+#[test]
+fn file_locks_are_limited_while_nobody_waits() {
+    assert_limited_while_nobody_waits(NetworkPolicy::None, LOCKS, 1, 80);
+}
+
+#[test]
+fn unaccepted_connections_are_limited_while_nobody_waits() {
+    assert_limited_while_nobody_waits(NetworkPolicy::Localhost, CONNECTIONS, 10, 4000);
+}
+
+#[test]
+fn a_cpu_time_limit_of_all_processes_together_is_refused() {
+    with_each_backend(|backend| {
+        let limits = Limits::run().with_cpu_time(Duration::from_secs(1)).unwrap();
+        let created = backend.create(SandboxSpec::new(limits), &CancelToken::new());
+        assert!(matches!(created.err(), Some(BackendError::Refused(_))));
     });
 }

@@ -4,5 +4,7 @@ mod confinement;
 mod files;
 mod harness;
 mod limits;
+mod network;
 mod processes;
 mod teardown;
+mod volumes;

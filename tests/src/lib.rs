@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod cache;
 pub mod image;
+pub mod instances;
 pub mod kernel_memory;
 pub mod process;
 pub mod residue;

@@ -1,12 +1,12 @@
 //! Any number of programs, one after another and at once.
 //!
-//! Process 1 runs none of them. For each connection it forks a process, which either runs one program as the agent of a
+//! Process 1 runs none of them. For each connection it forks a shim, which either runs one program as the agent of a
 //! one-shot container does, or operates on files. A connection is a socket in process 1, of which the supervisor takes a
 //! copy from outside: the container's own streams carry nothing but requests for connections.
 //!
 //! The kernel protects only process 1 from signals of its own user, so in this mode programs run as another user. What a
-//! program starts becomes a child of the process that serves it when it loses its parent, and dies with the program. If a
-//! serving process dies early, the supervisor notices the end of the connection, and kills the container.
+//! program starts becomes a child of the shim when it loses its parent, and dies with the program. If a
+//! shim dies early, the supervisor notices the end of the connection, and kills the container.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -36,19 +36,19 @@ pub(crate) fn prepare(setup: &AgentSetup<'_>) -> Result<User, StepFailure> {
     Ok(user)
 }
 
-/// Opens connections until the supervisor is gone. Also returns at the end of a connection, in the process that serves it.
+/// Opens connections until the supervisor is gone. Also returns at the end of a connection, in the shim at its end.
 pub(crate) fn serve(user: User, input: &mut File, output: &mut File) -> Result<(), StepFailure> {
     sys::ignore_sigchld().at("ignore SIGCHLD")?;
     send(output, &AgentEvent::Ready).at("report that the agent is ready")?;
     while receive_request(input, &AgentRequest::Connect)? {
         let (inner, outer) = socket::stream_pair().at("create a socket")?;
-        if sys::fork().at("fork a process for a connection")? == 0 {
+        if sys::fork().at("fork a shim")? == 0 {
             drop(outer);
             // From here on, the standard streams are the connection.
             sys::replace(&*input, &inner).at("set up a connection")?;
             sys::replace(&*output, &inner).at("set up a connection")?;
             drop(inner);
-            return serve_connection(user, input, output);
+            return run_shim(user, input, output);
         }
         drop(inner);
         let descriptor = outer.as_raw_fd().cast_unsigned();
@@ -71,7 +71,7 @@ fn receive_request(input: &mut File, expected: &AgentRequest<'_>) -> Result<bool
 }
 
 /// Runs one program, or operates on files until the connection ends.
-fn serve_connection(user: User, input: &mut File, output: &mut File) -> Result<(), StepFailure> {
+fn run_shim(user: User, input: &mut File, output: &mut File) -> Result<(), StepFailure> {
     let io_counters = IoCounters::open();
     let mut received = receive(input).at("receive the request")?;
     if let Some(request) = &received

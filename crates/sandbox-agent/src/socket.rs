@@ -1,5 +1,5 @@
 //! Sockets: between the agent and the program's process before exec, which carries a filter's listener and failures; and
-//! between the supervisor and a process that serves it.
+//! between the supervisor and a shim.
 
 use std::ffi::{c_int, c_void};
 use std::io;

@@ -29,21 +29,27 @@ pub struct AggregateLimits {
     pub pids: u64,
 }
 
-/// The protections of one backend as sets, to compare backends by.
+/// The protections of one backend as sets, to compare backends by, and its features.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     /// Protections that it enforces on this host.
     pub enforced: BTreeSet<Protection>,
     /// Protections that it enforces by design but cannot enforce on this host.
     pub lacks_here: BTreeSet<Protection>,
+    /// What its sandboxes can do besides running one stage.
+    pub features: BTreeSet<Feature>,
 }
 
 impl Coverage {
     /// Split what a backend enforces by design into what it enforces here and what it cannot.
-    pub fn new(by_design: &[Protection], lacks_here: &[MissingProtection]) -> Self {
+    pub fn new(
+        by_design: &[Protection],
+        lacks_here: &[MissingProtection],
+        features: BTreeSet<Feature>,
+    ) -> Self {
         let lacks_here: BTreeSet<_> = lacks_here.iter().map(|missing| missing.protection).collect();
         let enforced = by_design.iter().copied().filter(|name| !lacks_here.contains(name));
-        Self { enforced: enforced.collect(), lacks_here }
+        Self { enforced: enforced.collect(), lacks_here, features }
     }
 
     /// Protections that it enforces on a host that provides everything.
@@ -102,7 +108,8 @@ pub trait Backend: Send + Sync {
 
     /// Protections that the backend enforces on this host, and those that the host prevents.
     fn coverage(&self) -> Coverage {
-        Coverage::new(&self.capabilities().enforceable, self.lacks_here())
+        let Capabilities { enforceable, features, .. } = self.capabilities();
+        Coverage::new(enforceable, self.lacks_here(), features.clone())
     }
 
     /// State of its pool; `None` if it prepares nothing ahead.
@@ -116,6 +123,8 @@ pub trait Backend: Send + Sync {
     }
 
     /// Creates a sandbox that lives until it is killed. Blocks until processes can be started in it.
+    /// Wall-clock time and output are limited for each process, not by the specification; one with
+    /// a limit on CPU time is refused.
     fn create(
         &self,
         spec: SandboxSpec,

@@ -17,7 +17,8 @@ pub struct MissingProtection {
 
 /// What a backend may be able to do besides running one stage. The engine refuses a request that
 /// needs more than its backend has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Feature {
     /// `Backend::create`: sandboxes that live longer than one process.
     Instances,

@@ -8,8 +8,7 @@
 //! * **Init** is process 1 of a sandbox. It joins the cgroups, sets up the isolation ahead of time,
 //!   waits for an exec request, starts the program, reaps and reports (`init`).
 //! * The **stub** is a child of init. It confines itself and waits to exec the program (`stub`).
-//!   In an **instance**, init clones a process for each program, which serves it (`init::instance`,
-//!   `served`).
+//!   In an **instance**, init clones a **shim** for each program (`init::instance`, `shim`).
 //! * The **program** is not trusted (`program` tells how the stub becomes one).
 //!
 //! A runtime may also be started once as a **zygote**, which is forked into sandboxes (`zygote`). In
@@ -24,7 +23,6 @@ mod config;
 mod exec_message;
 mod launch;
 mod overlay;
-mod served;
 mod volume_root;
 mod zygote;
 
@@ -38,6 +36,7 @@ mod template;
 mod volume;
 
 pub mod ids;
+mod shim;
 mod slot;
 
 mod init;
@@ -87,7 +86,7 @@ pub use config::Config;
 pub use launch::LaunchError;
 pub use memory::release_free_memory;
 pub use protection_set::ProtectionSet;
-pub use served::Served;
+pub use shim::Shim;
 pub use step::StepError;
 pub use syscall::close_others_on_exec;
 pub use zygote::{Fork, ForkTarget, Zygote, can_fork};

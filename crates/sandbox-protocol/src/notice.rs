@@ -41,7 +41,7 @@ pub struct ExitNotice {
 /// One report on the slot's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// Init was cloned; or, in an instance, the process that serves one program. Descriptor: its pidfd.
+    /// Init was cloned; or, in an instance, the shim of a program. Descriptor: its pidfd.
     Cloned,
     /// Init is isolated and waits for a request. Descriptor: the work directory.
     Ready {

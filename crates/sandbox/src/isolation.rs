@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sandbox_backends::docker::DockerBackend;
 use sandbox_backends::native::{NativeOptions, Spare};
 use sandbox_backends::oci::OciBackend;
-use sandbox_core::{Backend, BackendError, Coverage, Isolation, Protection, with_causes};
+use sandbox_core::{Backend, BackendError, Coverage, Feature, Isolation, Protection, with_causes};
 
 use crate::backend::{self, ContainerOptions};
 
@@ -21,12 +21,15 @@ pub struct IsolationStatus {
     pub enforced: Vec<Protection>,
     /// Protections that it supports but cannot enforce on this host.
     pub lacks: Vec<Protection>,
+    /// What its sandboxes can do besides running one program.
+    pub features: BTreeSet<Feature>,
 }
 
 impl IsolationStatus {
     fn coverage(&self) -> Coverage {
         let set = |list: &[Protection]| list.iter().copied().collect();
-        Coverage { enforced: set(&self.enforced), lacks_here: set(&self.lacks) }
+        let (enforced, lacks_here) = (set(&self.enforced), set(&self.lacks));
+        Coverage { enforced, lacks_here, features: self.features.clone() }
     }
 }
 
@@ -43,13 +46,13 @@ pub(crate) type Usable<T> = (T, Coverage);
 /// Probes every backend. Leaves nothing on the host.
 pub(crate) fn probe_all(containers: &ContainerOptions) -> Vec<IsolationStatus> {
     let look = |isolation: &Isolation| {
-        let (unavailable, coverage) = match probe(*isolation, containers) {
-            Ok(coverage) => (None, coverage),
-            Err(error) => (Some(with_causes(&error)), Coverage::default()),
-        };
-        let lacks = coverage.lacks_here.iter().copied().collect();
-        let enforced = coverage.enforced.into_iter().collect();
-        IsolationStatus { isolation: *isolation, unavailable, enforced, lacks }
+        let (unavailable, Coverage { enforced, lacks_here, features }) =
+            match probe(*isolation, containers) {
+                Ok(coverage) => (None, coverage),
+                Err(error) => (Some(with_causes(&error)), Coverage::default()),
+            };
+        let (enforced, lacks) = (Vec::from_iter(enforced), Vec::from_iter(lacks_here));
+        IsolationStatus { isolation: *isolation, unavailable, enforced, lacks, features }
     };
     Isolation::ALL.iter().map(look).collect()
 }
@@ -197,7 +200,8 @@ mod tests {
     fn lacking(isolation: Isolation, lacks: &[Protection]) -> Coverage {
         let lacks_here = lacks.iter().copied().collect();
         let design = by_design(isolation).into_iter();
-        Coverage { enforced: design.filter(|name| !lacks.contains(name)).collect(), lacks_here }
+        let enforced = design.filter(|name| !lacks.contains(name)).collect();
+        Coverage { enforced, lacks_here, ..Coverage::default() }
     }
 
     /// Selects a backend on a host that lacks some protections and some backends.

@@ -1,4 +1,4 @@
-//! Connections to an agent that serves any number of processes. The agent creates a socket for each and says
+//! Connections to the shims of an agent that runs any number of processes. The agent creates a socket for each and says
 //! which of its descriptors that is; this process copies it. Nothing inside the container could be
 //! connected to from a path or an address.
 
@@ -25,7 +25,7 @@ pub(super) fn can_copy_descriptors() -> bool {
     copied.is_ok()
 }
 
-/// A channel to one process of the agent. Dropping it makes that process kill its program.
+/// A channel to one shim. Dropping it makes the shim kill its program.
 pub(super) struct Connection(Channel);
 
 impl Connection {
@@ -47,7 +47,7 @@ impl Connection {
         Channel::new(socket.try_clone()?, socket).map(Self)
     }
 
-    /// Makes the agent's process kill its program, and report. Its output can still be received.
+    /// Makes the shim kill its program, and report. Its output can still be received.
     pub(super) fn end_requests(&self) {
         // If it fails, the other end is closed already.
         let _ = shutdown(self.0.fd(), Shutdown::Write);

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use sandbox_core::{
-    BackendError, CancelToken, Capabilities, Instance, Isolation, MissingProtection, Observer,
-    Protection, SandboxSpec, StageOutcome, StagePlan, Tree,
+    Backend, BackendError, CancelToken, Capabilities, Instance, Isolation, MissingProtection,
+    Observer, PoolStats, Protection, SandboxSpec, StageOutcome, StagePlan, Tree,
 };
 
 use super::instance::ContainerInstance;
@@ -90,22 +90,34 @@ impl<F: ContainerFactory<Container: Container>> Containers<F> {
         spec.trees.extend_from_slice(&self.trees);
         Ok(spec)
     }
+}
 
-    /// Creates a container for any number of processes.
-    pub(crate) fn create(
+impl<F: ContainerFactory<Container: Container + Sync>> Backend for Containers<F> {
+    fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn lacks_here(&self) -> &[MissingProtection] {
+        &self.lacks_here
+    }
+
+    fn pool(&self) -> Option<PoolStats> {
+        Some(self.pool.stats())
+    }
+
+    fn create(
         &self,
         sandbox: SandboxSpec,
         cancel: &CancelToken,
-    ) -> Result<Box<dyn Instance + '_>, BackendError>
-    where
-        F::Container: Sync,
-    {
-        let instance = ContainerInstance::create(self, sandbox, cancel)?;
-        Ok(Box::new(instance))
+    ) -> Result<Box<dyn Instance + '_>, BackendError> {
+        Ok(Box::new(ContainerInstance::create(self, sandbox, cancel)?))
     }
 
-    /// Runs a stage in a container.
-    pub(crate) fn run(
+    fn run(
         &self,
         plan: &StagePlan,
         observer: &mut dyn Observer,
@@ -129,7 +141,7 @@ impl<F: ContainerFactory<Container: Container>> Containers<F> {
             container,
             enforced: enforced.collect(),
             start,
-            name_of: &|number, arguments| self.exec_encoder.name_of(number, arguments),
+            exec_encoder: &self.exec_encoder,
             begun,
         };
         let made = workspace::make(plan, container)?;

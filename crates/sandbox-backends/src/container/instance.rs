@@ -1,7 +1,7 @@
 //! A container for any number of processes.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -27,7 +27,8 @@ use super::{inodes, volumes};
 use crate::error::failed;
 use crate::process_tree;
 use crate::supervise::{
-    BUILD_TIMEOUT, Cause, LockLimit, NetworkMemory, UNACCEPTED_BYTES_BY_DEFAULT,
+    BUILD_TIMEOUT, Cause, InstanceInit, InstanceLimits, KillReason, LockLimit, NetworkMemory,
+    UNACCEPTED_BYTES_BY_DEFAULT, refuse_unenforced,
 };
 
 /// Maximum time for an operation on a file.
@@ -47,27 +48,15 @@ pub(super) struct ContainerInstance<'a, F: ContainerFactory> {
 /// The container of an instance, shared with its processes. Dropped by the last of them, it is
 /// removed.
 pub(super) struct LiveContainer<C> {
+    /// First, because they watch the cgroup.
+    _limits: InstanceLimits,
     pub(super) container: C,
     pub(super) sandbox: SandboxSpec,
-    /// The agent's process.
-    agent: OwnedFd,
+    pub(super) agent: Arc<InstanceInit>,
     /// The connection to process 1, which only opens connections.
     control: Mutex<Channel>,
     files: Mutex<Option<Connection>>,
     connections: AtomicU32,
-    /// Why everything was killed, if it was.
-    kill_reason: Mutex<Option<KillReason>>,
-    network_memory: Option<Mutex<NetworkMemory>>,
-    lock_limit: Option<LockLimit>,
-}
-
-/// Why every process of an instance was killed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum KillReason {
-    /// A limit of all processes together, or the client.
-    Cause(Cause),
-    /// It was not known any more what runs in the container.
-    Failure,
 }
 
 impl<'a, F: ContainerFactory<Container: Container>> ContainerInstance<'a, F> {
@@ -79,6 +68,7 @@ impl<'a, F: ContainerFactory<Container: Container>> ContainerInstance<'a, F> {
         if !containers.capabilities.features.contains(&Feature::Instances) {
             return Err(BackendError::Unsupported(Feature::Instances));
         }
+        refuse_unenforced(&sandbox)?;
         if sandbox.workspace.is_some() {
             let reason = "containers for several processes have no workspaces";
             return Err(BackendError::Refused(reason.to_owned()));
@@ -105,22 +95,23 @@ impl<'a, F: ContainerFactory<Container: Container>> ContainerInstance<'a, F> {
         let network_memory = (sandbox.network != NetworkPolicy::None).then(|| {
             let limit = sandbox.limits.memory().as_u64();
             let now = Instant::now();
-            NetworkMemory::new(now, Some(agent), UNACCEPTED_BYTES_BY_DEFAULT, limit)
+            let cgroup = container.cgroup();
+            NetworkMemory::new(now, cgroup, Some(agent), UNACCEPTED_BYTES_BY_DEFAULT, limit)
         });
         let agent = open_process(agent).map_err(|error| failed("find the agent", error))?;
+        let agent = InstanceInit::new(agent);
+        let limits = InstanceLimits::enforce(&agent, lock_limit, network_memory)?;
         // They are inside now.
         sandbox.files = Vec::new();
         sandbox.artefacts = Arc::default();
         let live = LiveContainer {
+            _limits: limits,
             container,
             sandbox,
             agent,
             control: Mutex::new(control),
             files: Mutex::new(None),
             connections: AtomicU32::new(0),
-            kill_reason: Mutex::new(None),
-            network_memory: network_memory.map(Mutex::new),
-            lock_limit,
         };
         Ok(Self { containers, live: Mutex::new(Some(Arc::new(live))) })
     }
@@ -254,8 +245,8 @@ impl<F: ContainerFactory> Drop for ContainerInstance<'_, F> {
 }
 
 impl<C: Container> LiveContainer<C> {
-    /// Opens a connection. Also returns the agent's process that serves it, if it can be told from
-    /// others.
+    /// Opens a connection. Also returns the process of the shim at its other end, if it can be told
+    /// from others.
     pub(super) fn connect(&self) -> Result<(Connection, Option<u32>), BackendError> {
         let mut control = lock(&self.control);
         if self.connections.load(Ordering::Relaxed) >= MAX_CONNECTIONS {
@@ -264,7 +255,7 @@ impl<C: Container> LiveContainer<C> {
         }
         let agent = self.container.agent().unwrap_or_default();
         let before = process_tree::children(agent);
-        let opened = Connection::open(&mut control, self.agent());
+        let opened = Connection::open(&mut control, self.agent.process());
         let connection = opened.map_err(|error| {
             // It is not known what the agent does.
             self.kill(KillReason::Failure);
@@ -281,41 +272,15 @@ impl<C: Container> LiveContainer<C> {
         self.connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn agent(&self) -> BorrowedFd<'_> {
-        self.agent.as_fd()
-    }
-
     /// Kills every process. The first reason is what those that wait return.
     pub(super) fn kill(&self, reason: KillReason) {
-        lock(&self.kill_reason).get_or_insert(reason);
+        self.agent.kill(reason);
         self.container.kill();
     }
 
     /// Why everything was killed, if it was.
     pub(super) fn kill_reason(&self) -> Option<KillReason> {
-        *lock(&self.kill_reason)
-    }
-
-    /// Readable once there are too many file locks. `None` if everything was killed.
-    pub(super) fn lock_alarm(&self) -> Option<BorrowedFd<'_>> {
-        let limit = self.lock_limit.as_ref().filter(|_| self.kill_reason().is_none());
-        limit.map(LockLimit::alarm)
-    }
-
-    /// When to look at the limits of all processes together again.
-    pub(super) fn next_check(&self) -> Option<Instant> {
-        self.network_memory.as_ref().map(|memory| lock(memory).next())
-    }
-
-    /// Kills everything if a limit of all processes together is exceeded.
-    pub(super) fn check(&self, now: Instant) {
-        let is_over = self.network_memory.as_ref().is_some_and(|memory| {
-            let mut memory = lock(memory);
-            memory.next() <= now && memory.is_over(now, self.container.cgroup())
-        });
-        if is_over {
-            self.kill(KillReason::Cause(Cause::Memory));
-        }
+        self.agent.kill_reason()
     }
 }
 

@@ -4,6 +4,7 @@
 //! Therefore everything from inside is checked as if the program had sent it. Time, memory and CPU
 //! time are measured from outside.
 
+mod agent_events;
 mod channel;
 mod collect;
 mod connection;

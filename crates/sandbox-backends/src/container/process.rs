@@ -7,27 +7,23 @@ use std::time::{Duration, Instant};
 
 use sandbox_core::{
     BackendError, CancelToken, Observer, Process, ProcessLimits, ProcessOutcome, ProcessSpec,
-    StageUsage, StreamKind,
+    StageUsage,
 };
-use sandbox_linux::agent;
 use sandbox_linux::cgroup::Usage;
-use sandbox_protocol::Message as _;
-use sandbox_protocol::agent::AgentEvent;
 use sandbox_protocol::notice::ExitNotice;
 
-use super::channel::{Received, SignalSender};
+use super::agent_events::AgentEvents;
+use super::channel::SignalSender;
 use super::connection::Connection;
 use super::exec_request::ExecEncoder;
-use super::instance::{KillReason, LiveContainer, lock};
+use super::instance::{LiveContainer, lock};
 use super::supervise::Container;
 use crate::error::failed;
 use crate::process_tree::cpu_time_below;
 use crate::supervise::{
-    Cause, Counters, Ended, LockLimit, NetworkMemory, Supervised, Supervision, Terms, supervise,
+    Cause, Counters, Ended, KillReason, Supervised, Supervision, Terms, supervise,
 };
 
-/// Maximum number of messages that are handled between two checks of the deadlines.
-const MAX_MESSAGES: usize = 64;
 /// The signal that asks a program to end.
 const SIGTERM: u8 = 15;
 const SIGSTOP: u8 = 19;
@@ -42,8 +38,8 @@ pub(super) struct ContainerProcess<'a, C: Container> {
     /// Until it is waited for.
     connection: Mutex<Option<Connection>>,
     signals: SignalSender,
-    /// The process of the agent whose descendant it is.
-    server: Option<u32>,
+    /// The process of its shim.
+    shim: Option<u32>,
     before: Usage,
 }
 
@@ -58,7 +54,7 @@ impl<'a, C: Container> ContainerProcess<'a, C> {
     ) -> Result<Self, BackendError> {
         let before = live.container.cgroup().usage();
         let before = before.map_err(|error| failed("read what the container used", error))?;
-        let (connection, server) = live.connect()?;
+        let (connection, shim) = live.connect()?;
         let process = Self {
             encoder,
             live,
@@ -66,11 +62,11 @@ impl<'a, C: Container> ContainerProcess<'a, C> {
             limits,
             signals: connection.signals(),
             connection: Mutex::new(None),
-            server,
+            shim,
             before,
         };
         // From here on, dropping it ends the process.
-        if process.server.is_none() && limits.cpu_time.is_some() {
+        if process.shim.is_none() && limits.cpu_time.is_some() {
             return Err(failed("limit the CPU time", "the process cannot be told from others"));
         }
         let sent = connection.send_frame(exec).and_then(|()| connection.feed(&spec.stdin));
@@ -109,9 +105,10 @@ impl<C: Container + Send + Sync> Process for ContainerProcess<'_, C> {
             started: None,
             oom: cgroup.oom_watch().map_err(|error| failed("watch the memory", error))?,
         };
-        let mut running = Running { process: self, connection, is_behind: false, is_known: false };
+        let events = AgentEvents::new(self.encoder, &self.program, Some(&self.live.agent));
+        let mut running = Running { process: self, connection, events };
         let ended = supervise(&mut running, terms, observer, cancel);
-        if !running.is_known {
+        if !running.events.is_reported {
             // Without the agent's report, something may be left of the process.
             self.live.kill(KillReason::Failure);
         }
@@ -169,22 +166,12 @@ impl<C: Container> ContainerProcess<'_, C> {
 struct Running<'a, C: Container> {
     process: &'a ContainerProcess<'a, C>,
     connection: Connection,
-    /// Whether there may be unhandled messages in the buffer.
-    is_behind: bool,
-    /// Whether the agent reported the end.
-    is_known: bool,
-}
-
-/// What is waited for.
-#[derive(Clone, Copy, Debug)]
-enum Source {
-    Agent,
-    /// All processes together hold too many file locks.
-    Locks,
+    events: AgentEvents<'a>,
 }
 
 impl<C: Container> Supervised for Running<'_, C> {
-    type Source = Source;
+    /// The connection to the shim.
+    type Source = ();
 
     const START: &'static str = "have the agent start the program";
 
@@ -193,38 +180,24 @@ impl<C: Container> Supervised for Running<'_, C> {
 
     const IS_SHARED: bool = true;
 
-    fn sources(&self) -> impl Iterator<Item = (Source, BorrowedFd<'_>)> {
-        let locks = self.process.live.lock_alarm().map(|alarm| (Source::Locks, alarm));
-        std::iter::once((Source::Agent, self.connection.fd())).chain(locks)
+    fn sources(&self) -> impl Iterator<Item = ((), BorrowedFd<'_>)> {
+        std::iter::once(((), self.connection.fd()))
     }
 
-    fn handle(
-        &mut self,
-        source: Source,
-        supervision: &mut Supervision<'_>,
-    ) -> Result<(), BackendError> {
-        match source {
-            Source::Agent => self.recv(supervision),
-            Source::Locks => {
-                self.process.live.kill(KillReason::Cause(Cause::Memory));
-                Ok(())
-            }
-        }
+    fn handle(&mut self, (): (), supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
+        self.events.recv(&mut self.connection, supervision)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        // Do not wait while there are buffered messages.
-        let messages = self.is_behind.then(Instant::now);
-        messages.into_iter().chain(self.process.live.next_check()).min()
+        self.events.next_deadline()
     }
 
     fn on_time(
         &mut self,
-        now: Instant,
+        _: Instant,
         supervision: &mut Supervision<'_>,
     ) -> Result<(), BackendError> {
-        self.process.live.check(now);
-        if self.is_behind { self.recv(supervision) } else { Ok(()) }
+        self.events.resume(&mut self.connection, supervision)
     }
 
     fn terminate(&mut self) {
@@ -261,71 +234,6 @@ impl<C: Container> Supervised for Running<'_, C> {
     }
 
     fn cpu_time(&self) -> Duration {
-        self.process.server.map(cpu_time_below).unwrap_or_default()
-    }
-
-    /// The container's is monitored for all processes together.
-    fn network_memory(&self, _: Instant) -> Option<NetworkMemory> {
-        None
-    }
-
-    fn limit_locks(&self) -> io::Result<Option<LockLimit>> {
-        Ok(None)
-    }
-}
-
-impl<C: Container> Running<'_, C> {
-    fn recv(&mut self, supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
-        self.is_behind = false;
-        for _ in 0..MAX_MESSAGES {
-            match self.connection.recv() {
-                Ok(Received::Nothing) => return Ok(()),
-                Ok(Received::End) => supervision.set_over(),
-                Ok(Received::Message(message)) => self.handle_event(&message, supervision)?,
-                // The other end was closed before it had read everything.
-                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    supervision.set_over();
-                }
-                Err(error) => return Err(failed("receive from the agent", error)),
-            }
-            if supervision.is_over() {
-                return Ok(());
-            }
-        }
-        self.is_behind = true;
-        Ok(())
-    }
-
-    fn handle_event(
-        &mut self,
-        message: &[u8],
-        supervision: &mut Supervision<'_>,
-    ) -> Result<(), BackendError> {
-        let event = AgentEvent::decode(message);
-        match event.map_err(|error| failed("decode the agent's message", error))? {
-            AgentEvent::Started => supervision.start(),
-            AgentEvent::Stdout(bytes) => supervision.output(StreamKind::Stdout, bytes),
-            AgentEvent::Stderr(bytes) => supervision.output(StreamKind::Stderr, bytes),
-            AgentEvent::SyscallDenied { syscall, arguments } => {
-                supervision.count_denied(self.process.encoder.name_of(syscall, arguments));
-            }
-            AgentEvent::Exited(exit) => {
-                self.is_known = true;
-                supervision.exit(agent::exit_notice(exit));
-            }
-            // What fails while everything is killed is no failure of the program's start.
-            AgentEvent::Failed(_) if self.process.live.kill_reason().is_some() => {
-                supervision.set_over();
-            }
-            AgentEvent::Failed(failure) => {
-                self.is_known = true;
-                let cause = io::Error::from_raw_os_error(failure.errno);
-                let program = &self.process.program;
-                supervision.fail(format!("{program}: {}: {cause}", failure.step));
-                supervision.set_over();
-            }
-            _ => return Err(failed("receive from the agent", "unexpected message")),
-        }
-        Ok(())
+        self.process.shim.map(cpu_time_below).unwrap_or_default()
     }
 }

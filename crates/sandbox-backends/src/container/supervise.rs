@@ -7,24 +7,21 @@ use std::time::Instant;
 
 use sandbox_core::{
     BackendError, CancelToken, Ending, InputFile, NetworkPolicy, Observer, ProcessLimits,
-    Protection, StageOutcome, StagePlan, StageUsage, Start, StreamKind, WorkspaceOutcome,
+    Protection, StageOutcome, StagePlan, StageUsage, Start, WorkspaceOutcome,
 };
-use sandbox_linux::agent;
 use sandbox_linux::cgroup::{Cgroup, Usage};
 use sandbox_linux::container_inodes::SharedInodes;
-use sandbox_protocol::Message as _;
-use sandbox_protocol::agent::AgentEvent;
 
-use super::channel::{Channel, Received};
+use super::agent_events::AgentEvents;
+use super::channel::Channel;
 use super::collect::collect;
+use super::exec_request::ExecEncoder;
 use crate::error::failed;
 use crate::supervise::{
     Cause, Counters, Ended, LockLimit, NetworkMemory, Supervised, Supervision, Terms,
     UNACCEPTED_BYTES_BY_DEFAULT, supervise, without_program,
 };
 
-/// Maximum number of messages that are handled between two checks of the deadlines.
-const MAX_MESSAGES: usize = 64;
 /// The signals that ask a program to end, and that kill it.
 const SIGTERM: u8 = 15;
 const SIGKILL: u8 = 9;
@@ -38,7 +35,10 @@ pub(crate) trait Container {
     fn take_channel(&mut self) -> Result<Channel, BackendError>;
 
     /// Kills everything in it.
-    fn kill(&self);
+    fn kill(&self) {
+        // The owner of the cgroup may always read it.
+        let _ = self.cgroup().kill();
+    }
 
     /// The agent's process, if it can be identified.
     fn agent(&self) -> Option<u32>;
@@ -72,8 +72,7 @@ pub(crate) struct StageContext<'a> {
     /// Protections in force.
     pub(crate) enforced: Vec<Protection>,
     pub(crate) start: Start,
-    /// Returns the name of a denied call.
-    pub(crate) name_of: &'a dyn Fn(u32, [u64; 6]) -> String,
+    pub(crate) exec_encoder: &'a ExecEncoder,
     /// When the stage was requested.
     pub(crate) begun: Instant,
 }
@@ -84,15 +83,14 @@ struct AgentProgram<'a> {
     channel: Channel,
     plan: &'a StagePlan,
     before: Usage,
-    /// Whether there may be unhandled messages in the buffer.
-    is_behind: bool,
+    events: AgentEvents<'a>,
 }
 
 /// Runs a stage through the agent and returns its outcome.
-pub(crate) fn run_stage(
-    context: StageContext<'_>,
+pub(crate) fn run_stage<'a>(
+    context: StageContext<'a>,
     channel: Channel,
-    plan: &StagePlan,
+    plan: &'a StagePlan,
     exec: &[u8],
     observer: &mut dyn Observer,
     cancel: &CancelToken,
@@ -115,7 +113,9 @@ pub(crate) fn run_stage(
         started: None,
         oom,
     };
-    let mut program = AgentProgram { context, channel, plan, before, is_behind: false };
+    let program = plan.process.command.first().map_or("", String::as_str);
+    let events = AgentEvents::new(context.exec_encoder, program, None);
+    let mut program = AgentProgram { context, channel, plan, before, events };
     let ended = supervise(&mut program, terms, observer, cancel)?;
     program.conclude(ended)
 }
@@ -146,12 +146,11 @@ impl Supervised for AgentProgram<'_> {
     }
 
     fn handle(&mut self, (): (), supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
-        self.recv(supervision)
+        self.events.recv(&mut self.channel, supervision)
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        // Do not wait while there are buffered messages.
-        self.is_behind.then(Instant::now)
+        self.events.next_deadline()
     }
 
     fn on_time(
@@ -159,7 +158,7 @@ impl Supervised for AgentProgram<'_> {
         _: Instant,
         supervision: &mut Supervision<'_>,
     ) -> Result<(), BackendError> {
-        if self.is_behind { self.recv(supervision) } else { Ok(()) }
+        self.events.resume(&mut self.channel, supervision)
     }
 
     fn terminate(&mut self) {
@@ -196,10 +195,10 @@ impl Supervised for AgentProgram<'_> {
         if self.plan.sandbox.network == NetworkPolicy::None {
             return None;
         }
-        let processes = self.context.container.cgroup().processes().unwrap_or_default();
+        let cgroup = self.context.container.cgroup();
         let limit = self.plan.sandbox.limits.memory().as_u64();
-        let process = processes.first().copied();
-        Some(NetworkMemory::new(now, process, UNACCEPTED_BYTES_BY_DEFAULT, limit))
+        let process = cgroup.processes().unwrap_or_default().first().copied();
+        Some(NetworkMemory::new(now, cgroup, process, UNACCEPTED_BYTES_BY_DEFAULT, limit))
     }
 
     /// Locks in gVisor are memory of its kernel, which the memory limit covers.
@@ -212,52 +211,6 @@ impl Supervised for AgentProgram<'_> {
 }
 
 impl AgentProgram<'_> {
-    fn recv(&mut self, supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
-        // Bounded: a program may write as fast as its output is read, and deadlines must be
-        // checked.
-        self.is_behind = false;
-        for _ in 0..MAX_MESSAGES {
-            match self.channel.recv() {
-                Ok(Received::Nothing) => return Ok(()),
-                Ok(Received::End) => {
-                    supervision.set_over();
-                    return Ok(());
-                }
-                Ok(Received::Message(message)) => self.handle_event(&message, supervision)?,
-                Err(error) => return Err(failed("receive from the agent", error)),
-            }
-            if supervision.is_over() {
-                return Ok(());
-            }
-        }
-        self.is_behind = true;
-        Ok(())
-    }
-
-    fn handle_event(
-        &mut self,
-        message: &[u8],
-        supervision: &mut Supervision<'_>,
-    ) -> Result<(), BackendError> {
-        let event = AgentEvent::decode(message);
-        match event.map_err(|error| failed("decode the agent's message", error))? {
-            AgentEvent::Started => supervision.start(),
-            AgentEvent::Stdout(bytes) => supervision.output(StreamKind::Stdout, bytes),
-            AgentEvent::Stderr(bytes) => supervision.output(StreamKind::Stderr, bytes),
-            AgentEvent::SyscallDenied { syscall, arguments } => {
-                supervision.count_denied((self.context.name_of)(syscall, arguments));
-            }
-            AgentEvent::Exited(exit) => supervision.exit(agent::exit_notice(exit)),
-            AgentEvent::Failed(failure) => {
-                let cause = io::Error::from_raw_os_error(failure.errno);
-                supervision.fail(format!("{}: {cause}", failure.step));
-                supervision.set_over();
-            }
-            _ => return Err(failed("receive from the agent", "unexpected message")),
-        }
-        Ok(())
-    }
-
     fn conclude(mut self, ended: Ended) -> Result<StageOutcome, BackendError> {
         let cgroup = self.context.container.cgroup();
         let after =

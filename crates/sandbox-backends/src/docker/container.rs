@@ -256,11 +256,6 @@ impl Container for DockerContainer {
         self.channel.take().ok_or_else(|| failed("talk to the agent", "somebody does"))
     }
 
-    fn kill(&self) {
-        // The owner of the cgroup may always read it.
-        let _ = self.cgroup().kill();
-    }
-
     fn agent(&self) -> Option<u32> {
         (self.docker.runtime.kernel == Kernel::Host).then_some(self.agent)
     }

@@ -16,10 +16,7 @@ mod sweep;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Coverage, Instance, Isolation,
-    MissingProtection, Observer, PoolStats, Protection, SandboxSpec, StageOutcome, StagePlan,
-};
+use sandbox_core::{Backend, BackendError, Coverage, Isolation, MissingProtection, Protection};
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{ContainerFilter, Profile};
 
@@ -58,10 +55,8 @@ impl Default for DockerOptions {
     }
 }
 
-/// A backend that runs containers of a Docker Engine.
-pub struct DockerBackend {
-    containers: Containers<Arc<Docker>>,
-}
+/// The backend that runs containers of a Docker Engine.
+pub enum DockerBackend {}
 
 /// What containers are created from.
 struct Docker {
@@ -90,9 +85,9 @@ impl ContainerFactory for Arc<Docker> {
 impl DockerBackend {
     /// Whether an Engine is available, without starting anything.
     pub fn probe(options: &DockerOptions) -> Result<Coverage, BackendError> {
-        let (_, _, runtime) = Self::check_host(options)?;
-        let shown = shown_by_root(options.image.as_deref())?;
-        Ok(Coverage::new(&own_protections(runtime.kernel), &runtime.kernel.lacks_here(&shown)))
+        let (_, _, Runtime { kernel, .. }) = Self::check_host(options)?;
+        let lacks_here = kernel.lacks_here(&shown_by_root(options.image.as_deref())?);
+        Ok(Coverage::new(&own_protections(kernel), &lacks_here, kernel.features()))
     }
 
     /// What containers of an Engine's default runtime enforce on a host that provides everything.
@@ -109,7 +104,7 @@ impl DockerBackend {
     }
 
     /// Connects to the Engine, and removes leftovers of an earlier crash.
-    pub fn start(options: &DockerOptions) -> Result<Self, BackendError> {
+    pub fn start(options: &DockerOptions) -> Result<impl Backend + use<>, BackendError> {
         let (hierarchy, engine, runtime) = Self::check_host(options)?;
         sweep::sweep(&engine)?;
         // After the sweep, so that the cgroups are empty.
@@ -130,52 +125,7 @@ impl DockerBackend {
         let docker = Arc::new(docker);
         let pool = ContainerPool::start(docker, options.spare)?;
         let isolation = Isolation::Docker;
-        Ok(Self {
-            containers: Containers {
-                isolation,
-                kernel,
-                pool,
-                capabilities,
-                lacks_here,
-                exec_encoder,
-                trees,
-            },
-        })
-    }
-}
-
-impl Backend for DockerBackend {
-    fn isolation(&self) -> Isolation {
-        Isolation::Docker
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.containers.capabilities
-    }
-
-    fn lacks_here(&self) -> &[MissingProtection] {
-        &self.containers.lacks_here
-    }
-
-    fn pool(&self) -> Option<PoolStats> {
-        Some(self.containers.pool.stats())
-    }
-
-    fn create(
-        &self,
-        sandbox: SandboxSpec,
-        cancel: &CancelToken,
-    ) -> Result<Box<dyn Instance + '_>, BackendError> {
-        self.containers.create(sandbox, cancel)
-    }
-
-    fn run(
-        &self,
-        plan: &StagePlan,
-        observer: &mut dyn Observer,
-        cancel: &CancelToken,
-    ) -> Result<StageOutcome, BackendError> {
-        self.containers.run(plan, observer, cancel)
+        Ok(Containers { isolation, kernel, pool, capabilities, lacks_here, exec_encoder, trees })
     }
 }
 

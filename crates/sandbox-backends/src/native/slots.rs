@@ -15,7 +15,7 @@ use sandbox_linux::{
 use sandbox_protocol::exec::ExecRequest;
 use sandbox_protocol::launcher::{SlotKind, SymlinkPolicy, VolumeOwner};
 
-use super::descriptors::{Budget, Permit};
+use super::descriptors::{Budget, PER_LONG_RUNNING, Permit};
 use super::early_exit::WaitingRuntime;
 use super::host::Host;
 use super::stdin::Input;
@@ -46,6 +46,14 @@ pub(crate) struct SupervisionHandles {
     pub(crate) pipes: Pipes,
     pub(crate) oom: Option<OomWatch>,
     pub(crate) denied_calls: Option<Notifications>,
+}
+
+impl ReadySlot {
+    /// Closes descriptors that are not needed while a program runs.
+    pub(crate) fn release_descriptors(&self) {
+        self.slot.cgroup.close_files();
+        self.permit.shrink(PER_LONG_RUNNING);
+    }
 }
 
 /// Creates slots.

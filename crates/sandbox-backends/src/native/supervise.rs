@@ -13,11 +13,10 @@ use sandbox_core::{
     BackendError, CancelToken, NetworkReport, Observer, ProcessLimits, Protection, StagePlan,
 };
 use sandbox_linux::seccomp::{Notification, Notifications};
-use sandbox_linux::{Received, StepError, ask_to_end};
+use sandbox_linux::{Received, Slot, StepError, ask_to_end};
 use sandbox_protocol::notice::Notice;
 
 use super::denied_calls::DeniedCalls;
-use super::descriptors::PER_LONG_RUNNING;
 use super::early_exit;
 use super::egress::{NetworkSockets, OpenNetwork};
 use super::egress_proxy::RunningProxy;
@@ -35,7 +34,7 @@ pub(super) const MAX_OUTPUT_BYTES: usize = 64 << 20;
 /// Maximum time for a program to run if the time limit is off.
 const MAX_WALL_TIME: Duration = Duration::from_hours(1);
 /// The control files of the cgroup are closed after this time, until the program ends.
-const LONG_RUNNING_AFTER: Duration = Duration::from_secs(1);
+pub(super) const LONG_RUNNING_AFTER: Duration = Duration::from_secs(1);
 
 /// A stage in a slot.
 pub(crate) struct SlotProgram<'a> {
@@ -168,9 +167,7 @@ impl Supervised for SlotProgram<'_> {
         self.running.slot.check_cpu_share(now);
         if self.descriptor_release.is_some_and(|at| at <= now) {
             self.descriptor_release = None;
-            let slot = &self.running.slot;
-            slot.slot.cgroup.close_files();
-            slot.permit.shrink(PER_LONG_RUNNING);
+            self.running.slot.release_descriptors();
         }
         Ok(())
     }
@@ -221,13 +218,24 @@ impl Supervised for SlotProgram<'_> {
     }
 
     fn network_memory(&self, now: Instant) -> Option<NetworkMemory> {
-        let limit = self.host.limits_network_memory(self.plan)?;
-        Some(NetworkMemory::new(now, process_id(self.init().as_fd()), UNACCEPTED_BYTES, limit))
+        network_memory(self.host, self.plan, &self.running.slot.slot, now)
     }
 
     fn limit_locks(&self) -> io::Result<Option<LockLimit>> {
         limit_locks(self.host, self.plan, self.init())
     }
+}
+
+/// A monitor of the kernel memory that the network of a sandbox holds, if it is its own.
+pub(super) fn network_memory(
+    host: &Host,
+    plan: &StagePlan,
+    slot: &Slot,
+    now: Instant,
+) -> Option<NetworkMemory> {
+    let limit = host.limits_network_memory(plan)?;
+    let init = process_id(slot.init.as_fd());
+    Some(NetworkMemory::new(now, slot.cgroup.as_ref(), init, UNACCEPTED_BYTES, limit))
 }
 
 /// Starts to count the file locks of a sandbox, if they are limited.
@@ -388,7 +396,7 @@ fn step(step: &str, cause: Errno) -> StepError {
     StepError { step: step.to_owned(), cause }
 }
 
-pub(super) fn has_ended(process: &OwnedFd, timeout: Duration) -> Result<bool, Errno> {
+pub(super) fn has_ended(process: impl AsFd, timeout: Duration) -> Result<bool, Errno> {
     let timeout = Timespec::try_from(timeout).ok();
-    Ok(poll(&mut [PollFd::new(process, PollFlags::IN)], timeout.as_ref())? > 0)
+    Ok(poll(&mut [PollFd::new(&process, PollFlags::IN)], timeout.as_ref())? > 0)
 }

@@ -132,7 +132,8 @@ impl Kind {
 
     /// What its containers enforce on this host if they show these directories.
     pub(super) fn coverage(self, shown: &[Shown]) -> Coverage {
-        Coverage::new(&self.protections(), &self.kernel().lacks_here(shown))
+        let kernel = self.kernel();
+        Coverage::new(&self.protections(), &kernel.lacks_here(shown), kernel.features())
     }
 
     /// What its containers do not enforce by design.

@@ -15,10 +15,7 @@ mod state;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sandbox_core::{
-    Backend, BackendError, CancelToken, Capabilities, Coverage, Instance, Isolation,
-    MissingProtection, Observer, PoolStats, Protection, SandboxSpec, StageOutcome, StagePlan,
-};
+use sandbox_core::{Backend, BackendError, Coverage, Isolation, Protection};
 use sandbox_linux::cgroup::{Hierarchy, sweep_everywhere};
 use sandbox_linux::seccomp::{Arch, ContainerFilter, Profile};
 use serde_json::Value;
@@ -38,10 +35,8 @@ use state::State;
 pub use choice::{OciOptions, OciRuntime};
 pub(crate) use state::claim_ids;
 
-/// A backend that runs containers of an OCI runtime.
-pub struct OciBackend {
-    containers: Containers<Arc<Oci>>,
-}
+/// The backend that runs containers of an OCI runtime.
+pub enum OciBackend {}
 
 /// What bundles are created from.
 struct Oci {
@@ -60,12 +55,12 @@ struct Oci {
 impl OciBackend {
     /// Finds runc or crun, and removes leftovers of an earlier crash. The error is a message for
     /// people.
-    pub fn runc(options: &OciOptions) -> Result<Self, BackendError> {
+    pub fn runc(options: &OciOptions) -> Result<impl Backend + use<>, BackendError> {
         Self::start(Isolation::Runc, options)
     }
 
     /// The same with gVisor's runtime, whatever the options request.
-    pub fn gvisor(options: &OciOptions) -> Result<Self, BackendError> {
+    pub fn gvisor(options: &OciOptions) -> Result<impl Backend + use<>, BackendError> {
         let options = OciOptions { runtime: None, ..options.clone() };
         Self::start(Isolation::Gvisor, &options)
     }
@@ -95,7 +90,10 @@ impl OciBackend {
         Ok((runtime, check_host(isolation.name())?))
     }
 
-    fn start(isolation: Isolation, options: &OciOptions) -> Result<Self, BackendError> {
+    fn start(
+        isolation: Isolation,
+        options: &OciOptions,
+    ) -> Result<Containers<Arc<Oci>>, BackendError> {
         let (runtime, hierarchy) = Self::probe(isolation, options)?;
         let kind = runtime.kind;
         let exec_encoder = ExecEncoder::new(kind.kernel().inside())?;
@@ -115,17 +113,7 @@ impl OciBackend {
         let way = AtomicUsize::new(0);
         let oci = Arc::new(Oci { runtime, hierarchy, state, ids, seccomp, has_own_inodes, way });
         let pool = ContainerPool::start(oci, options.spare)?;
-        Ok(Self {
-            containers: Containers {
-                isolation,
-                kernel,
-                pool,
-                capabilities,
-                lacks_here,
-                exec_encoder,
-                trees,
-            },
-        })
+        Ok(Containers { isolation, kernel, pool, capabilities, lacks_here, exec_encoder, trees })
     }
 }
 
@@ -151,40 +139,5 @@ impl ContainerFactory for Arc<Oci> {
 
     fn is_waiting(&self, container: &mut OciContainer) -> bool {
         container.is_waiting()
-    }
-}
-
-impl Backend for OciBackend {
-    fn isolation(&self) -> Isolation {
-        self.containers.isolation
-    }
-
-    fn capabilities(&self) -> &Capabilities {
-        &self.containers.capabilities
-    }
-
-    fn lacks_here(&self) -> &[MissingProtection] {
-        &self.containers.lacks_here
-    }
-
-    fn pool(&self) -> Option<PoolStats> {
-        Some(self.containers.pool.stats())
-    }
-
-    fn create(
-        &self,
-        sandbox: SandboxSpec,
-        cancel: &CancelToken,
-    ) -> Result<Box<dyn Instance + '_>, BackendError> {
-        self.containers.create(sandbox, cancel)
-    }
-
-    fn run(
-        &self,
-        plan: &StagePlan,
-        observer: &mut dyn Observer,
-        cancel: &CancelToken,
-    ) -> Result<StageOutcome, BackendError> {
-        self.containers.run(plan, observer, cancel)
     }
 }

@@ -10,6 +10,7 @@
 
 mod clocks;
 mod escalation;
+mod instance_limits;
 mod lock_limit;
 mod monitors;
 mod network_memory;
@@ -35,6 +36,7 @@ use monitors::Monitors;
 
 pub(crate) use clocks::BUILD_TIMEOUT;
 pub(crate) use escalation::{Cause, KILL_TIMEOUT};
+pub(crate) use instance_limits::{InstanceInit, InstanceLimits, KillReason, refuse_unenforced};
 pub(crate) use lock_limit::LockLimit;
 pub(crate) use network_memory::{NetworkMemory, UNACCEPTED_BYTES, UNACCEPTED_BYTES_BY_DEFAULT};
 use output::CapturedOutput;
@@ -207,7 +209,7 @@ impl<P: Supervised> Supervisor<'_, P> {
         let Self { program, supervision, clocks, .. } = self;
         let program: &P = program;
         if let Some(monitors) = &mut self.monitors
-            && monitors.exceeds_network_memory(now, program)
+            && monitors.exceeds_network_memory(now)
         {
             return supervision.escalation.begin(Cause::Memory, Self::MEMORY_STEP);
         }

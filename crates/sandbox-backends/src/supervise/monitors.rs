@@ -63,13 +63,9 @@ impl Monitors {
     }
 
     /// Whether the network holds more kernel memory than allowed, if it is time to check.
-    pub(super) fn exceeds_network_memory(
-        &mut self,
-        now: Instant,
-        program: &impl Supervised,
-    ) -> bool {
+    pub(super) fn exceeds_network_memory(&mut self, now: Instant) -> bool {
         let memory = self.network_memory.as_mut().filter(|memory| memory.next() <= now);
-        memory.is_some_and(|memory| memory.is_over(now, program.counters().cgroup))
+        memory.is_some_and(|memory| memory.is_over(now))
     }
 
     /// Starts to count the locks of the sandbox, if it is time.

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt as _;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,8 @@ const MAX_LIST_BYTES: usize = 256 << 10;
 /// Samples one sandbox's network.
 pub(crate) struct NetworkMemory {
     next: Instant,
+    /// Bytes in socket buffers, where the memory limit does not count them.
+    buffers: Option<File>,
     /// A process in that network.
     process: Option<u32>,
     unaccepted_bytes: u64,
@@ -48,12 +51,14 @@ pub(crate) struct NetworkMemory {
 impl NetworkMemory {
     pub(crate) fn new(
         now: Instant,
+        cgroup: &dyn Cgroup,
         process: Option<u32>,
         unaccepted_bytes: u64,
         memory_limit: u64,
     ) -> Self {
         Self {
             next: now + MIN_INTERVAL,
+            buffers: cgroup.uncounted_socket_memory().ok().flatten().map(OwnedFd::into),
             process,
             unaccepted_bytes,
             max_bytes: (memory_limit / MEMORY_LIMIT_DIVISOR).max(MIN_BYTES),
@@ -69,13 +74,13 @@ impl NetworkMemory {
     }
 
     /// Whether the sandbox holds more than allowed.
-    pub(crate) fn is_over(&mut self, now: Instant, cgroup: &dyn Cgroup) -> bool {
+    pub(crate) fn is_over(&mut self, now: Instant) -> bool {
         self.next = now + MIN_INTERVAL;
         if self.counts.is_empty() {
             let files = ["sockstat", "sockstat6"].into_iter();
             self.counts = files.filter_map(|name| self.open(name)).collect();
         }
-        let buffers = cgroup.uncounted_socket_memory().unwrap_or(0);
+        let buffers = self.buffers.as_ref().and_then(number).unwrap_or(0);
         let sockets: u64 = self.counts.iter().filter_map(tcp_sockets).sum();
         if buffers > self.max_bytes {
             return true;
@@ -96,6 +101,13 @@ impl NetworkMemory {
     fn open(&self, name: &str) -> Option<File> {
         File::open(format!("/proc/{}/net/{name}", self.process?)).ok()
     }
+}
+
+/// The number that a control file contains.
+fn number(file: &File) -> Option<u64> {
+    let mut text = [0; 32];
+    let count = file.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..count]).ok()?.trim().parse().ok()
 }
 
 /// Number of TCP sockets, from `sockstat` or `sockstat6`.

@@ -1,8 +1,9 @@
 //! Which isolation backends are available, and which of them `auto` selects.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use sandbox::{Isolation, IsolationStatus, Protection};
+use sandbox::{Feature, Isolation, IsolationStatus, Protection};
 use serde::Serialize;
 
 use crate::errors::printable;
@@ -26,6 +27,8 @@ struct Backend {
     reason: Option<String>,
     /// Protections that it could enforce on another host.
     lacks: Vec<Protection>,
+    /// What its sandboxes can do besides running one program.
+    features: BTreeSet<Feature>,
 }
 
 #[derive(Debug, Serialize)]
@@ -41,6 +44,7 @@ impl Backends {
             available: status.unavailable.is_none(),
             reason: status.unavailable.clone(),
             lacks: status.lacks.clone(),
+            features: status.features.clone(),
         };
         let (auto, auto_refuses) = match sandbox::preferred(order, found) {
             Ok((isolation, reason)) => (Some(Selection { isolation, reason }), None),
@@ -60,7 +64,11 @@ impl Backends {
                     [] => String::new(),
                     lacks => format!(", without {}", lacks.join(", ")),
                 };
-                let _ = writeln!(text, "{} {name}: available{lacks}", paint.good("✓"));
+                let _ = write!(text, "{} {name}: available{lacks}", paint.good("✓"));
+                for feature in &backend.features {
+                    let _ = write!(text, "; {feature}");
+                }
+                text.push('\n');
                 continue;
             };
             let _ = writeln!(text, "{} {name}: {}", paint.bad("✗"), printable(reason));

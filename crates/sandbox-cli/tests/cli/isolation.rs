@@ -152,10 +152,15 @@ fn the_doctor_looks_at_every_isolation_and_says_what_auto_takes() {
     for name in ["native", "runc"] {
         let found = isolations.iter().find(|entry| entry["name"] == name).unwrap();
         assert_eq!((&found["available"], &found["reason"]), (&true.into(), &().into()), "{found}");
+        assert_eq!(found["features"], serde_json::json!(["instances"]), "{found}");
     }
+    let gvisor = isolations.iter().find(|entry| entry["name"] == "gvisor").unwrap();
+    assert_eq!(gvisor["features"], serde_json::json!([]), "{gvisor}");
     assert_eq!(json["auto"]["isolation"], "runc");
     let text = call(&["doctor"]).stdout;
     assert!(text.contains("✓ runc: available"), "{text}");
+    let native = "✓ native: available; sandboxes that run several processes\n";
+    assert!(text.contains(native), "{text}");
     assert!(text.contains("→ auto selects native: native is first in the order"), "{text}");
 }
 

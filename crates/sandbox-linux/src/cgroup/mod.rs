@@ -81,9 +81,9 @@ pub trait Cgroup: Send + Sync {
     /// Number of processes and threads, equally cheap.
     fn tasks(&self) -> Result<u64, CgroupError>;
 
-    /// Bytes in socket buffers, if the memory limit does not count them.
-    fn uncounted_socket_memory(&self) -> Result<u64, CgroupError> {
-        Ok(0)
+    /// A file with the bytes in socket buffers, if the memory limit does not count them.
+    fn uncounted_socket_memory(&self) -> Result<Option<OwnedFd>, CgroupError> {
+        Ok(None)
     }
 
     /// Closes control files that are not needed while a program runs: there may be thousands of

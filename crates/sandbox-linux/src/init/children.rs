@@ -1,7 +1,7 @@
-//! The children of the process that serves one program of an instance, and with them all that
-//! descends from the program.
+//! The children of the shim of one program of an instance, and with them all that descends from the
+//! program.
 //!
-//! That process is a subreaper: a process whose parent ends becomes its child, so nothing leaves its
+//! The shim is a subreaper: a process whose parent ends becomes its child, so nothing leaves its
 //! tree. Killing the children again and again therefore reaches every descendant.
 
 use std::fs::File;

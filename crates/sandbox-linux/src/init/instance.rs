@@ -1,7 +1,7 @@
 //! Init of an instance: a sandbox in which any number of programs run, one after another and at
 //! once.
 //!
-//! Each program has a process that serves it, a child of init. It does for its program what init
+//! Each program has a shim, a child of init. It does for its program what init
 //! does in a sandbox with only one: it starts the program confined, forwards signals, reaps, kills
 //! what is left at the end, and reports on a socket of its own (`children` tells how it reaches all
 //! descendants). It is protected from programs as init is: by another user ID, if there are IDs to
@@ -82,7 +82,7 @@ fn reap(ended: BorrowedFd<'_>) {
     while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
 }
 
-/// Clones the process that serves a program.
+/// Clones the shim of a program.
 fn start(
     init: &Init<'_>,
     prepared: &mut Prepared,
@@ -95,8 +95,8 @@ fn start(
     match unsafe { syscall::clone_process(0, None) } {
         Ok(Cloned::Child) => {
             let supervisor = ends.supervisor.try_clone();
-            let served = serve_one(init, prepared, ends, &message);
-            if let (Err(error), Ok(supervisor)) = (served, supervisor) {
+            let ended = run_shim(init, prepared, ends, &message);
+            if let (Err(error), Ok(supervisor)) = (ended, supervisor) {
                 // If this fails too, the supervisor notices the closed socket.
                 let failed = Notice::Failed(error.into()).encode();
                 let _ = socket::send(supervisor.as_fd(), &failed, &[]);
@@ -106,7 +106,7 @@ fn start(
         Ok(Cloned::Parent(..)) => {}
         Err(cause) => {
             // Other programs may have used up the processes of the instance.
-            let error = StepError { step: "clone the process for a program".to_owned(), cause };
+            let error = StepError { step: "clone the shim of a program".to_owned(), cause };
             let failed = Notice::Failed(error.into()).encode();
             // The supervisor may have lost interest.
             let _ = socket::send(ends.supervisor.as_fd(), &failed, &[]);
@@ -116,18 +116,18 @@ fn start(
 }
 
 /// In the child: carries the request out.
-fn serve_one(
+fn run_shim(
     init: &Init<'_>,
     prepared: &mut Prepared,
     ends: Ends,
     message: &ExecMessage,
 ) -> Result<(), StepError> {
     set_parent_process_death_signal(Some(Signal::KILL))
-        .at("set the parent death signal of a process")?;
+        .at("set the parent death signal of a shim")?;
     let supervisor = ends.supervisor.as_fd();
-    let this = pidfd_open(getpid(), PidfdFlags::empty()).at("refer to a process")?;
+    let this = pidfd_open(getpid(), PidfdFlags::empty()).at("refer to a shim")?;
     socket::send(supervisor, &Notice::Cloned.encode(), &[this.as_fd()])
-        .at("report that a process runs")?;
+        .at("report that a shim runs")?;
     drop(this);
     let request = message.read()?;
     if request.argv.is_empty() {

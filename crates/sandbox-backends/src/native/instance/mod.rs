@@ -1,8 +1,7 @@
 //! Instances: sandboxes that run any number of processes, one after another and at once.
 //!
 //! An instance is a slot whose init starts processes on request. `NativeInstance` owns the slot,
-//! `process` starts a process, `watch` supervises it and `output` reads what it writes. `cpu` counts
-//! the CPU time of one process among others.
+//! `process` starts a process, `watch` supervises it and `output` reads what it writes.
 
 mod output;
 mod process;
@@ -11,9 +10,9 @@ mod watch;
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use rustix::io::Errno;
-use rustix::process::{Signal, pidfd_send_signal};
 use sandbox_core::{
     BackendError, CancelToken, DirectoryEntry, Instance, InstanceUsage, Process, ProcessLimits,
     ProcessSpec, RelativePath, SandboxSpec, Stage, StagePlan,
@@ -28,9 +27,12 @@ use super::egress_proxy::RunningProxy;
 use super::exec_request;
 use super::host::{Host, OWN_PROCESSES};
 use super::pool::{Lease, Pool};
+use super::supervise::{limit_locks, network_memory};
 use super::teardown::is_closed;
 use crate::error::failed;
-use crate::supervise::{Cause, KILL_TIMEOUT};
+use crate::supervise::{
+    Cause, InstanceInit, InstanceLimits, KILL_TIMEOUT, KillReason, refuse_unenforced,
+};
 use process::NativeProcess;
 
 /// A process of its own writes files, one at a time, whatever the programs have used up.
@@ -41,11 +43,8 @@ pub(crate) struct NativeInstance<'a> {
     host: &'a Host,
     /// What it was created with. The process of this plan is empty and never started.
     plan: StagePlan,
-    /// Pidfd of init.
-    init: OwnedFd,
+    init: Arc<InstanceInit>,
     state: Mutex<State<'a>>,
-    /// Why all processes were killed, if they were.
-    cause: Mutex<Option<Cause>>,
 }
 
 /// What changes during its life.
@@ -60,6 +59,8 @@ struct State<'a> {
 
 /// The sandbox, as long as there is one.
 struct Sandbox<'a> {
+    /// First, because it watches the cgroup.
+    _limits: InstanceLimits,
     slot: Lease<'a>,
     /// Its work directory.
     work: OwnedFd,
@@ -79,15 +80,16 @@ impl<'a> NativeInstance<'a> {
         let none = ProcessSpec::new(Vec::new(), BTreeMap::new());
         let plan = StagePlan::new(Stage::Run, spec, none);
         host.check(&plan)?;
+        refuse_unenforced(&plan.sandbox)?;
         let Some(slot) = pool.claim_any(&plan.sandbox, cancel)? else {
             return Err(BackendError::Refused("cancelled before there was a sandbox".to_owned()));
         };
         exec_request::send_instance(host, pool.slot_factory(), &slot, &plan)?;
-        let sandbox = Sandbox::set_up(slot, &plan)?;
-        let init = sandbox.slot.slot.init.try_clone();
-        let init = init.map_err(|error| failed("start the sandbox", error))?;
+        let init = slot.slot.init.try_clone();
+        let init = InstanceInit::new(init.map_err(|error| failed("start the sandbox", error))?);
+        let sandbox = Sandbox::set_up(host, slot, &plan, &init)?;
         let state = State { sandbox: Some(Arc::new(sandbox)), running: 0, started: 0 };
-        Ok(Self { host, plan, init, state: Mutex::new(state), cause: Mutex::default() })
+        Ok(Self { host, plan, init, state: Mutex::new(state) })
     }
 
     fn state(&self) -> MutexGuard<'_, State<'a>> {
@@ -101,21 +103,13 @@ impl<'a> NativeInstance<'a> {
 
     /// Kills every process of the instance; the first cause counts.
     fn end(&self, cause: Cause) {
-        // First, so that it is known when the processes end.
-        self.cause.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(cause);
-        // It may be gone.
-        let _ = pidfd_send_signal(&self.init, Signal::KILL);
-    }
-
-    /// Why all processes were killed, if they were.
-    fn cause(&self) -> Option<Cause> {
-        *self.cause.lock().unwrap_or_else(PoisonError::into_inner)
+        self.init.kill(KillReason::Cause(cause));
     }
 
     /// Counts a process that starts, and returns its number if no other runs.
     fn add_process(&self, sandbox: &Sandbox<'_>) -> Result<Option<u64>, BackendError> {
         let mut state = self.state();
-        self.allow_servers(sandbox, state.running + 1)?;
+        self.allow_shims(sandbox, state.running + 1)?;
         state.running += 1;
         state.started += 1;
         Ok((state.running == 1).then_some(state.started))
@@ -127,7 +121,7 @@ impl<'a> NativeInstance<'a> {
         state.running = state.running.saturating_sub(1);
         if let Some(sandbox) = &state.sandbox {
             // A limit that is too high by one is no harm.
-            let _ = self.allow_servers(sandbox, state.running);
+            let _ = self.allow_shims(sandbox, state.running);
         }
     }
 
@@ -136,14 +130,14 @@ impl<'a> NativeInstance<'a> {
         self.state().started == number
     }
 
-    /// Sets the limit on processes when this many of them serve programs: those do not count as the
+    /// Sets the limit on processes when there are this many shims, which do not count as the
     /// programs'.
-    fn allow_servers(&self, sandbox: &Sandbox<'_>, servers: u64) -> Result<(), BackendError> {
+    fn allow_shims(&self, sandbox: &Sandbox<'_>, shims: u64) -> Result<(), BackendError> {
         let Some(pids) = self.host.cgroup_limits(&self.plan.sandbox.limits).pids else {
             return Ok(());
         };
         let limits =
-            CgroupLimits { pids: Some(pids + servers + FILE_WRITERS), ..CgroupLimits::default() };
+            CgroupLimits { pids: Some(pids + shims + FILE_WRITERS), ..CgroupLimits::default() };
         let set = sandbox.slot.slot.cgroup.set_limits(&limits);
         set.map_err(|error| failed("set the limits of the sandbox", error))
     }
@@ -151,7 +145,12 @@ impl<'a> NativeInstance<'a> {
 
 impl<'a> Sandbox<'a> {
     /// Waits until init starts processes, and connects the network.
-    fn set_up(mut slot: Lease<'a>, plan: &StagePlan) -> Result<Self, BackendError> {
+    fn set_up(
+        host: &Host,
+        mut slot: Lease<'a>,
+        plan: &StagePlan,
+        init: &Arc<InstanceInit>,
+    ) -> Result<Self, BackendError> {
         // The pipes of the slot are for a sandbox with one program.
         drop(slot.take_handles());
         let (mut work, mut network, mut egress_proxy) = (None, None, None);
@@ -191,7 +190,11 @@ impl<'a> Sandbox<'a> {
                 slot.slot.work.try_clone().map_err(|error| failed("start the sandbox", error))?
             }
         };
-        Ok(Self { slot, work, _network: network, _egress_proxy: egress_proxy })
+        let locks = limit_locks(host, plan, &slot.slot.init);
+        let locks = locks.map_err(|error| failed("count the file locks of the sandbox", error))?;
+        let network_memory = network_memory(host, plan, &slot.slot, Instant::now());
+        let limits = InstanceLimits::enforce(init, locks, network_memory)?;
+        Ok(Self { _limits: limits, slot, work, _network: network, _egress_proxy: egress_proxy })
     }
 }
 

@@ -11,7 +11,7 @@ use sandbox_core::{
     BackendError, CancelToken, Observer, Process, ProcessLimits, ProcessOutcome, ProcessSpec,
 };
 use sandbox_linux::cgroup::{OomWatch, Usage};
-use sandbox_linux::{Received, Served};
+use sandbox_linux::{Received, Shim};
 use sandbox_protocol::notice::Notice;
 
 use super::super::descriptors::{Budget, Permit};
@@ -26,15 +26,15 @@ use crate::supervise::Cause;
 /// Descriptors of one process: its streams, its socket and pidfd, the listener for denied calls, and
 /// those of its supervision.
 const PER_PROCESS: usize = 14;
-/// Time that the process which serves a program has to kill everything and to report. It shares the
-/// CPU limit of the instance, and may be delayed by it.
-pub(super) const SERVER_GRACE: Duration = Duration::from_secs(2);
+/// Time that a shim has to kill everything and to report. It shares the CPU limit of the instance,
+/// and may be delayed by it.
+pub(super) const SHIM_GRACE: Duration = Duration::from_secs(2);
 
 /// A process that was started.
 pub(crate) struct NativeProcess<'i, 'a> {
     instance: &'i NativeInstance<'a>,
     pub(super) limits: ProcessLimits,
-    pub(super) served: Served,
+    pub(super) shim: Shim,
     /// `None` after supervision began.
     begun: Mutex<Option<Begun<'a>>>,
     _permit: Arc<Permit>,
@@ -77,14 +77,14 @@ impl<'i, 'a> NativeProcess<'i, 'a> {
         let request = exec_request::of_process(host, plan, spec, &env);
         let ((stdin, _), (stdout, stderr)) = (input.ends(), pipes.writers());
         let number = instance.add_process(&sandbox)?;
-        let served = slot.start_program(&request, [stdin, stdout, stderr]).map_err(|error| {
+        let shim = slot.start_program(&request, [stdin, stdout, stderr]).map_err(|error| {
             instance.remove_process();
             launch_failed("start a process", error)
         })?;
         let begun = Begun { sandbox, output: pipes.into_readers(), oom, before, number };
         // From here on, dropping it ends the process.
         let process =
-            Self { instance, limits, served, begun: Mutex::new(Some(begun)), _permit: permit };
+            Self { instance, limits, shim, begun: Mutex::new(Some(begun)), _permit: permit };
         input.prepare(&spec.stdin)?.map_or(Ok(()), Feed::begin)?;
         Ok(process)
     }
@@ -96,10 +96,10 @@ impl<'i, 'a> NativeProcess<'i, 'a> {
     /// Ends the process if it was not supervised to its end.
     fn end(&self) {
         // It may have ended.
-        let _ = self.served.end();
-        let deadline = Instant::now() + SERVER_GRACE;
-        while wait_for_notice(self.served.socket(), deadline) {
-            match self.served.try_receive() {
+        let _ = self.shim.end();
+        let deadline = Instant::now() + SHIM_GRACE;
+        while wait_for_notice(self.shim.socket(), deadline) {
+            match self.shim.try_receive() {
                 Ok(Received::Notice(Notice::Exited(_), _)) => return,
                 Ok(Received::Notice(Notice::Failed(_), _) | Received::Closed) | Err(_) => break,
                 Ok(Received::Notice(..) | Received::Nothing) => {}
@@ -125,13 +125,13 @@ impl Process for NativeProcess<'_, '_> {
 
     fn signal(&self, signal: i32) -> Result<(), BackendError> {
         let sent = match Signal::from_named_raw(signal) {
-            // The process that serves it forwards the others, and cannot catch these two.
-            Some(Signal::KILL) => self.served.end(),
+            // The shim forwards the others, and cannot catch these two.
+            Some(Signal::KILL) => self.shim.end(),
             None | Some(Signal::STOP | Signal::CHILD) => {
                 let reason = format!("signal {signal} cannot be sent to a process of a sandbox");
                 return Err(BackendError::Refused(reason));
             }
-            Some(signal) => self.served.signal(signal),
+            Some(signal) => self.shim.signal(signal),
         };
         match sent {
             // It has ended.
@@ -146,7 +146,7 @@ impl Drop for NativeProcess<'_, '_> {
         if self.begun.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
             self.end();
         }
-        self.served.release();
+        self.shim.release();
         self.instance.remove_process();
     }
 }

@@ -1,11 +1,10 @@
 //! What the supervisor loop does with a process of an instance.
 //!
-//! Limits of the process end it alone, through the process that serves it. Limits of the instance
-//! end all processes, by killing init: lack of memory, too many file locks, too much kernel memory of
-//! the network, and a process that cannot be ended in time.
+//! Limits of the process end it alone, through its shim. Limits of the instance end all processes,
+//! by killing init: lack of memory, and a process that cannot be ended in time. A thread of the
+//! instance enforces those that the kernel does not.
 
-use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -18,20 +17,15 @@ use sandbox_linux::{Received, StepError};
 use sandbox_protocol::notice::Notice;
 
 use super::super::denied_calls::DeniedCalls;
-use super::super::descriptors::PER_LONG_RUNNING;
-use super::super::supervise::{MAX_OUTPUT_BYTES, has_ended, limit_locks};
+use super::super::supervise::{LONG_RUNNING_AFTER, MAX_OUTPUT_BYTES, has_ended};
 use super::NativeInstance;
-use super::process::{Begun, NativeProcess, SERVER_GRACE};
+use super::process::{Begun, NativeProcess, SHIM_GRACE};
 use crate::error::failed;
 use crate::process::{bytes_moved_by, process_id};
 use crate::process_tree::cpu_time_below;
 use crate::supervise::{
-    Cause, Counters, Ended, LockLimit, NetworkMemory, Supervised, Supervision, Terms,
-    UNACCEPTED_BYTES, supervise,
+    Cause, Counters, Ended, KillReason, Supervised, Supervision, Terms, supervise,
 };
-
-/// The control files of the cgroup are closed after this time, until they are needed.
-const LONG_RUNNING_AFTER: Duration = Duration::from_secs(1);
 
 /// A process that is supervised.
 struct ServedProgram<'w, 'a> {
@@ -72,7 +66,7 @@ pub(super) fn watch<'a>(
         instance.end(Cause::Cancelled);
     }
     let outcome = ended.and_then(|ended| program.conclude(ended));
-    process.served.release();
+    process.shim.release();
     outcome
 }
 
@@ -98,13 +92,13 @@ impl Supervised for ServedProgram<'_, '_> {
     type Source = Source;
 
     const START: &'static str = "run a process";
-    const KILL_GRACE: Duration = SERVER_GRACE;
+    const KILL_GRACE: Duration = SHIM_GRACE;
     const IS_SHARED: bool = true;
 
     fn sources(&self) -> impl Iterator<Item = (Source, BorrowedFd<'_>)> {
         let output = self.begun.output.watched().map(|stream| (Source::Output, stream));
         let denied = self.denied_calls.listener().map(|listener| (Source::DeniedCall, listener));
-        output.chain([(Source::Notice, self.process.served.socket())]).chain(denied)
+        output.chain([(Source::Notice, self.process.shim.socket())]).chain(denied)
     }
 
     fn handle(
@@ -130,9 +124,7 @@ impl Supervised for ServedProgram<'_, '_> {
         self.denied_calls.resume(now);
         if self.descriptor_release.is_some_and(|at| at <= now) {
             self.descriptor_release = None;
-            let slot = &self.begun.sandbox.slot;
-            slot.slot.cgroup.close_files();
-            slot.permit.shrink(PER_LONG_RUNNING);
+            self.begun.sandbox.slot.release_descriptors();
         }
         Ok(())
     }
@@ -143,12 +135,12 @@ impl Supervised for ServedProgram<'_, '_> {
     }
 
     fn terminate(&mut self) {
-        let _ = self.process.served.signal(Signal::TERM);
+        let _ = self.process.shim.signal(Signal::TERM);
     }
 
     fn kill_program(&mut self) {
         // It may have ended.
-        let _ = self.process.served.end();
+        let _ = self.process.shim.end();
     }
 
     fn kill_sandbox(&mut self, cause: Cause) {
@@ -156,7 +148,7 @@ impl Supervised for ServedProgram<'_, '_> {
     }
 
     fn is_gone(&self) -> bool {
-        has_ended(&self.instance().init, Duration::ZERO).unwrap_or(false)
+        has_ended(self.instance().init.process(), Duration::ZERO).unwrap_or(false)
     }
 
     fn counters(&self) -> Counters<'_> {
@@ -175,19 +167,8 @@ impl Supervised for ServedProgram<'_, '_> {
         if self.is_alone() {
             return counters.cpu_time();
         }
-        let server = process_id(self.process.served.process());
-        server.map_or(Duration::ZERO, cpu_time_below)
-    }
-
-    fn network_memory(&self, now: Instant) -> Option<NetworkMemory> {
-        let NativeInstance { host, plan, init, .. } = self.instance();
-        let limit = host.limits_network_memory(plan)?;
-        Some(NetworkMemory::new(now, process_id(init.as_fd()), UNACCEPTED_BYTES, limit))
-    }
-
-    fn limit_locks(&self) -> io::Result<Option<LockLimit>> {
-        let NativeInstance { host, plan, init, .. } = self.instance();
-        limit_locks(host, plan, init)
+        let shim = process_id(self.process.shim.process());
+        shim.map_or(Duration::ZERO, cpu_time_below)
     }
 }
 
@@ -204,9 +185,9 @@ impl<'w, 'a> ServedProgram<'w, 'a> {
     }
 
     fn recv_notice(&mut self, supervision: &mut Supervision<'_>) -> Result<(), BackendError> {
-        let received = self.process.served.try_receive();
+        let received = self.process.shim.try_receive();
         match received.map_err(|error| failed("receive from a process", error))? {
-            // The process that serves it was killed, alone or with the instance.
+            // The shim was killed, alone or with the instance.
             Received::Closed => supervision.set_over(),
             Received::Notice(Notice::Starting, descriptors) => {
                 let listener = descriptors.into_iter().next();
@@ -240,7 +221,9 @@ impl<'w, 'a> ServedProgram<'w, 'a> {
             0
         } else {
             // What ended the instance ended this process too.
-            ended.cause = ended.cause.or(self.instance().cause());
+            if let Some(KillReason::Cause(cause)) = self.instance().init.kill_reason() {
+                ended.cause.get_or_insert(cause);
+            }
             self.counters().cgroup.oom_kills().unwrap_or(0)
         };
         let usage = self.usage(&ended)?;
@@ -271,8 +254,8 @@ impl<'w, 'a> ServedProgram<'w, 'a> {
             let usage = ended.usage(&counters, &after);
             cpu = (usage.cpu_user, usage.cpu_system);
         }
-        // The process that serves it has inherited the counters of those that it reaped.
-        let moved = process_id(self.process.served.process()).and_then(bytes_moved_by);
+        // The shim has inherited the counters of those that it reaped.
+        let moved = process_id(self.process.shim.process()).and_then(bytes_moved_by);
         let (io_read_bytes, io_write_bytes) = moved.unwrap_or_default();
         Ok(StageUsage {
             wall_time: ended.wall_time(),

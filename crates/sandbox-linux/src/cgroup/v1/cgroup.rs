@@ -1,7 +1,9 @@
 //! A v1 cgroup.
 
+use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::super::file::{Directory, ReopenableFile};
@@ -158,8 +160,10 @@ impl Cgroup for V1Cgroup {
         })
     }
 
-    fn uncounted_socket_memory(&self) -> Result<u64, CgroupError> {
-        self.files.socket_memory.read_number()
+    fn uncounted_socket_memory(&self) -> Result<Option<OwnedFd>, CgroupError> {
+        let directory = self.group.directory(self.layout.memory);
+        let file = directory.open_file("memory.kmem.tcp.usage_in_bytes", OFlags::RDONLY)?;
+        Ok(Some(file.into_descriptor()))
     }
 
     fn tasks(&self) -> Result<u64, CgroupError> {

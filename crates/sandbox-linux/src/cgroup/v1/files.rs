@@ -23,8 +23,6 @@ pub(crate) struct Files {
     pub(crate) memory_and_swap_limit: Option<ReopenableFile>,
     /// Buffers of TCP and UDP, which v1 does not count as memory.
     pub(crate) socket_memory_limit: ReopenableFile,
-    /// Read repeatedly while a program with a network runs, and therefore never closed.
-    pub(crate) socket_memory: ReopenableFile,
     pub(crate) memory_current: ReopenableFile,
     /// Writing resets it.
     pub(crate) memory_peak: Option<ReopenableFile>,
@@ -59,7 +57,6 @@ impl Files {
             memory_limit: open(memory, "memory.limit_in_bytes", write)?,
             memory_and_swap_limit: open(memory, "memory.memsw.limit_in_bytes", write).ok(),
             socket_memory_limit: open(memory, SOCKET_MEMORY_LIMIT, write)?,
-            socket_memory: open(memory, "memory.kmem.tcp.usage_in_bytes", read)?,
             memory_current: open(memory, "memory.usage_in_bytes", read)?,
             memory_peak: open_if(enforces.memory_peak, Some(memory), memory_peak, both)?,
             oom_control: open_if(enforces.oom_events, Some(memory), "memory.oom_control", read)?,

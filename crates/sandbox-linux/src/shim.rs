@@ -13,12 +13,12 @@ use crate::exec_message;
 use crate::launch::{LaunchError, connect};
 use crate::step::StepError;
 
-/// A program of an instance, through the process that serves it.
+/// A program of an instance, through its shim.
 #[derive(Debug)]
-pub struct Served {
+pub struct Shim {
     /// Receives notices.
     socket: OwnedFd,
-    /// Pidfd of the process that serves it.
+    /// Pidfd of the shim.
     process: OwnedFd,
 }
 
@@ -33,38 +33,38 @@ impl Slot {
         &self,
         request: &ExecRequest<'_>,
         streams: [BorrowedFd<'_>; 3],
-    ) -> Result<Served, LaunchError> {
+    ) -> Result<Shim, LaunchError> {
         self.request(request, &streams)
     }
 
     /// Writes the files of a request in the instance, in place of those that are there.
     pub fn write_files(&self, request: &ExecRequest<'_>) -> Result<(), LaunchError> {
-        let served = self.request(request, &[])?;
-        expect(served.socket.as_fd(), |notice| *notice == Notice::FilesWritten).map(drop)
+        let shim = self.request(request, &[])?;
+        expect(shim.socket.as_fd(), |notice| *notice == Notice::FilesWritten).map(drop)
     }
 
     fn request(
         &self,
         request: &ExecRequest<'_>,
         streams: &[BorrowedFd<'_>],
-    ) -> Result<Served, LaunchError> {
+    ) -> Result<Shim, LaunchError> {
         let (local, peer) = connect("connect a process")?;
         let mut descriptors = vec![peer.as_fd()];
         descriptors.extend(streams);
         exec_message::send(self.socket.as_fd(), request, &descriptors)?;
         drop(peer);
         let (_, descriptors) = expect(local.as_fd(), |notice| *notice == Notice::Cloned)?;
-        Ok(Served { socket: local, process: required(descriptors.into_iter().next())? })
+        Ok(Shim { socket: local, process: required(descriptors.into_iter().next())? })
     }
 }
 
-impl Served {
+impl Shim {
     /// Readable when there is a notice.
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 
-    /// Pidfd of the process that serves the program.
+    /// Its pidfd.
     pub fn process(&self) -> BorrowedFd<'_> {
         self.process.as_fd()
     }
@@ -84,7 +84,7 @@ impl Served {
         ask_to_end(self.process.as_fd())
     }
 
-    /// Lets the process that serves the program exit, after its report.
+    /// Lets the shim exit, after its report.
     pub fn release(&self) {
         // It may be gone.
         let _ = shutdown(&self.socket, Shutdown::Both);

@@ -8,11 +8,16 @@
 //! can keep heavy ones from no more than an eighth each; heavy owners are equals. While one owner is alone, nothing
 //! is put into the background. The cgroup around all sandboxes is there too while nobody else's sandbox runs:
 //! otherwise its weight would hold up the supervisor.
+//!
+//! A kernel without preemption finishes a system call of the background first, and what it leaves to the CPU to do
+//! later (RCU callbacks, teardown). So sandboxes in the background are also kept off one CPU while a light owner works.
+//! Nobody may need that CPU, so an owner counts as working for a shorter time than as present.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::thread::CpuSet;
 use sandbox_linux::cgroup::{Cgroup, Hierarchy};
 
 /// Use counts half after this time.
@@ -21,6 +26,8 @@ const HALF_LIFE: Duration = Duration::from_secs(1);
 const HEAVY_DIVISOR: f64 = 8.0;
 /// An owner that has run nothing for this long is not there.
 const ABSENT_AFTER: Duration = Duration::from_mins(1);
+/// An owner that has run nothing for this long needs no CPU for itself.
+const IDLE_AFTER: Duration = Duration::from_secs(5);
 /// Limits on the interval at which the use of a running sandbox is counted.
 const MIN_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_INTERVAL: Duration = Duration::from_millis(250);
@@ -30,13 +37,23 @@ const MAX_INTERVAL: Duration = Duration::from_millis(250);
 enum Class {
     Foreground,
     Background,
+    /// In the background, and off the CPU that is reserved for the foreground.
+    Confined,
 }
 
 /// The recent use of CPU time by owner.
 pub(crate) struct CpuShares {
     /// Decayed CPU seconds above which an owner is heavy.
     heavy_use: f64,
+    cpus: Option<Cpus>,
     state: Mutex<State>,
+}
+
+/// The CPUs that sandboxes may use.
+struct Cpus {
+    all: CpuSet,
+    /// All but the one that is reserved.
+    unreserved: CpuSet,
 }
 
 #[derive(Default)]
@@ -67,12 +84,13 @@ pub(crate) struct CpuShare {
 }
 
 impl CpuShares {
-    /// For a machine with this many CPUs.
-    pub(crate) fn new(cpus: usize) -> Self {
+    /// For a machine with this many CPUs. One of `usable` can be reserved, if there are several.
+    pub(crate) fn new(cpus: usize, usable: Option<CpuSet>) -> Self {
         // A steady use of one CPU decays to this many seconds.
         let steady = HALF_LIFE.as_secs_f64() / std::f64::consts::LN_2;
         let cpus = u32::try_from(cpus).map_or(f64::MAX, f64::from);
-        Self { heavy_use: steady * cpus / HEAVY_DIVISOR, state: Mutex::default() }
+        let heavy_use = steady * cpus / HEAVY_DIVISOR;
+        Self { heavy_use, cpus: usable.and_then(Cpus::of), state: Mutex::default() }
     }
 
     /// Puts a sandbox where its owner's use belongs. Without an owner it stays in the foreground. `counted` is the
@@ -94,6 +112,8 @@ impl CpuShares {
             state.put(&mut share, class, cgroup);
         }
         state.adjust_outer(hierarchy);
+        drop(state);
+        self.bind(&share, Class::Foreground, cgroup);
         share
     }
 
@@ -109,6 +129,7 @@ impl CpuShares {
             return;
         }
         let used = share.used(cgroup);
+        let before = share.class;
         let mut state = self.lock();
         if let Some(owner) = &share.owner {
             let class = state.charge(owner, used, self.heavy_use, now);
@@ -116,6 +137,8 @@ impl CpuShares {
             state.put(share, class, cgroup);
             state.adjust_outer(hierarchy);
         }
+        drop(state);
+        self.bind(share, before, cgroup);
     }
 
     /// Counts the rest. The sandbox stays where it is: ending many processes takes CPU time too.
@@ -135,9 +158,31 @@ impl CpuShares {
         state.adjust_outer(hierarchy);
     }
 
+    /// Sets the CPUs of a sandbox that belongs to its class. Not under the lock: it may have many threads, and while
+    /// they were bound the last time, one that was not may have started others.
+    fn bind(&self, share: &CpuShare, before: Class, cgroup: &dyn Cgroup) {
+        let Some(Cpus { all, unreserved }) = &self.cpus else { return };
+        // If the kernel refuses, it uses all CPUs. The cgroup may be gone already.
+        let _ = match (before, share.class) {
+            (_, Class::Confined) => cgroup.bind(unreserved),
+            (Class::Confined, _) => cgroup.bind(all),
+            _ => Ok(()),
+        };
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         // Nothing panics while the state is half changed.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Cpus {
+    /// Reserves the first; `None` if that is the only one.
+    fn of(all: CpuSet) -> Option<Self> {
+        let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu))?;
+        let mut unreserved = all;
+        unreserved.unset(first);
+        (unreserved.count() > 0).then_some(Self { all, unreserved })
     }
 }
 
@@ -164,11 +209,18 @@ impl State {
             let new = Use { recent: 0.0, at: now, is_heavy: false };
             self.owners.insert(owner.to_owned(), new);
         }
-        let is_alone =
-            self.owners.iter().all(|(name, other)| name == owner || other.is_absent(now));
+        let has_other = |wanted: &dyn Fn(&Use) -> bool| {
+            self.owners.iter().any(|(name, other)| name != owner && wanted(other))
+        };
+        let is_alone = !has_other(&|other| !other.is_absent(now));
+        let light_works = has_other(&|other| !other.is_heavy && !other.is_idle(now));
         let Some(own) = self.owners.get_mut(owner) else { return Class::Foreground };
         own.add(used, heavy_use, now);
-        if own.is_heavy && !is_alone { Class::Background } else { Class::Foreground }
+        match (own.is_heavy && !is_alone, light_works) {
+            (false, _) => Class::Foreground,
+            (true, false) => Class::Background,
+            (true, true) => Class::Confined,
+        }
     }
 
     /// How soon one CPU could make this owner heavy.
@@ -184,15 +236,19 @@ impl State {
         }
         *self.count(share.class) -= 1;
         *self.count(class) += 1;
+        let was_foreground = share.class == Class::Foreground;
         share.class = class;
+        if was_foreground == (class == Class::Foreground) {
+            return;
+        }
         // If the kernel refuses, the weights stay equal. The cgroup may be gone already.
-        let _ = cgroup.set_background(class == Class::Background);
+        let _ = cgroup.set_background(class != Class::Foreground);
     }
 
     fn count(&mut self, class: Class) -> &mut usize {
         match class {
             Class::Foreground => &mut self.foreground,
-            Class::Background => &mut self.background,
+            Class::Background | Class::Confined => &mut self.background,
         }
     }
 
@@ -214,6 +270,10 @@ impl Use {
         // An owner that was heavy must become much lighter, so that its sandboxes do not change all the time.
         let threshold = if self.is_heavy { heavy_use / 2.0 } else { heavy_use };
         self.is_heavy = self.recent > threshold;
+    }
+
+    fn is_idle(&self, now: Instant) -> bool {
+        now.saturating_duration_since(self.at) >= IDLE_AFTER
     }
 
     fn is_absent(&self, now: Instant) -> bool {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use rustix::thread::sched_getaffinity;
 use sandbox_core::{
     AggregateLimits, BackendError, Capabilities, Feature, MissingProtection, NetworkPolicy,
     Protection, StagePlan,
@@ -102,6 +103,7 @@ impl Host {
         let lists_children = Path::new("/proc/thread-self/children").exists();
         let features = lists_children.then_some(Feature::Instances).into_iter().collect();
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let affinity = sched_getaffinity(None).ok();
         Ok(Self {
             capabilities: Capabilities { enforceable, missing, features, aggregate_limits },
             hierarchy,
@@ -111,7 +113,8 @@ impl Host {
             filter,
             has_own_ids,
             cores,
-            cpu_shares: CpuShares::new(cores),
+            // Where affinity enforces the limit on CPUs, it is not free for other purposes.
+            cpu_shares: CpuShares::new(cores, affinity.filter(|_| enforces.cpu_quota)),
             without,
             waits: options.waits,
             image: options.image.clone(),

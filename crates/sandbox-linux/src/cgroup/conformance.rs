@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags};
 use rustix::io::Errno;
+use rustix::process::Pid;
+use rustix::thread::sched_getaffinity;
 
 use super::kill::wait_until_ready;
 use super::*;
@@ -275,6 +277,38 @@ fn processes_beyond_the_limit_are_refused_and_within_it_are_not() {
         let peak = cgroup.usage().unwrap().pids_peak.unwrap();
         assert!((51..=100).contains(&peak), "{peak}");
     }
+}
+
+#[test]
+fn members_and_what_they_start_are_bound_to_cpus_and_others_are_not() {
+    let Some((hierarchy, cgroup)) = fresh() else {
+        return;
+    };
+    let all = sched_getaffinity(None).unwrap();
+    let first = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
+    let mut one = CpuSet::new();
+    one.set(first);
+    if !hierarchy.enforces().cpu_quota || one == all {
+        return skip("there is no cpu controller, or one CPU only");
+    }
+    let other = Held(hierarchy.create().unwrap());
+    let unbound = start("park", &*other);
+    cgroup.set_limits(&limits(None, Some(20), None)).unwrap();
+    let mut parent = start("breed", &*cgroup);
+    let cpus = |process: u32| {
+        sched_getaffinity(Pid::from_raw(process.try_into().unwrap())).unwrap_or_default()
+    };
+    let have = |cpus_of_all: &CpuSet| {
+        let members = cgroup.processes().unwrap();
+        members.len() > 3 && members.into_iter().all(|member| cpus(member) == *cpus_of_all)
+    };
+    cgroup.bind(&one).unwrap();
+    parent.begin();
+    wait_for("its children to be bound", || have(&one));
+    // While they start others.
+    wait_for("all to be released", || cgroup.bind(&all).is_ok() && have(&all));
+    wait_for("all to be bound again", || cgroup.bind(&one).is_ok() && have(&one));
+    assert_eq!(cpus(unbound.process()), all);
 }
 
 #[test]

@@ -101,9 +101,14 @@ impl Directory {
     /// The members. The file is opened anew each time: v1 answers a second read of one descriptor
     /// from a list that is up to a second old.
     pub(crate) fn processes(&self) -> Result<Vec<u32>, CgroupError> {
-        let text = self.read("cgroup.procs")?;
+        self.members("cgroup.procs")
+    }
+
+    /// The members that a file lists: processes or threads.
+    pub(crate) fn members(&self, file: &str) -> Result<Vec<u32>, CgroupError> {
+        let text = self.read(file)?;
         parse::processes(&text).ok_or_else(|| CgroupError::Malformed {
-            path: self.path.join("cgroup.procs"),
+            path: self.path.join(file),
             text,
             expected: "a list of process ids",
         })

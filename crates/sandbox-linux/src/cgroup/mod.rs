@@ -18,6 +18,7 @@ mod limits;
 mod other_hierarchies;
 mod usage;
 
+mod affinity;
 mod background;
 mod none;
 mod outer;
@@ -44,6 +45,7 @@ use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, openat};
 use rustix::io::Errno;
+use rustix::thread::CpuSet;
 
 pub use error::{CgroupError, Leftover};
 pub use hierarchy::{Hierarchy, Version};
@@ -101,6 +103,12 @@ pub trait Cgroup: Send + Sync {
     /// Puts it into the background, where it gets the CPU time that nothing else wants, or back. No
     /// effect where the kernel cannot do that.
     fn set_background(&self, _is_background: bool) -> Result<(), CgroupError> {
+        Ok(())
+    }
+
+    /// Lets all members, and what they start, run on these CPUs only. A program that starts threads
+    /// faster than they are bound may keep some of them elsewhere.
+    fn bind(&self, _cpus: &CpuSet) -> Result<(), CgroupError> {
         Ok(())
     }
 

@@ -11,6 +11,8 @@ use super::*;
 struct Fake {
     cpu_millis: AtomicU64,
     background: AtomicU64,
+    /// Set if it was bound.
+    cpus: Mutex<Option<CpuSet>>,
 }
 
 impl Fake {
@@ -21,6 +23,10 @@ impl Fake {
     fn is_background(&self) -> bool {
         self.background.load(Ordering::Relaxed) == 1
     }
+
+    fn cpus(&self) -> Option<CpuSet> {
+        *self.cpus.lock().unwrap()
+    }
 }
 
 impl Cgroup for Fake {
@@ -30,6 +36,11 @@ impl Cgroup for Fake {
 
     fn set_background(&self, is_background: bool) -> Result<(), CgroupError> {
         self.background.store(is_background.into(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn bind(&self, cpus: &CpuSet) -> Result<(), CgroupError> {
+        *self.cpus.lock().unwrap() = Some(*cpus);
         Ok(())
     }
 
@@ -99,8 +110,18 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
+        Self::with_cpus(&[0, 1])
+    }
+
+    /// A machine on which these CPUs can be used.
+    fn with_cpus(usable: &[usize]) -> Self {
         let hierarchy = Hierarchy::none("a test");
-        Self { shares: CpuShares::new(2), hierarchy, now: Instant::now() }
+        Self { shares: CpuShares::new(2, Some(set(usable))), hierarchy, now: Instant::now() }
+    }
+
+    /// Lets an owner work for a moment.
+    fn work(&self, owner: &str) {
+        self.leave(&Fake::default(), self.enter(&Fake::default(), owner));
     }
 
     fn enter(&self, cgroup: &Fake, owner: &str) -> CpuShare {
@@ -121,6 +142,14 @@ impl Machine {
     fn outer_is_in_background(&self) -> bool {
         self.shares.lock().is_outer_in_background
     }
+}
+
+fn set(cpus: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    for cpu in cpus {
+        set.set(*cpu);
+    }
+    set
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -212,4 +241,46 @@ fn a_sandbox_without_an_owner_is_neither_counted_nor_put_into_the_background() {
     let state = machine.shares.lock();
     assert!(state.owners.is_empty());
     assert_eq!((state.foreground, state.background), (0, 0));
+}
+
+#[test]
+fn a_heavy_owner_leaves_one_cpu_to_a_light_one_that_works() {
+    let mut machine = Machine::with_cpus(&[2, 3, 5]);
+    machine.work("light");
+    let heavy = Fake::default();
+    let mut share = machine.enter(&heavy, "heavy");
+    assert_eq!(heavy.cpus(), None, "its class has not changed");
+    heavy.use_cpu(1000);
+    machine.run(SECOND / 2, &heavy, &mut share);
+    assert_eq!(heavy.cpus(), Some(set(&[3, 5])));
+    heavy.use_cpu(IDLE_AFTER.as_millis().try_into().unwrap());
+    machine.run(IDLE_AFTER, &heavy, &mut share);
+    assert!(heavy.is_background(), "the other is still there");
+    assert_eq!(heavy.cpus(), Some(set(&[2, 3, 5])), "and needs no CPU of its own");
+    machine.work("light");
+    heavy.use_cpu(1000);
+    machine.run(SECOND, &heavy, &mut share);
+    assert_eq!(heavy.cpus(), Some(set(&[3, 5])));
+    machine.run(10 * SECOND, &heavy, &mut share);
+    assert!(!heavy.is_background());
+    assert_eq!(heavy.cpus(), Some(set(&[2, 3, 5])));
+    machine.leave(&heavy, share);
+}
+
+#[test]
+fn neither_the_only_cpu_nor_one_among_heavy_owners_is_reserved() {
+    for (usable, other_use) in [(&[1][..], 2), (&[0, 1], 1000)] {
+        let mut machine = Machine::with_cpus(usable);
+        let (first, second) = (Fake::default(), Fake::default());
+        let mut share = machine.enter(&first, "first");
+        let mut other = machine.enter(&second, "second");
+        second.use_cpu(other_use);
+        machine.run(SECOND / 2, &second, &mut other);
+        first.use_cpu(500);
+        machine.run(Duration::ZERO, &first, &mut share);
+        assert!(first.is_background());
+        assert_eq!(first.cpus(), None);
+        machine.leave(&first, share);
+        machine.leave(&second, other);
+    }
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::thread::CpuSet;
 
 use super::super::file::{Directory, ReopenableFile};
 use super::super::group::Group;
 use super::super::limits::CPU_PERIOD_MICROSECONDS;
 use super::super::{
-    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, background, kill,
-    oom,
+    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, affinity,
+    background, kill, oom,
 };
 use super::detect::Layout;
 use super::files::Files;
@@ -180,6 +181,11 @@ impl Cgroup for V1Cgroup {
     fn set_background(&self, is_background: bool) -> Result<(), CgroupError> {
         let directory = self.layout.cpu.map(|place| self.group.directory(place));
         directory.map_or(Ok(()), |directory| background::set(directory, is_background))
+    }
+
+    fn bind(&self, cpus: &CpuSet) -> Result<(), CgroupError> {
+        let directory = self.layout.cpu.map(|place| self.group.directory(place));
+        directory.map_or(Ok(()), |directory| affinity::bind(directory, "tasks", cpus))
     }
 
     fn close_files(&self) {

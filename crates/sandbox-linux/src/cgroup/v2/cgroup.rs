@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 use rustix::event::PollFlags;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
+use rustix::thread::CpuSet;
 
 use super::super::file::{ControlFile, Directory};
 use super::super::group::Group;
 use super::super::limits::CPU_PERIOD_MICROSECONDS;
 use super::super::{
-    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, background, kill,
-    oom, parse,
+    Cgroup, CgroupError, CgroupLimits, Enforces, Entry, OomWatch, Removal, Usage, affinity,
+    background, kill, oom, parse,
 };
 use super::files::Files;
 
@@ -156,6 +157,10 @@ impl Cgroup for V2Cgroup {
 
     fn set_background(&self, is_background: bool) -> Result<(), CgroupError> {
         background::set(self.directory(), is_background)
+    }
+
+    fn bind(&self, cpus: &CpuSet) -> Result<(), CgroupError> {
+        affinity::bind(self.directory(), "cgroup.threads", cpus)
     }
 
     fn oom_kills(&self) -> Result<u64, CgroupError> {

@@ -288,6 +288,7 @@ const GVISOR_ATTACKS: &[(&str, &str)] = &[
     ),
     ("fill-three-places", "as with runc: the memory limit bounds their sum"),
     ("record-locks", "locks are its kernel's memory, which the memory limit bounds"),
+    ("message-queues", "they are its kernel's memory, which the memory limit bounds"),
     ("own-filters", "filters are its kernel's memory, which the memory limit bounds"),
     ("huge-pages", "its kernel has none; what asks for them gets ordinary pages"),
     ("fill-inodes", "files without content are its kernel's memory, which the memory limit bounds"),

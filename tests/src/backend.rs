@@ -288,6 +288,8 @@ const GVISOR_ATTACKS: &[(&str, &str)] = &[
     ),
     ("fill-three-places", "as with runc: the memory limit bounds their sum"),
     ("record-locks", "locks are its kernel's memory, which the memory limit bounds"),
+    ("open-directories", "they are its kernel's memory, which the memory limit bounds"),
+    ("local-connections", "they are its kernel's memory, which the memory limit bounds"),
     ("message-queues", "they are its kernel's memory, which the memory limit bounds"),
     ("own-filters", "filters are its kernel's memory, which the memory limit bounds"),
     ("huge-pages", "its kernel has none; what asks for them gets ordinary pages"),

@@ -13,8 +13,8 @@ use rustix::thread::{LinkNameSpaceType, Uid, move_into_link_name_space, set_thre
 
 use crate::thread::on_a_thread;
 
-/// Both are the kernel's own defaults of former times (until Linux 2.6.27 and 3.19), on which
-/// programs relied for decades.
+/// Both numbers are the kernel's own defaults of former times, with which programs lived for
+/// decades.
 const SETTINGS: [(&str, &str); 2] = [
     ("/proc/sys/kernel/msgmni", "16"),
     // Semaphores of a set and of all sets, operations of one call, and the number of sets.

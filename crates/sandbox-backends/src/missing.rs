@@ -79,7 +79,7 @@ pub(crate) fn missing_inotify_limits(has_own_ids: bool) -> Option<MissingProtect
 /// The protection of IPC limits, if this host lacks it for the native backend.
 pub(crate) fn missing_ipc_limits(has_own_ids: bool) -> Option<MissingProtection> {
     let (reason, remedy) = if !has_own_ids {
-        ("only root of a sandbox of its own ids may set them", "run as root")
+        ("an ordinary user has no sandbox whose root may set them", "run as root")
     } else if !ipc_limits::are_settable_inside() {
         ("the kernel does not let a sandbox's init set them", "use Linux 6.9 or later")
     } else {

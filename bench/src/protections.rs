@@ -20,6 +20,7 @@ const PROTECTIONS: &[Protection] = &[
     Protection::TimeNamespace,
     Protection::PrivateInodes,
     Protection::InotifyLimits,
+    Protection::IpcLimits,
     Protection::Keyring,
     Protection::Capabilities,
     Protection::Rlimits,

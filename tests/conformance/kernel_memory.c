@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
@@ -19,8 +20,11 @@
 #include <sys/sem.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/uio.h>
+#include <sys/un.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -199,12 +203,121 @@ static void page_tables(void) {
         *(volatile char *)(range + place);
 }
 
+// The rest is kept one in each page: what was charged for the others can be taken again, in objects of another kind.
+#define BUDGET (900 << 10)
+
+static void message_pages(void) {
+    static const struct { int text, in_page; } KINDS[] = {{0, 64}, {140, 21}, {200, 16}, {460, 16}, {970, 16}, {2000, 16}};
+    struct { long kind; char text[2000]; } message;
+    for (int kind = 0; kind < 6; kind++) {
+        int queues[100], used = 0, failures = 0;
+        for (int count = 0; count * (KINDS[kind].text + 48) < BUDGET && used < 100 && failures < 2;) {
+            message.kind = count % KINDS[kind].in_page ? 2 : 1;
+            if (used > 0 && msgsnd(queues[used - 1], &message, KINDS[kind].text, IPC_NOWAIT) == 0) {
+                count++;
+                failures = 0;
+            } else if (failures++ == 0 && (queues[used] = msgget(IPC_PRIVATE, 0600)) >= 0) {
+                used++;
+            }
+        }
+        while (used-- > 0)
+            while (msgrcv(queues[used], &message, sizeof message.text, 2, IPC_NOWAIT) >= 0) {}
+    }
+}
+
+static void local_message_pages(void) {
+    static const struct { int text, in_page; } KINDS[] = {{1, 14}, {600, 16}, {1500, 16}, {3700, 8}, {7000, 4}};
+    for (int kind = 0; kind < 5; kind++) {
+        // One pair for those that stay, the others for the rest.
+        int pairs[40][2], used = 1;
+        socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pairs[0]);
+        for (int count = 0; count * (KINDS[kind].text + 900) < BUDGET && used < 40; count++) {
+            int to = count % KINDS[kind].in_page ? used - 1 : 0;
+            if (to == 0 && used > 1) {
+                send(pairs[0][0], block, KINDS[kind].text, 0);
+            } else if (used == 1 || send(pairs[to][0], block, KINDS[kind].text, 0) < 0) {
+                if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pairs[used]) != 0)
+                    break;
+                used++;
+            }
+        }
+        while (--used > 0) {
+            close(pairs[used][0]);
+            close(pairs[used][1]);
+        }
+    }
+}
+
+static void mapping_pages(void) {
+    enum { COUNT = 3000 };
+    char *range = mmap(NULL, COUNT * 8192L, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    for (long place = 0; place < COUNT; place++)
+        mprotect(range + place * 8192, 4096, PROT_READ);
+    for (long place = 0; place < 2 * COUNT; place++)
+        if (place % 21 != 0)
+            munmap(range + place * 4096, 4096);
+}
+
+static void pages_of_many_kinds(void) {
+    mapping_pages();
+    local_message_pages();
+    message_pages();
+}
+
+static void directories(void) {
+    int directory;
+    while (is_time() && (directory = open("/usr/bin", O_RDONLY | O_DIRECTORY)) >= 0)
+        if (syscall(SYS_getdents64, directory, block, 400) <= 0)
+            break;
+}
+
+static void local_connections(void) {
+    for (int listener; is_time() && (listener = socket(AF_UNIX, SOCK_STREAM, 0)) >= 0;) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        socklen_t length = sizeof address;
+        bind(listener, (struct sockaddr *)&address, sizeof(sa_family_t));
+        listen(listener, 4096);
+        getsockname(listener, (struct sockaddr *)&address, &length);
+        for (int refused = 0; !refused && is_time();) {
+            int end = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+            refused = connect(end, (struct sockaddr *)&address, length) != 0;
+            close(end);
+        }
+    }
+}
+
+// A mapping keeps a file open, and with it the lock of a process that has ended.
+static void orphaned_locks(void) {
+    for (int batch = 0; batch < 22 && is_time(); batch++) {
+        const char *path = name();
+        int files[100];
+        close(open(path, O_RDWR | O_CREAT, 0600));
+        truncate(path, 4096);
+        for (int file = 0; file < 100; file++) {
+            files[file] = open(path, O_RDWR);
+            mmap(NULL, 4096, PROT_READ, MAP_SHARED, files[file], 0);
+        }
+        pid_t taker = fork();
+        if (taker == 0) {
+            for (int file = 0; file < 100; file++)
+                flock(files[file], LOCK_SH);
+            _exit(0);
+        }
+        if (taker > 0)
+            waitpid(taker, NULL, 0);
+        for (int file = 0; file < 100; file++)
+            close(files[file]);
+    }
+}
+
 #define ROUTE(name) {#name, name}
 static const struct { const char *name; void (*take)(void); } ROUTES[] = {
     ROUTE(nothing), ROUTE(record_locks), ROUTE(file_locks), ROUTE(access_lists), ROUTE(default_lists),
     ROUTE(attributes), ROUTE(filters), ROUTE(pipes), ROUTE(lent_pages), ROUTE(huge_pages), ROUTE(event_polls),
     ROUTE(timer_files), ROUTE(timers), ROUTE(signals), ROUTE(messages), ROUTE(semaphores), ROUTE(local_sockets),
-    ROUTE(file_events), ROUTE(links), ROUTE(missing_names), ROUTE(page_tables),
+    ROUTE(file_events), ROUTE(links), ROUTE(missing_names), ROUTE(page_tables), ROUTE(message_pages),
+    ROUTE(local_message_pages), ROUTE(mapping_pages), ROUTE(pages_of_many_kinds), ROUTE(directories),
+    ROUTE(local_connections), ROUTE(orphaned_locks),
 };
 
 static void take(void (*route)(void)) {

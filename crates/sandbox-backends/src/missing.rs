@@ -2,7 +2,7 @@
 
 use sandbox_core::{MissingProtection, Protection};
 use sandbox_linux::skeleton::Shown;
-use sandbox_linux::{capabilities, landlock, mountinfo, private_root};
+use sandbox_linux::{capabilities, ipc_limits, landlock, mountinfo, private_root};
 
 /// Protections that a kernel with this version of Landlock lacks.
 pub(crate) fn missing_landlock(version: u32) -> Vec<MissingProtection> {
@@ -73,6 +73,22 @@ pub(crate) fn missing_inotify_limits(has_own_ids: bool) -> Option<MissingProtect
         protection: Protection::InotifyLimits,
         reason: reason.to_owned(),
         remedy: format!("{remedy}; executions go on with a limit that others share"),
+    })
+}
+
+/// The protection of IPC limits, if this host lacks it for the native backend.
+pub(crate) fn missing_ipc_limits(has_own_ids: bool) -> Option<MissingProtection> {
+    let (reason, remedy) = if !has_own_ids {
+        ("an ordinary user has no sandbox whose root may set them", "run as root")
+    } else if !ipc_limits::are_settable_inside() {
+        ("the kernel does not let a sandbox's init set them", "use Linux 6.9 or later")
+    } else {
+        return None;
+    };
+    Some(MissingProtection {
+        protection: Protection::IpcLimits,
+        reason: reason.to_owned(),
+        remedy: format!("{remedy}; executions go on with the kernel's own limits"),
     })
 }
 

@@ -1,4 +1,4 @@
-//! CPU time of a process's descendants, as the host's kernel counts it.
+//! A process's descendants and their CPU time, as the host's kernel counts it.
 
 use std::fs;
 use std::time::Duration;
@@ -17,18 +17,25 @@ pub(crate) fn children(process: u32) -> Vec<u32> {
     ids.collect()
 }
 
+/// All descendants of a process.
+pub(crate) fn descendants(process: u32) -> Vec<u32> {
+    let mut all = children(process);
+    let mut next = 0;
+    while let Some(process) = all.get(next)
+        && next < MAX_PROCESSES
+    {
+        next += 1;
+        all.extend(children(*process));
+    }
+    all
+}
+
 /// CPU time of all descendants, without the process itself. Those that nobody waited for are
 /// missing once they have ended; the wall-clock limit and the CPU limit of the sandbox bound them.
 pub(crate) fn cpu_time_below(process: u32) -> Duration {
     let mut ticks = times(process).map_or(0, |times| times.waited_for);
-    let mut rest = children(process);
-    let mut seen = 0;
-    while let Some(process) = rest.pop()
-        && seen < MAX_PROCESSES
-    {
-        seen += 1;
+    for process in descendants(process) {
         ticks += times(process).map_or(0, |times| times.own + times.waited_for);
-        rest.extend(children(process));
     }
     let each = rustix::param::clock_ticks_per_second().max(1);
     Duration::from_millis(ticks.saturating_mul(1000) / each)

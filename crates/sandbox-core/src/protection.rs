@@ -52,6 +52,8 @@ protections! {
     /// inotify instances and watches are counted separately from those of the host and of other
     /// sandboxes.
     InotifyLimits = "inotify-limits",
+    /// Few System V message queues and semaphore sets.
+    IpcLimits = "ipc-limits",
     /// A `/proc` with its own processes only and without system-wide files.
     PrivateProc = "proc-private",
     /// A session and process group of its own, without a controlling terminal.
@@ -103,6 +105,7 @@ impl Protection {
             self,
             Self::PrivateFileInodes
                 | Self::InotifyLimits
+                | Self::IpcLimits
                 | Self::LandlockTruncate
                 | Self::LandlockIoctl
                 | Self::LandlockScope

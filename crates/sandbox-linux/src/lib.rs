@@ -49,6 +49,7 @@ pub mod container_inodes;
 mod device_nodes;
 pub mod egress_network;
 pub mod empty_network;
+pub mod ipc_limits;
 mod loopback;
 mod netlink;
 pub mod private_mounts;

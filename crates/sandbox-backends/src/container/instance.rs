@@ -87,7 +87,7 @@ impl<'a, F: ContainerFactory<Container: Container>> ContainerInstance<'a, F> {
         wait_until_ready(&mut control)?;
         let agent = container.agent();
         let agent = agent.ok_or_else(|| failed("find the agent", "its process is not known"))?;
-        let lock_limit = match LockLimit::start(agent) {
+        let lock_limit = match LockLimit::start(agent, sandbox.limits.memory().as_u64()) {
             Ok(limit) => Some(limit),
             Err(_) if sandbox.allow_missing.contains(&Protection::Memory) => None,
             Err(error) => return Err(failed("count the file locks of the container", error)),

@@ -135,6 +135,7 @@ impl Kernel {
             Self::Host => &[
                 Protection::PrivateInodes,
                 Protection::PrivateFileInodes,
+                Protection::IpcLimits,
                 Protection::Landlock,
                 Protection::LandlockTruncate,
                 Protection::LandlockIoctl,
@@ -171,8 +172,12 @@ impl Kernel {
                 vec![lacks(Protection::TimeNamespace, &reason)]
             }
             Self::Gvisor => {
-                let lacks = |part: &Protection| lacks(*part, "gVisor's kernel has no Landlock");
-                LANDLOCK.iter().map(lacks).collect()
+                let landlock =
+                    LANDLOCK.iter().map(|part| (*part, "gVisor's kernel has no Landlock"));
+                let queues =
+                    "message queues are gVisor's own memory, which the memory limit bounds";
+                let missing = landlock.chain([(Protection::IpcLimits, queues)]);
+                missing.map(|(part, reason)| lacks(part, reason)).collect()
             }
         }
     }

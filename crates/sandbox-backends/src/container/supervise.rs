@@ -203,7 +203,9 @@ impl Supervised for AgentProgram<'_> {
 
     /// Locks in gVisor are memory of its kernel, which the memory limit covers.
     fn limit_locks(&self) -> io::Result<Option<LockLimit>> {
-        match self.context.container.agent().map(LockLimit::start).transpose() {
+        let memory = self.plan.sandbox.limits.memory().as_u64();
+        let agent = self.context.container.agent();
+        match agent.map(|agent| LockLimit::start(agent, memory)).transpose() {
             Err(_) if self.plan.sandbox.allow_missing.contains(&Protection::Memory) => Ok(None),
             started => started,
         }

@@ -14,8 +14,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use sandbox_core::{BackendError, NetworkPolicy};
 use sandbox_linux::cgroup::{Cgroup, Entry, processes_in};
 use sandbox_linux::container_inodes::SharedInodes;
-use sandbox_linux::empty_network;
 use sandbox_linux::restrict::restrict;
+use sandbox_linux::{empty_network, ipc_limits};
 use sandbox_protocol::Message as _;
 use sandbox_protocol::agent::AgentEvent;
 
@@ -135,6 +135,8 @@ impl DockerContainer {
         if self.docker.runtime.kernel == Kernel::Host {
             let restricted = restrict(self.agent);
             restricted.map_err(|error| failed("restrict what the container shows", error))?;
+            let bounded = ipc_limits::set_for(self.agent);
+            bounded.map_err(|error| failed("bound System V IPC in the container", error))?;
         }
         self.cover_inodes(spec)?;
         self.admit(spec)?;

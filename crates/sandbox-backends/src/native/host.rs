@@ -18,7 +18,9 @@ use sandbox_linux::{ProtectionSet, container_inodes, ids, landlock};
 use super::NativeOptions;
 use super::cpu_shares::CpuShares;
 use crate::error::failed;
-use crate::missing::{missing_inodes, missing_inotify_limits, missing_landlock};
+use crate::missing::{
+    missing_inodes, missing_inotify_limits, missing_ipc_limits, missing_landlock,
+};
 
 /// Init is in the sandbox's cgroup too.
 pub(crate) const OWN_PROCESSES: u64 = 1;
@@ -89,7 +91,8 @@ impl Host {
         let mut missing = missing(enforces, landlock_version);
         let makes_devices = has_own_ids && container_inodes::can_make_devices();
         let of_inodes = missing_inodes(shown, makes_devices).into_iter();
-        for lack in of_inodes.chain(missing_inotify_limits(has_own_ids)) {
+        let counts = [missing_inotify_limits(has_own_ids), missing_ipc_limits(has_own_ids)];
+        for lack in of_inodes.chain(counts.into_iter().flatten()) {
             protections = protections.without(lack.protection);
             missing.push(lack);
         }

@@ -247,7 +247,9 @@ pub(super) fn limit_locks(
     if !host.has(Protection::Memory) {
         return Ok(None);
     }
-    let started = process_id(init.as_fd()).ok_or(Errno::SRCH.into()).and_then(LockLimit::start);
+    let memory = plan.sandbox.limits.memory().as_u64();
+    let init_id = process_id(init.as_fd()).ok_or(Errno::SRCH.into());
+    let started = init_id.and_then(|init| LockLimit::start(init, memory));
     match started {
         Ok(limit) => Ok(Some(limit)),
         // Its locks are released with it.

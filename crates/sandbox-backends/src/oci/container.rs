@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sandbox_core::{BackendError, NetworkPolicy};
 use sandbox_linux::cgroup::{Cgroup, CgroupLimits, remove_everywhere};
 use sandbox_linux::container_inodes::SharedInodes;
-use sandbox_linux::private_mounts;
+use sandbox_linux::{ipc_limits, private_mounts};
 use sandbox_protocol::Message as _;
 use sandbox_protocol::agent::AgentEvent;
 
@@ -20,7 +20,7 @@ use super::bundle::{AGENT_INSIDE, BundleConfig, outside};
 use super::ids::Range;
 use super::state::places_for;
 use crate::container::{
-    Channel, Container, ContainerSpec, InodeCover, Received, USER, is_populated,
+    Channel, Container, ContainerSpec, InodeCover, Kernel, Received, USER, is_populated,
 };
 use crate::error::failed;
 
@@ -90,6 +90,7 @@ impl OciContainer {
         // From here on, dropping it removes the container.
         container.launch(spec, first_id)?;
         container.wait_until_ready()?;
+        container.bound_ipc()?;
         container.cover_inodes(spec)?;
         Ok(container)
     }
@@ -173,6 +174,13 @@ impl OciContainer {
         self.admit().map_err(|error| failed("put the container into its cgroup", error))?;
         self.channel = Some(channel);
         Ok(())
+    }
+
+    /// The runtime would set them through a `/proc` that has no system files here.
+    fn bound_ipc(&self) -> Result<(), BackendError> {
+        let agent = self.agent.filter(|_| self.oci.runtime.kind.kernel() == Kernel::Host);
+        let bounded = agent.map(ipc_limits::set_for).transpose();
+        bounded.map(drop).map_err(|error| failed("bound System V IPC in the container", error))
     }
 
     /// Gives the container inodes of its own for what it shows.

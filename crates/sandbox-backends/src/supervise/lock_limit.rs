@@ -1,9 +1,12 @@
-//! Bounds how many file locks a sandbox holds.
+//! Bounds what a sandbox holds that is charged to no cgroup: file locks, and the objects of
+//! [`held_objects`].
 //!
 //! The kernel charges record locks to no cgroup and has no limit for them. Counting them at the call would make
 //! every transaction of a database several times slower, so they are sampled: one thread looks at how many lock
 //! objects the kernel has, and reads who holds them only when the number has grown
-//! ([ADR 31](../../../../docs/adr/0031-file-locks-by-sampling.md)).
+//! ([ADR 31](../../../../docs/adr/0031-file-locks-by-sampling.md)). The other objects have no list:
+//! when the kernel's memory has grown, they are counted for each sandbox
+//! ([ADR 40](../../../../docs/adr/0040-kernel-memory-beyond-charges.md)).
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -15,6 +18,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{EventfdFlags, eventfd};
+
+use super::held_objects;
 
 /// Locks that one sandbox may hold; a sandbox with more is ended.
 const MAX_LOCKS: usize = 8192;
@@ -38,14 +43,28 @@ const BACKOFF: u32 = 4;
 /// Processes cannot be nested deeper than this: a PID namespace holds no more.
 const MAX_ANCESTORS: usize = 1 << 22;
 
+/// Objects are counted when the kernel's memory has grown by this much since the last time, and
+/// at least this often.
+const MAX_UNSEEN_KIB: u64 = 8 << 10;
+const MAX_COUNT_INTERVAL: Duration = Duration::from_secs(1);
+/// The fraction of the memory limit that objects may hold.
+const MEMORY_LIMIT_DIVISOR: u64 = 8;
+const MIN_OBJECT_BYTES: u64 = 2 << 20;
+
 const LOCKS: &str = "/proc/locks";
 /// Slots for lock objects, as SLUB counts them; readable by root on kernels that have it.
 const LOCK_OBJECTS: &str = "/sys/kernel/slab/file_lock_cache/total_objects";
 /// Minimum size of a lock, if only the size of all kernel objects together is known.
-const LOCK_KIB: f64 = 0.1875;
+const LOCK_BYTES: u64 = 192;
 
-static SAMPLER: Mutex<Sampler> =
-    Mutex::new(Sampler { sandboxes: Vec::new(), next_id: 0, is_running: false, seen: 0 });
+static SAMPLER: Mutex<Sampler> = Mutex::new(Sampler {
+    sandboxes: Vec::new(),
+    next_id: 0,
+    is_running: false,
+    seen: 0,
+    seen_kib: 0,
+    counted: None,
+});
 
 struct Sampler {
     sandboxes: Vec<Sandbox>,
@@ -53,39 +72,46 @@ struct Sampler {
     is_running: bool,
     /// Number of lock objects when the list was last read, or a lower number since.
     seen: u64,
+    /// The kernel's memory when objects were last counted, or less since.
+    seen_kib: u64,
+    counted: Option<Instant>,
 }
 
 struct Sandbox {
     id: u64,
     init: u32,
+    /// What its objects may hold.
+    max_bytes: u64,
     alarm: OwnedFd,
 }
 
-/// Samples one sandbox's locks until dropped.
+/// Samples what one sandbox holds until dropped.
 pub(crate) struct LockLimit {
     id: u64,
     alarm: OwnedFd,
 }
 
 impl LockLimit {
-    /// Samples the locks of every process below `init`, by its process id.
-    pub(crate) fn start(init: u32) -> io::Result<Self> {
+    /// Samples what every process below `init` holds, by its process id.
+    pub(crate) fn start(init: u32, memory_limit: u64) -> io::Result<Self> {
         let alarm = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let mut sampler = lock();
         let id = sampler.next_id;
         if !sampler.is_running {
             // Fail here rather than in the thread, where nothing could end the program.
             File::open(LOCKS)?;
-            count_objects()?;
+            count_locks()?;
+            kernel_kib()?;
             thread::Builder::new().name("lock-limit".to_owned()).spawn(sample_until_idle)?;
             sampler.is_running = true;
         }
         sampler.next_id += 1;
-        sampler.sandboxes.push(Sandbox { id, init, alarm: alarm.try_clone()? });
+        let max_bytes = (memory_limit / MEMORY_LIMIT_DIVISOR).max(MIN_OBJECT_BYTES);
+        sampler.sandboxes.push(Sandbox { id, init, max_bytes, alarm: alarm.try_clone()? });
         Ok(Self { id, alarm })
     }
 
-    /// Becomes readable once the sandbox holds too many locks.
+    /// Becomes readable once the sandbox holds too much.
     pub(crate) fn alarm(&self) -> BorrowedFd<'_> {
         self.alarm.as_fd()
     }
@@ -111,9 +137,19 @@ fn sample_until_idle() {
             return;
         }
         let begun = Instant::now();
-        if sampler.sample().is_err() {
-            // If locks cannot be counted, assume that every sandbox exceeds its limit.
-            sampler.raise(|_| true);
+        let grown = sampler.sample().and_then(|()| sampler.sandboxes_to_count(begun));
+        // Counting must not delay the start of other sandboxes.
+        drop(sampler);
+        match grown {
+            Ok(sandboxes) => {
+                for (init, max_bytes) in sandboxes {
+                    if held_objects::estimate(init, max_bytes) > max_bytes {
+                        lock().raise(|other| other == init);
+                    }
+                }
+            }
+            // If it cannot be counted, assume that every sandbox exceeds its limit.
+            Err(_) => lock().raise(|_| true),
         }
         pause = SAMPLE_INTERVAL.max(begun.elapsed() * BACKOFF);
     }
@@ -121,7 +157,7 @@ fn sample_until_idle() {
 
 impl Sampler {
     fn sample(&mut self) -> io::Result<()> {
-        let now = count_objects()?;
+        let now = count_locks()?;
         if now < self.seen + MAX_UNSEEN_LOCKS {
             self.seen = self.seen.min(now);
             return Ok(());
@@ -132,8 +168,20 @@ impl Sampler {
         let sandbox_of = |process| ancestor_in(&inits, process, &mut known);
         let over = find_over_limit(|part, offset| list.read_at(part, offset), sandbox_of)?;
         self.raise(|init| Some(init) == over);
-        self.seen = count_objects()?.min(now);
+        self.seen = count_locks()?.min(now);
         Ok(())
+    }
+
+    /// The sandboxes whose objects must be counted now, and what they may hold.
+    fn sandboxes_to_count(&mut self, now: Instant) -> io::Result<Vec<(u32, u64)>> {
+        let kib = kernel_kib()?;
+        let is_recent = self.counted.is_some_and(|at| now.duration_since(at) < MAX_COUNT_INTERVAL);
+        if is_recent && kib < self.seen_kib + MAX_UNSEEN_KIB {
+            self.seen_kib = self.seen_kib.min(kib);
+            return Ok(Vec::new());
+        }
+        (self.seen_kib, self.counted) = (kib, Some(now));
+        Ok(self.sandboxes.iter().map(|sandbox| (sandbox.init, sandbox.max_bytes)).collect())
     }
 
     fn raise(&self, is_over: impl Fn(u32) -> bool) {
@@ -225,22 +273,21 @@ fn parent(process: u32) -> Option<u32> {
 }
 
 /// How many lock objects the kernel has, or a number that grows with them.
-fn count_objects() -> io::Result<u64> {
+fn count_locks() -> io::Result<u64> {
     if let Ok(text) = fs::read_to_string(LOCK_OBJECTS)
         && let Some(count) = text.split_ascii_whitespace().next().and_then(|text| text.parse().ok())
     {
         return Ok(count);
     }
+    Ok(kernel_kib()? * 1024 / LOCK_BYTES)
+}
+
+/// Size of all kernel objects that cannot be reclaimed.
+fn kernel_kib() -> io::Result<u64> {
     let text = fs::read_to_string("/proc/meminfo")?;
     let kib = text.lines().find_map(|line| line.strip_prefix("SUnreclaim:"));
-    let kib = kib.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<f64>().ok());
-    let kib = kib.ok_or(io::ErrorKind::InvalidData)?;
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a small, positive number"
-    )]
-    Ok((kib / LOCK_KIB) as u64)
+    let kib = kib.and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
+    kib.ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 
 mod clocks;
 mod escalation;
+mod held_objects;
 mod instance_limits;
 mod lock_limit;
 mod monitors;

@@ -33,6 +33,7 @@ use crate::capabilities;
 use crate::config::Config;
 use crate::exec_message::ExecMessage;
 use crate::ids::Ids;
+use crate::ipc_limits;
 use crate::landlock::Rules;
 use crate::private_root::PrivateRoot;
 use crate::program::{Confinement, Paths};
@@ -214,6 +215,10 @@ fn prepare(init: &Init<'_>, root: Option<PrivateRoot<'_>>) -> Result<Prepared, S
     }
     if protections.has(Protection::Rlimits) {
         bound_inotify()?;
+    }
+    let has_ipc = [Protection::IpcNamespace, Protection::IpcLimits];
+    if has_ipc.into_iter().all(|protection| protections.has(protection)) {
+        ipc_limits::set().at("bound System V IPC")?;
     }
     let template = root.map(PrivateRoot::enter).transpose()?;
     rootfs::mount_proc(protections)?;

@@ -1,20 +1,21 @@
 //! The cost of each backend: a Python hello in a cold sandbox and in a prepared one, against plain
 //! `docker run`. All have their turn in every round.
 
-use std::io::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use clap::Args;
 use sandbox::{Isolation, Limits, Request, Sandbox, Start, Status};
 use sandbox_tests::wait::wait_for;
 use serde_json::json;
 
 use crate::cases::Run;
 use crate::host::HostFacts;
-use crate::measure::Series;
-use crate::table::{grid, millis};
+use crate::measure::{Series, in_turns};
+use crate::table::{grid, millis, publish};
+use crate::usize_in;
 
 /// The most that an execution in a container of Docker's that waited may take, as a share of `docker run`.
 const MOST: f64 = 0.35;
@@ -24,15 +25,26 @@ const STDOUT: &str = "Hello, World!\n";
 const WARM_UP: usize = 3;
 /// Longer than the slowest runtime takes to start a container on a busy machine.
 const RUN_TIMEOUT: Duration = Duration::from_mins(1);
-const PLAIN: &str = "docker run";
 
-/// One way to run it.
-struct Contestant {
-    name: String,
-    way: Way,
-    series: Series,
+#[derive(Args)]
+pub(crate) struct Plan {
+    /// Runs of each
+    #[arg(long, default_value_t = 20, value_parser = usize_in(2..=10_000))]
+    rounds: usize,
+    /// Address of the Docker Engine
+    #[arg(
+        long,
+        value_name = "unix:///PATH",
+        env = "DOCKER_HOST",
+        default_value = "unix:///var/run/docker.sock"
+    )]
+    docker_host: String,
+    /// Directory for backends.json and backends.txt
+    #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
+    results: PathBuf,
 }
 
+/// One way to run it.
 enum Way {
     /// The Engine's own client, with the limits that ours have.
     Plain { host: String, image: String },
@@ -40,35 +52,26 @@ enum Way {
     Ours(Box<Sandbox>, Start),
 }
 
-/// Measures, prints, and writes `backends.json` and `backends.txt`. Ends with 1 if Docker's containers that waited are
-/// not as much sooner as promised.
-pub(crate) fn run(rounds: usize, docker_host: &str, results: &Path) -> anyhow::Result<ExitCode> {
-    let mut contestants = contestants(docker_host)?;
-    for round in 0..WARM_UP + rounds {
-        let count = contestants.len();
-        for turn in 0..count {
-            // Another one begins in every round.
-            let contestant = &mut contestants[(turn + round) % count];
-            let time = contestant.way.measure().with_context(|| contestant.name.clone())?;
-            if round >= WARM_UP {
-                contestant.series.push(Run::lasting(time));
-            }
-        }
-    }
+/// The runs of each way, by name. The first is `docker run`.
+type Results = [(String, Series)];
+
+/// Measures, prints, and writes the results. Ends with 1 if Docker's containers that waited are not as much sooner as
+/// promised.
+pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
+    let ways = ways(&plan.docker_host)?;
+    let series = in_turns(ways.len(), WARM_UP, plan.rounds, |place, _| {
+        let (name, way) = &ways[place];
+        let time = way.measure().with_context(|| name.clone())?;
+        Ok(vec![Run::lasting(time)])
+    })?;
+    let results: Vec<_> = ways.into_iter().map(|(name, _)| name).zip(series).collect();
     let host = HostFacts::gather("");
-    let text = render(&host, &contestants);
-    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
-    std::fs::create_dir_all(results)?;
-    let json = serde_json::to_string_pretty(&to_json(&host, &contestants))? + "\n";
-    for (name, contents) in [("backends.json", &json), ("backends.txt", &text)] {
-        let path = results.join(name);
-        std::fs::write(&path, contents).with_context(|| format!("write {}", path.display()))?;
-    }
-    Ok(ExitCode::from(u8::from(share_of_docker(&contestants) > MOST)))
+    publish("backends", &render(&host, &results), &to_json(&host, &results), Some(&plan.results))?;
+    Ok(ExitCode::from(u8::from(share_of_docker(&results) > MOST)))
 }
 
-fn contestants(docker_host: &str) -> anyhow::Result<Vec<Contestant>> {
-    let mut all = Vec::new();
+fn ways(docker_host: &str) -> anyhow::Result<Vec<(String, Way)>> {
+    let mut ours = Vec::new();
     for isolation in Isolation::ALL {
         for (start, spare, name) in
             [(Start::Cold, 0, "built for it"), (Start::Prepared, 2, "waiting")]
@@ -76,16 +79,12 @@ fn contestants(docker_host: &str) -> anyhow::Result<Vec<Contestant>> {
             let builder = Sandbox::builder().isolation(*isolation).docker_host(docker_host);
             // Runtimes that wait are another matter: `sandbox-bench all`.
             let sandbox = builder.spare_slots(spare).warm(false).build()?;
-            let way = Way::Ours(Box::new(sandbox), start);
-            let name = format!("{isolation}, {name}");
-            all.push(Contestant { name, way, series: Series::default() });
+            ours.push((format!("{isolation}, {name}"), Way::Ours(Box::new(sandbox), start)));
         }
     }
     // It has our image now.
-    let image = our_image(docker_host)?;
-    let way = Way::Plain { host: docker_host.to_owned(), image };
-    all.insert(0, Contestant { name: PLAIN.to_owned(), way, series: Series::default() });
-    Ok(all)
+    let plain = Way::Plain { host: docker_host.to_owned(), image: our_image(docker_host)? };
+    Ok([("docker run".to_owned(), plain)].into_iter().chain(ours).collect())
 }
 
 fn our_image(host: &str) -> anyhow::Result<String> {
@@ -140,46 +139,40 @@ fn ours(sandbox: &Sandbox, start: Start) -> anyhow::Result<Duration> {
     Ok(time)
 }
 
-fn find<'a>(contestants: &'a [Contestant], name: &str) -> &'a Contestant {
-    contestants.iter().find(|contestant| contestant.name == name).expect("it is measured")
+fn share_of_docker(results: &Results) -> f64 {
+    let waiting = results.iter().find(|(name, _)| name == "docker, waiting");
+    waiting.expect("it is measured").1.ratio_by_round(&results[0].1)
 }
 
-fn share_of_docker(contestants: &[Contestant]) -> f64 {
-    let plain = &find(contestants, PLAIN).series;
-    find(contestants, "docker, waiting").series.ratio_by_round(plain)
-}
-
-fn render(host: &HostFacts, contestants: &[Contestant]) -> String {
-    let plain = &find(contestants, PLAIN).series;
-    let rows = contestants.iter().map(|contestant| {
-        let summary = contestant.series.summary();
+fn render(host: &HostFacts, results: &Results) -> String {
+    let rows = results.iter().map(|(name, series)| {
+        let summary = series.summary();
         vec![
-            contestant.name.clone(),
+            name.clone(),
             summary.count.to_string(),
             millis(summary.median),
             millis(summary.p95),
-            format!("{:.2}", contestant.series.ratio_by_round(plain)),
+            format!("{:.2}", series.ratio_by_round(&results[0].1)),
         ]
     });
     let table = grid(&["Python hello, ms", "runs", "median", "p95", "of docker run"], rows);
-    let share = share_of_docker(contestants);
+    let share = share_of_docker(results);
     let verdict = if share <= MOST { "holds" } else { "does NOT hold" };
     format!(
-        "{}\n\n{table}\n  docker, waiting, takes {share:.2} of docker run by round; promised: at most {MOST} ({verdict})\n",
-        host.lines().join("\n")
+        "{}\n{table}\n  docker, waiting, takes {share:.2} of docker run by round; promised: at most {MOST} ({verdict})\n",
+        host.text()
     )
 }
 
-fn to_json(host: &HostFacts, contestants: &[Contestant]) -> serde_json::Value {
-    let plain = &find(contestants, PLAIN).series;
-    let rows = contestants.iter().map(|contestant| {
-        let summary = contestant.series.summary();
+fn to_json(host: &HostFacts, results: &Results) -> serde_json::Value {
+    let rows = results.iter().map(|(name, series)| {
+        let summary = series.summary();
         json!({
-            "name": contestant.name,
+            "name": name,
             "runs": summary.count,
             "median_ms": summary.median.as_secs_f64() * 1e3,
             "p95_ms": summary.p95.as_secs_f64() * 1e3,
-            "of_docker_run": contestant.series.ratio_by_round(plain),
+            "of_docker_run": series.ratio_by_round(&results[0].1),
         })
     });
     json!({ "host": host.to_json(), "contestants": rows.collect::<Vec<_>>() })

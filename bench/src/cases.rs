@@ -11,32 +11,13 @@ use sandbox_core::{
     Backend, CancelToken, Ending, Limits, Observer, ProcessSpec, Protection, SandboxSpec, Stage,
     StageOutcome, StagePlan, StreamKind, UsageSample,
 };
+use serde::{Deserialize, Serialize};
 
 /// What bubblewrap is asked for: every namespace it has, and the same view of the host as ours.
 /// It has no limits, no filter and no Landlock rules; ours has all of them.
-pub(crate) const BUBBLEWRAP: &[&str] = &[
-    "/usr/bin/bwrap",
-    "--unshare-all",
-    "--ro-bind",
-    "/usr",
-    "/usr",
-    "--symlink",
-    "usr/bin",
-    "/bin",
-    "--symlink",
-    "usr/lib",
-    "/lib",
-    "--symlink",
-    "usr/lib64",
-    "/lib64",
-    "--proc",
-    "/proc",
-    "--dev",
-    "/dev",
-    "--tmpfs",
-    "/tmp",
-    "--die-with-parent",
-];
+pub(crate) const BUBBLEWRAP: &str = "/usr/bin/bwrap --unshare-all --ro-bind /usr /usr \
+    --symlink usr/bin /bin --symlink usr/lib /lib --symlink usr/lib64 /lib64 \
+    --proc /proc --dev /dev --tmpfs /tmp --die-with-parent";
 
 /// The program under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +47,7 @@ enum Runner<'a> {
 }
 
 /// One measured run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Run {
     pub(crate) total: Duration,
     /// When the first byte of output was there; only some benchmarks ask.
@@ -76,7 +57,7 @@ pub(crate) struct Run {
 }
 
 /// The stages of a run in our sandbox, as far as its report tells them apart.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Stages {
     /// From the request until the notice that the program, confined, is about to start. It does not wait
     /// for that: what it does until we have heard is counted here and as its own time.
@@ -171,13 +152,14 @@ impl<'a> Case<'a> {
     }
 
     pub(crate) fn bubblewrap(payload: Payload) -> anyhow::Result<Self> {
+        let command: Vec<_> =
+            BUBBLEWRAP.split(' ').chain(payload.command().iter().copied()).collect();
+        let program = command[0];
         ensure!(
-            Path::new(BUBBLEWRAP[0]).exists(),
-            "{} is missing: scripts/setup bench installs it",
-            BUBBLEWRAP[0]
+            Path::new(program).exists(),
+            "{program} is missing: scripts/setup bench installs it"
         );
-        let command = BUBBLEWRAP.iter().chain(payload.command()).copied();
-        Ok(Self { way: Way::Bubblewrap, runner: Runner::Process(command.collect()) })
+        Ok(Self { way: Way::Bubblewrap, runner: Runner::Process(command) })
     }
 
     pub(crate) fn ours(payload: Payload, way: Way, backend: &'a NativeBackend) -> Self {

@@ -5,19 +5,30 @@
 //! program that is in no cache. All ways take turns in every round.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use clap::Args;
 use sandbox::{Request, Sandbox, Status};
 use serde_json::{Value, json};
 
 use crate::cases::Run;
 use crate::host::HostFacts;
-use crate::measure::{Series, ratio};
-use crate::table::{grid, millis};
+use crate::measure::{Comparison, Pacing, in_turns};
+use crate::table::{grid, micros, millis, publish, rounded};
+use crate::usize_in;
+
+#[derive(Args)]
+pub(crate) struct Plan {
+    /// Programs of each language
+    #[arg(long, default_value_t = 15, value_parser = usize_in(2..=1000))]
+    rounds: usize,
+    /// Directory for compile.json and compile.txt
+    #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
+    results: PathBuf,
+}
 
 /// A language, and what a person types to compile and run one file of it.
 struct Language {
@@ -87,34 +98,26 @@ struct Findings {
 }
 
 struct LanguageFindings {
-    name: &'static str,
-    version: String,
     /// The first program ever, in an empty store.
-    first: std::time::Duration,
-    series: Vec<(Way, Series)>,
+    first: Duration,
+    comparison: Comparison<Way>,
 }
 
-/// Measures, prints, and writes `compile.json` and `compile.txt`. Ends with 1 if a program that was
-/// compiled before takes longer than compiling it bare.
-pub(crate) fn run(rounds: usize, results: &Path) -> anyhow::Result<ExitCode> {
+/// Measures, prints, and writes the results. Ends with 1 if a program that was compiled before takes longer than
+/// compiling it bare.
+pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let place = tempfile::tempdir().context("make a directory for the store")?;
     let sandbox = Sandbox::builder().store_directory(place.path().join("store")).build()?;
     let host = HostFacts::gather("");
     let languages: anyhow::Result<Vec<_>> = LANGUAGES
         .iter()
-        .map(|language| measure(language, &sandbox, place.path(), rounds))
+        .map(|language| measure(language, &sandbox, place.path(), plan.rounds))
         .collect();
     let findings = Findings { host, languages: languages? };
-    let text = render(&findings);
-    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
-    std::fs::create_dir_all(results)?;
-    let json = serde_json::to_string_pretty(&to_json(&findings))? + "\n";
-    for (name, contents) in [("compile.json", &json), ("compile.txt", &text)] {
-        let path = results.join(name);
-        std::fs::write(&path, contents).with_context(|| format!("write {}", path.display()))?;
-    }
-    let dearer = findings.languages.iter().any(|language| language.ratio(Way::Known) >= 1.0);
-    Ok(ExitCode::from(u8::from(dearer)))
+    publish("compile", &render(&findings), &to_json(&findings), Some(&plan.results))?;
+    let is_dearer =
+        |language: &LanguageFindings| language.comparison.ratio(Way::Known) >= Some(1.0);
+    Ok(ExitCode::from(u8::from(findings.languages.iter().any(is_dearer))))
 }
 
 fn measure(
@@ -132,23 +135,23 @@ fn measure(
     let first = started.elapsed();
     // The compiler's own cache, which everybody has.
     bare.run(&source)?;
-    let mut series = Way::ALL.map(|way| (way, Series::default()));
-    for round in 0..rounds {
+    let series = in_turns(Way::ALL.len(), 0, rounds, |way, round| {
         let new = format!("{source}// {round}\n");
-        for turn in 0..series.len() {
-            // Another one begins in every round.
-            let (way, series) = &mut series[(turn + round) % Way::ALL.len()];
-            let started = Instant::now();
-            match way {
-                Way::Bare => bare.run(&new)?,
-                Way::New => execute(sandbox, language, &new)?,
-                Way::Known => execute(sandbox, language, &source)?,
-            }
-            series.push(Run::lasting(started.elapsed()));
+        let started = Instant::now();
+        match Way::ALL[way] {
+            Way::Bare => bare.run(&new)?,
+            Way::New => execute(sandbox, language, &new)?,
+            Way::Known => execute(sandbox, language, &source)?,
         }
-    }
-    let version = runtime.version().to_owned();
-    Ok(LanguageFindings { name: language.name, version, first, series: series.into() })
+        Ok(vec![Run::lasting(started.elapsed())])
+    })?;
+    let comparison = Comparison {
+        subject: language.name,
+        version: runtime.version().to_owned(),
+        pacing: Pacing::Turns,
+        series: Way::ALL.into_iter().zip(series).collect(),
+    };
+    Ok(LanguageFindings { first, comparison })
 }
 
 fn execute(sandbox: &Sandbox, language: &Language, source: &str) -> anyhow::Result<()> {
@@ -191,43 +194,25 @@ impl<'a> Bare<'a> {
     }
 }
 
-impl LanguageFindings {
-    fn series_of(&self, wanted: Way) -> &Series {
-        let found = self.series.iter().find(|(way, _)| *way == wanted);
-        &found.expect("every way was measured").1
-    }
-
-    /// The median of a way over the bare one's.
-    fn ratio(&self, way: Way) -> f64 {
-        let median = |way| self.series_of(way).summary().median;
-        ratio(median(way), median(Way::Bare))
-    }
-}
-
 fn render(findings: &Findings) -> String {
-    let mut text = String::from("Compiling and running hello\n\n");
-    for line in findings.host.lines() {
-        text.push_str(&line);
-        text.push('\n');
-    }
+    let mut text = format!("Compiling and running hello\n\n{}", findings.host.text());
     let heads = ["ms", "runs", "median", "p95", "× bare", "× bare by round"];
-    for language in &findings.languages {
-        let bare = language.series_of(Way::Bare);
-        let noisy = if bare.summary().is_noisy() { ", noisy" } else { "" };
-        let rows = language.series.iter().map(|(way, series)| {
+    for LanguageFindings { first, comparison } in &findings.languages {
+        let noisy = if comparison.is_noisy() { ", noisy" } else { "" };
+        let rows = comparison.series.iter().map(|(way, series)| {
             let summary = series.summary();
             vec![
                 way.name().to_owned(),
                 summary.count.to_string(),
                 millis(summary.median),
                 millis(summary.p95),
-                format!("{:.2}", language.ratio(*way)),
-                format!("{:.2}", series.ratio_by_round(bare)),
+                format!("{:.2}", comparison.ratio(*way).unwrap_or_default()),
+                format!("{:.2}", series.ratio_by_round(comparison.bare())),
             ]
         });
-        let (name, version) = (language.name, &language.version);
-        let _ = writeln!(text, "\n{name} {version}{noisy}\n{}", grid(&heads, rows));
-        let first = millis(language.first);
+        let Comparison { subject, version, .. } = comparison;
+        let _ = writeln!(text, "\n{subject} {version}{noisy}\n{}", grid(&heads, rows));
+        let first = millis(*first);
         let _ = writeln!(text, " the first program with this toolchain: {first} ms");
     }
     text.push_str("\nWhat a row contains\n");
@@ -238,23 +223,22 @@ fn render(findings: &Findings) -> String {
 }
 
 fn to_json(findings: &Findings) -> Value {
-    let micros = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round();
-    let languages = findings.languages.iter().map(|language| {
-        let ways = language.series.iter().map(|(way, series)| {
+    let languages = findings.languages.iter().map(|LanguageFindings { first, comparison }| {
+        let ways = comparison.series.iter().map(|(way, series)| {
             let summary = series.summary();
             json!({
                 "way": way.name(),
                 "runs": summary.count,
                 "median_us": micros(summary.median),
                 "p95_us": micros(summary.p95),
-                "ratio_to_bare": (language.ratio(*way) * 1000.0).round() / 1000.0,
+                "ratio_to_bare": comparison.ratio(*way).map(rounded),
             })
         });
         json!({
-            "language": language.name,
-            "version": language.version,
-            "noisy": language.series_of(Way::Bare).summary().is_noisy(),
-            "first_us": micros(language.first),
+            "language": comparison.subject,
+            "version": comparison.version,
+            "noisy": comparison.is_noisy(),
+            "first_us": micros(*first),
             "ways": ways.collect::<Vec<_>>(),
         })
     });

@@ -4,10 +4,11 @@ use std::fs::File;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+use sandbox_tests::wait::wait_for;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,8 +16,6 @@ use crate::interrupt::{OnInterrupt, stop_child};
 
 /// A server that has not started or stopped by then never does.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
-/// Between two looks at what nothing announces.
-const PAUSE: Duration = Duration::from_millis(5);
 
 const SETTINGS: [(&str, &str); 2] = [("SANDBOXD_LISTEN", "127.0.0.1:0"), ("SANDBOXD_LOG", "json")];
 
@@ -97,15 +96,11 @@ impl Daemon {
     pub(crate) fn stop(mut self) -> anyhow::Result<()> {
         let id = i32::try_from(self.id()).ok().and_then(Pid::from_raw).context("it has an id")?;
         kill_process(id, Signal::TERM).context("ask the server to stop")?;
-        let deadline = Instant::now() + START_TIMEOUT;
-        while Instant::now() < deadline {
-            if let Some(status) = self.process.try_wait()? {
-                ensure!(status.success(), "the server ended with {status}:\n{}", self.log());
-                return Ok(());
-            }
-            std::thread::sleep(PAUSE);
-        }
-        bail!("the server does not stop:\n{}", self.log());
+        let status = wait_for(START_TIMEOUT, || self.process.try_wait().transpose());
+        let status =
+            status.with_context(|| format!("the server does not stop:\n{}", self.log()))??;
+        ensure!(status.success(), "the server ended with {status}:\n{}", self.log());
+        Ok(())
     }
 
     /// What it has logged so far.
@@ -114,14 +109,12 @@ impl Daemon {
     }
 
     fn wait_until_listening(&mut self) -> anyhow::Result<SocketAddr> {
-        let deadline = Instant::now() + START_TIMEOUT;
-        while Instant::now() < deadline && self.process.try_wait()?.is_none() {
-            if let Some(address) = self.log().lines().find_map(address_in) {
-                return Ok(address);
-            }
-            std::thread::sleep(PAUSE);
-        }
-        bail!("the server does not start:\n{}", self.log());
+        // Nothing comes from one that has ended.
+        let found = wait_for(START_TIMEOUT, || match self.process.try_wait() {
+            Ok(None) => self.log().lines().find_map(address_in).map(Some),
+            _ => Some(None),
+        });
+        found.flatten().with_context(|| format!("the server does not start:\n{}", self.log()))
     }
 }
 
@@ -133,7 +126,11 @@ impl Drop for Daemon {
     }
 }
 
-/// The `sandboxd` that was built beside this program.
+/// The `sandboxd` to start: this one, or the one that was built beside this program.
+pub(crate) fn program(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
+    given.cloned().map_or_else(beside_us, Ok)
+}
+
 pub(crate) fn beside_us() -> anyhow::Result<PathBuf> {
     let program = std::env::current_exe().context("find this program")?.with_file_name("sandboxd");
     ensure!(

@@ -2,9 +2,11 @@
 
 use std::process::Command;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// What is recorded with every result.
+#[derive(Default, Serialize)]
 pub(crate) struct HostFacts {
     date: String,
     processor: String,
@@ -38,6 +40,11 @@ impl HostFacts {
         }
     }
 
+    /// The same as [`Self::lines`].
+    pub(crate) fn text(&self) -> String {
+        self.lines().join("\n") + "\n"
+    }
+
     pub(crate) fn lines(&self) -> Vec<String> {
         vec![
             format!(
@@ -59,19 +66,9 @@ impl HostFacts {
     }
 
     pub(crate) fn to_json(&self) -> Value {
-        json!({
-            "date": self.date,
-            "processor": self.processor,
-            "architecture": self.architecture,
-            "kernel": self.kernel,
-            "cores": self.cores,
-            "memory": self.memory,
-            "load_before": self.load_before,
-            "load_after": load(),
-            "bubblewrap": self.bubblewrap,
-            "python": self.python,
-            "cgroups": self.cgroups,
-        })
+        let mut json = json!(self);
+        json["load_after"] = json!(load());
+        json
     }
 }
 

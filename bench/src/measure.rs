@@ -13,7 +13,7 @@ const BURST: usize = 10;
 /// Preparing a slot takes a few milliseconds, most of them waiting for the kernel.
 const REFILL: Duration = Duration::from_millis(10);
 /// Rounds at the start that are not counted: files are read for the first time.
-const WARM_UP: usize = 2;
+pub(crate) const WARM_UP: usize = 2;
 
 /// How runs follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,26 +96,77 @@ pub(crate) struct Difference {
 /// deviation (1.4826), and from there, over the root of the count, to the error of the median (1.2533).
 const ERROR_OF_MEDIAN: f64 = 1.4826 * 1.2533;
 
-/// Runs the cases in turns. Every round draws a new order: what one run leaves to be cleaned up in
-/// the background then disturbs each of the others equally often.
+/// One program in one pacing, run in every way. The first way is the bare one.
+pub(crate) struct Comparison<Way> {
+    pub(crate) subject: &'static str,
+    pub(crate) version: String,
+    pub(crate) pacing: Pacing,
+    pub(crate) series: Vec<(Way, Series)>,
+}
+
+impl<Way: Copy + PartialEq> Comparison<Way> {
+    pub(crate) fn bare(&self) -> &Series {
+        &self.series[0].1
+    }
+
+    pub(crate) fn series_of(&self, wanted: Way) -> Option<&Series> {
+        self.series.iter().find(|(way, _)| *way == wanted).map(|(_, series)| series)
+    }
+
+    pub(crate) fn median(&self, way: Way) -> Option<Duration> {
+        self.series_of(way).map(|series| series.summary().median)
+    }
+
+    /// How many times as long as bare, in the median.
+    pub(crate) fn ratio(&self, way: Way) -> Option<f64> {
+        Some(ratio(self.median(way)?, self.bare().summary().median))
+    }
+
+    /// Whether the bare runs vary so much that the ratios say little.
+    pub(crate) fn is_noisy(&self) -> bool {
+        self.bare().summary().is_noisy()
+    }
+
+    /// The same in words.
+    pub(crate) fn bare_spread(&self) -> String {
+        let bare = self.bare().summary();
+        let noisy = if bare.is_noisy() { ", noisy" } else { "" };
+        format!("bare: p95 is {:.2} times the median{noisy}", ratio(bare.p95, bare.median))
+    }
+}
+
+/// Runs the cases in turns.
 pub(crate) fn measure(
     cases: &[Case<'_>],
     payload: Payload,
     pacing: Pacing,
     rounds: usize,
 ) -> anyhow::Result<Vec<Series>> {
-    let mut series: Vec<Series> = cases.iter().map(|_| Series::default()).collect();
-    let mut order: Vec<usize> = (0..cases.len()).collect();
-    let mut rng = Rng::seeded(0);
-    for round in 0..WARM_UP + rounds {
+    in_turns(cases.len(), WARM_UP, rounds, |place, _| {
+        let run = |_| {
+            std::thread::sleep(pacing.pause());
+            cases[place].run(payload)
+        };
+        (0..pacing.runs_in_a_row()).map(run).collect()
+    })
+}
+
+/// Gives every case its turn in every round: `turn` gets its place and the round. Every round draws a new order:
+/// what one run leaves to be cleaned up in the background then disturbs each of the others equally often.
+pub(crate) fn in_turns(
+    cases: usize,
+    warm_up: usize,
+    rounds: usize,
+    mut turn: impl FnMut(usize, usize) -> anyhow::Result<Vec<Run>>,
+) -> anyhow::Result<Vec<Series>> {
+    let mut series: Vec<Series> = (0..cases).map(|_| Series::default()).collect();
+    let mut order: Vec<usize> = (0..cases).collect();
+    let mut rng = Rng::seeded(rounds);
+    for round in 0..warm_up + rounds {
         rng.shuffle(&mut order);
         for place in &order {
-            let mut runs = Vec::with_capacity(pacing.runs_in_a_row());
-            for _ in 0..pacing.runs_in_a_row() {
-                std::thread::sleep(pacing.pause());
-                runs.push(cases[*place].run(payload)?);
-            }
-            if round >= WARM_UP {
+            let runs = turn(*place, round)?;
+            if round >= warm_up && !runs.is_empty() {
                 series[*place].rounds.push(runs);
             }
         }

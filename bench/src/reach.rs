@@ -3,15 +3,18 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, ensure};
+use clap::Args;
 use sandbox::{Allowlist, Limits, Request, Sandbox, Status};
 use serde_json::json;
 
 use crate::host::HostFacts;
-use crate::table::grid;
+use crate::measure::median_number;
+use crate::table::{grid, publish};
+use crate::usize_in;
 
 /// The least that comes through, as a share of a plain connection.
 const LEAST: f64 = 0.5;
@@ -35,8 +38,22 @@ assert total == much, total
 print((total >> 20) / took)
 ";
 
-/// Measures, prints, and writes `reach.json` and `reach.txt`. Ends with 1 if less comes through than promised.
-pub(crate) fn run(rounds: usize, mib: usize, results: &Path) -> anyhow::Result<ExitCode> {
+#[derive(Args)]
+pub(crate) struct Plan {
+    /// Runs of each
+    #[arg(long, default_value_t = 7, value_parser = usize_in(1..=1000))]
+    rounds: usize,
+    /// MiB per run
+    #[arg(long, default_value_t = 512, value_parser = usize_in(1..=4000))]
+    mib: usize,
+    /// Directory for reach.json and reach.txt
+    #[arg(long, value_name = "DIR", default_value = "bench/results")]
+    results: PathBuf,
+}
+
+/// Measures, prints, and writes the results. Ends with 1 if less comes through than promised.
+pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
+    let Plan { rounds, mib, .. } = *plan;
     let listener = TcpListener::bind(("127.0.0.1", 0)).context("listen on loopback")?;
     let port = listener.local_addr()?.port();
     std::thread::spawn(move || {
@@ -47,31 +64,24 @@ pub(crate) fn run(rounds: usize, mib: usize, results: &Path) -> anyhow::Result<E
     let sandbox = Sandbox::new()?;
     let mut rows = Vec::new();
     for (direction, name) in [("i", "fetched"), ("o", "sent")] {
-        let (mut plain, mut through) = (Vec::new(), Vec::new());
+        let (mut direct, mut through) = (Vec::new(), Vec::new());
         for round in 0..=rounds {
             let arguments = [direction.to_owned(), port.to_string(), mib.to_string()];
             let rates = (bare(&arguments)?, inside(&sandbox, port, &arguments)?);
             // The first is not counted.
             if round > 0 {
-                plain.push(rates.0);
+                direct.push(rates.0);
                 through.push(rates.1);
             }
         }
-        rows.push((name, median(plain), median(through)));
+        rows.push((name, median_number(direct), median_number(through)));
     }
     let host = HostFacts::gather("");
-    let text = render(&host, &rows, mib, rounds);
-    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
     let rows_json = rows.iter().map(|(name, plain, through)| {
         json!({"direction": name, "plain_mib_per_s": plain, "through_mib_per_s": through, "share": through / plain})
     });
     let json = json!({"host": host.to_json(), "rounds": rounds, "mib": mib, "rows": rows_json.collect::<Vec<_>>()});
-    std::fs::create_dir_all(results)?;
-    let json = serde_json::to_string_pretty(&json)? + "\n";
-    for (name, contents) in [("reach.json", &json), ("reach.txt", &text)] {
-        let path = results.join(name);
-        std::fs::write(&path, contents).with_context(|| format!("write {}", path.display()))?;
-    }
+    publish("reach", &render(&host, &rows, mib, rounds), &json, Some(&plan.results))?;
     let is_enough = rows.iter().all(|(_, plain, through)| through / plain >= LEAST);
     Ok(ExitCode::from(u8::from(!is_enough)))
 }
@@ -113,11 +123,6 @@ fn inside(sandbox: &Sandbox, port: u16, arguments: &[String]) -> anyhow::Result<
     Ok(report.stdout.trim().parse()?)
 }
 
-fn median(mut rates: Vec<f64>) -> f64 {
-    rates.sort_by(f64::total_cmp);
-    rates[rates.len() / 2]
-}
-
 fn render(host: &HostFacts, rows: &[(&str, f64, f64)], mib: usize, rounds: usize) -> String {
     let rows = rows.iter().map(|(name, plain, through)| {
         vec![
@@ -129,8 +134,8 @@ fn render(host: &HostFacts, rows: &[(&str, f64, f64)], mib: usize, rounds: usize
     });
     format!(
         "Bytes through an allow-list, in MiB a second: medians of {rounds} rounds in which both have their turn. At \
-         least {LEAST} of a plain connection is promised.\n\n{}\n\n{}\n",
+         least {LEAST} of a plain connection is promised.\n\n{}\n\n{}",
         grid(&["", "plain loopback", "through it", "share"], rows),
-        host.lines().join("\n")
+        host.text()
     )
 }

@@ -9,18 +9,20 @@ mod many_clients;
 mod show;
 mod single_client;
 
-use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::num::NonZero;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use clap::Args;
 use sandbox::{Report, Request, Sandbox, Status};
 use serde_json::json;
 
-use crate::client;
 use crate::daemon::{self, Daemon};
 use crate::host::HostFacts;
+use crate::table::publish;
+use crate::{client, usize_in};
 
 use many_clients::ManyClients;
 use single_client::SingleClient;
@@ -44,19 +46,36 @@ const CODE: &str = "print('Hello, World!')";
 const STDOUT: &str = "Hello, World!\n";
 
 /// How much is measured.
+#[derive(Args)]
 pub(crate) struct Plan {
-    /// Requests of each kind for the time that one takes.
-    pub(crate) pairs: usize,
-    /// Rounds of each kind for each number of clients.
-    pub(crate) rounds: usize,
-    /// How long a round goes on.
-    pub(crate) round: Duration,
-    /// Numbers of clients at once.
-    pub(crate) clients: Vec<usize>,
-    /// Programs that the server, and the library, run at once.
-    pub(crate) concurrency: usize,
-    /// The server's program, where it is not the one beside this one.
-    pub(crate) server: Option<PathBuf>,
+    /// Requests of each kind with one client
+    #[arg(long, default_value_t = 500, value_parser = usize_in(2..=100_000))]
+    pairs: usize,
+    /// Rounds of each kind for each number of clients
+    #[arg(long, default_value_t = 4, value_parser = usize_in(1..=1000))]
+    rounds: usize,
+    /// Seconds per round
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=600))]
+    seconds: u64,
+    /// Numbers of concurrent clients
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
+    clients: Vec<usize>,
+    /// Concurrent programs, in the server and through the library [default: twice the cores]
+    #[arg(long)]
+    concurrency: Option<NonZero<usize>>,
+    /// The sandboxd to start [default: the one beside this program]
+    #[arg(long, value_name = "PROGRAM")]
+    server: Option<PathBuf>,
+    /// Directory for load.json and load.txt
+    #[arg(long, value_name = "DIRECTORY", default_value = "bench/results")]
+    results: PathBuf,
+}
+
+impl Plan {
+    /// The default is that of a server.
+    fn concurrency(&self) -> usize {
+        self.concurrency.map_or_else(|| crate::cores() * 2, NonZero::get)
+    }
 }
 
 /// Everything that was found out.
@@ -96,8 +115,8 @@ struct Setup {
 
 impl Setup {
     fn start(plan: &Plan) -> anyhow::Result<Self> {
-        let program = plan.server.clone().map_or_else(daemon::beside_us, Ok)?;
-        let settings = [("SANDBOXD_CONCURRENCY", plan.concurrency.to_string())];
+        let program = daemon::program(plan.server.as_ref())?;
+        let settings = [("SANDBOXD_CONCURRENCY", plan.concurrency().to_string())];
         let body = json!({ "language": "python", "code": CODE }).to_string();
         Ok(Self {
             sandbox: Sandbox::new().context("start the library")?,
@@ -119,8 +138,8 @@ impl Setup {
     }
 }
 
-/// Measures, prints, writes `load.json` and `load.txt`, and ends with 1 if a target is missed.
-pub(crate) fn run(plan: &Plan, results: &Path) -> anyhow::Result<ExitCode> {
+/// Measures, prints, writes the results, and ends with 1 if a target is missed.
+pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let host = HostFacts::gather("");
     let setup = Setup::start(plan)?;
     let spaced = single_client::measure(&setup, plan.pairs / 2, 1, PAUSE)?;
@@ -128,13 +147,11 @@ pub(crate) fn run(plan: &Plan, results: &Path) -> anyhow::Result<ExitCode> {
     let alternating = single_client::measure(&setup, plan.pairs / 2, 1, Duration::ZERO)?;
     let many_clients: anyhow::Result<Vec<_>> =
         plan.clients.iter().map(|clients| many_clients::measure(&setup, plan, *clients)).collect();
-    let concurrency = plan.concurrency;
+    let concurrency = plan.concurrency();
     let findings =
         Findings { host, concurrency, in_turns, alternating, spaced, many_clients: many_clients? };
     setup.daemon.stop()?;
-    let text = show::render(&findings);
-    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
-    show::record(&findings, &text, results)?;
+    publish("load", &show::render(&findings), &show::to_json(&findings), Some(&plan.results))?;
     let holds = findings.holds_added() && findings.holds_share() != Some(false);
     Ok(ExitCode::from(u8::from(!holds)))
 }

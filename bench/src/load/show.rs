@@ -1,22 +1,19 @@
 //! The results: text for people, JSON for machines.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use anyhow::Context;
 use serde_json::{Value, json};
 
-use super::many_clients::{ManyClients, Round};
+use super::many_clients::ManyClients;
 use super::single_client::{SingleClient, Way};
 use super::{Findings, MAX_ADDED, MIN_SHARE, PROMISED_CLIENTS};
-use crate::measure::{Summary, ratio};
-use crate::table::{grid, millis};
+use crate::measure::ratio;
+use crate::rounds::Round;
+use crate::table::{figures, grid, micros, millis, rounded, summary_json};
 
 pub(super) fn render(findings: &Findings) -> String {
-    let mut text = String::from("A Python hello through the library and over HTTP\n\n");
-    for line in findings.host.lines() {
-        let _ = writeln!(text, "{line}");
-    }
+    let host = findings.host.text();
+    let mut text = format!("A Python hello through the library and over HTTP\n\n{host}");
     let _ = writeln!(text, "{} programs at once, in both", findings.concurrency);
     text.push_str(&single_client(
         "One client, each request after 50 ms of idleness",
@@ -78,11 +75,6 @@ fn times(client: &SingleClient) -> f64 {
     ratio(client.server.total.summary().median, client.library.total.summary().median)
 }
 
-fn figures(summary: Summary) -> [String; 4] {
-    let Summary { count, median, p95, p99 } = summary;
-    [count.to_string(), millis(median), millis(p95), millis(p99)]
-}
-
 fn many_clients(rows: &[ManyClients]) -> String {
     let heads = [
         "clients",
@@ -141,19 +133,7 @@ fn verdict(findings: &Findings) -> String {
     text
 }
 
-/// Writes `load.json` and `load.txt`.
-pub(super) fn record(findings: &Findings, text: &str, directory: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("make the directory {}", directory.display()))?;
-    let json = serde_json::to_string_pretty(&to_json(findings))? + "\n";
-    for (name, contents) in [("load.json", &*json), ("load.txt", text)] {
-        let path = directory.join(name);
-        std::fs::write(&path, contents).with_context(|| format!("write {}", path.display()))?;
-    }
-    Ok(())
-}
-
-fn to_json(findings: &Findings) -> Value {
+pub(super) fn to_json(findings: &Findings) -> Value {
     json!({
         "benchmark": "load",
         "host": findings.host.to_json(),
@@ -170,10 +150,10 @@ fn to_json(findings: &Findings) -> Value {
 fn single_client_json(client: &SingleClient) -> Value {
     let pair = client.added_by_pair();
     json!({
-        "library": summary(client.library.total.summary()),
-        "http": summary(client.server.total.summary()),
-        "health": summary(client.health.summary()),
-        "added_us": rounded(client.added().as_secs_f64() * 1e6),
+        "library": summary_json(client.library.total.summary()),
+        "http": summary_json(client.server.total.summary()),
+        "health": summary_json(client.health.summary()),
+        "added_us": micros(client.added()),
         "added_by_pair_us": rounded(pair.micros),
         "added_by_pair_uncertainty_us": rounded(pair.uncertainty),
         "ratio": rounded(times(client)),
@@ -185,26 +165,11 @@ fn many_clients_json(row: &ManyClients) -> Value {
     json!({
         "clients": row.clients,
         "library_threads": row.threads,
-        "http": summary(Round::summary_of(&row.server)),
+        "http": summary_json(Round::summary_of(&row.server)),
         "errors": row.errors(),
         "http_per_second": rounded(Round::per_second_of(&row.server)),
         "library_per_second": rounded(Round::per_second_of(&row.library)),
         "share_by_round": rounded(row.share_by_round()),
         "health_per_second": rounded(row.health.per_second()),
     })
-}
-
-fn summary(summary: Summary) -> Value {
-    let micros = |time: std::time::Duration| rounded(time.as_secs_f64() * 1e6);
-    json!({
-        "runs": summary.count,
-        "median_us": micros(summary.median),
-        "p95_us": micros(summary.p95),
-        "p99_us": micros(summary.p99),
-    })
-}
-
-/// More digits than three would only be noise.
-fn rounded(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
 }

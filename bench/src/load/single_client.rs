@@ -8,7 +8,7 @@ use sandbox::{Report, Start, Status, Timings};
 use super::{STDOUT, Setup};
 use crate::cases::Run;
 use crate::client::Client;
-use crate::measure::{Difference, Series};
+use crate::measure::{Difference, Series, median_number};
 
 /// Pairs at the start that are not counted: files are read for the first time, slots are prepared.
 const WARM_UP: usize = 20;
@@ -57,9 +57,7 @@ impl Way {
 
     /// The median of one of the parts that reports tell apart, in milliseconds.
     pub(super) fn median_of(&self, part: impl Fn(&Timings) -> f64) -> f64 {
-        let mut times: Vec<f64> = self.timings.iter().map(part).collect();
-        times.sort_unstable_by(f64::total_cmp);
-        times.get(times.len() / 2).copied().unwrap_or_default()
+        median_number(self.timings.iter().map(part).collect())
     }
 }
 

@@ -20,7 +20,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
+use clap::Args;
 use sandbox_tests::process::{adopt_orphans, wait_for_no_descendants};
 use sandbox_tests::residue::{Residue, cgroups_of};
 use sandbox_tests::skip::skip;
@@ -30,7 +31,8 @@ use serde_json::{Value, json};
 use crate::client::{Client, request};
 use crate::daemon::{self, Daemon};
 use crate::host::HostFacts;
-use crate::table::grid;
+use crate::table::{grid, publish};
+use crate::usize_in;
 
 use case::{Case, Kind};
 use programs::PROGRAMS;
@@ -43,16 +45,23 @@ const SHOWN: usize = 10;
 /// Characters that are printed of each.
 const MAX_SHOWN_LEN: usize = 1500;
 
-/// How much is asked.
+#[derive(Args)]
 pub(crate) struct Plan {
-    pub(crate) requests: usize,
-    pub(crate) clients: usize,
-    /// After this time no more is asked, and the rest counts as not answered.
-    pub(crate) limit: Duration,
-    /// The server's program, where it is not the one beside this one.
-    pub(crate) server: Option<PathBuf>,
-    /// Where `soak.json` and `soak.txt` go, if anywhere.
-    pub(crate) results: Option<PathBuf>,
+    /// Number of requests
+    #[arg(long, default_value_t = 20_000, value_parser = usize_in(1..=10_000_000))]
+    requests: usize,
+    /// Number of concurrent clients
+    #[arg(long, default_value_t = 16, value_parser = usize_in(1..=1000))]
+    clients: usize,
+    /// Stop after this many minutes; unsent requests count as unanswered
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    minutes: u64,
+    /// The sandboxd to start [default: the one beside this program]
+    #[arg(long, value_name = "PROGRAM")]
+    server: Option<PathBuf>,
+    /// Directory for soak.json and soak.txt [default: not written]
+    #[arg(long, value_name = "DIRECTORY")]
+    results: Option<PathBuf>,
 }
 
 /// What the clients have found out so far.
@@ -79,7 +88,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     // Whatever the server leaves becomes ours, and is seen.
     adopt_orphans();
     let before = Residue::count();
-    let program = plan.server.clone().map_or_else(daemon::beside_us, Ok)?;
+    let program = daemon::program(plan.server.as_ref())?;
     let daemon = Daemon::start(&program, &[])?;
     let languages = languages(&daemon)?;
     let started = Instant::now();
@@ -89,11 +98,7 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     daemon.stop()?;
     let left = left_behind(id, &before);
     let findings = Findings { host, requests: plan.requests, elapsed, tally, comparison, left };
-    let text = render(&findings);
-    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
-    if let Some(results) = &plan.results {
-        record(&findings, &text, results)?;
-    }
+    publish("soak", &render(&findings), &to_json(&findings), plan.results.as_deref())?;
     Ok(ExitCode::from(u8::from(!findings.is_good())))
 }
 
@@ -126,7 +131,7 @@ fn ask_everything(
 ) -> anyhow::Result<(Tally, Comparison)> {
     // A new connection for each: the server closes one on which nothing is said for so long.
     let idle = || Sample::of_idle(daemon.id(), &mut Client::connect(daemon.address())?);
-    let deadline = Instant::now() + plan.limit;
+    let deadline = Instant::now() + Duration::from_mins(plan.minutes);
     let tally = Mutex::new(Tally::default());
     let third = plan.requests / 3;
     ask_some(plan, 0..third, daemon, languages, deadline, &tally)?;
@@ -227,10 +232,8 @@ impl Findings {
 }
 
 fn render(findings: &Findings) -> String {
-    let mut text = String::from("\nMany requests of all kinds against a real sandboxd\n\n");
-    for line in findings.host.lines() {
-        let _ = writeln!(text, "{line}");
-    }
+    let host = findings.host.text();
+    let mut text = format!("\nMany requests of all kinds against a real sandboxd\n\n{host}");
     let kinds = findings.tally.kinds.iter();
     let rows = kinds.map(|(kind, (right, wrong))| {
         vec![kind.name().to_owned(), right.to_string(), wrong.to_string()]
@@ -265,7 +268,7 @@ fn render(findings: &Findings) -> String {
     text
 }
 
-fn record(findings: &Findings, text: &str, directory: &std::path::Path) -> anyhow::Result<()> {
+fn to_json(findings: &Findings) -> Value {
     let kinds = findings.tally.kinds.iter();
     let kinds = kinds.map(|(kind, (right, wrong))| {
         (kind.name().to_owned(), json!({ "right": right, "wrong": wrong }))
@@ -278,7 +281,7 @@ fn record(findings: &Findings, text: &str, directory: &std::path::Path) -> anyho
             "waiting_sandboxes": sample.waiting,
         })
     };
-    let json = json!({
+    json!({
         "benchmark": "soak",
         "host": findings.host.to_json(),
         "requests": findings.requests,
@@ -288,13 +291,5 @@ fn record(findings: &Findings, text: &str, directory: &std::path::Path) -> anyho
         "end": sample(&findings.comparison.end),
         "flat": findings.comparison.is_flat(),
         "left": findings.left,
-    });
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("make the directory {}", directory.display()))?;
-    let json = serde_json::to_string_pretty(&json)? + "\n";
-    for (name, contents) in [("soak.json", &*json), ("soak.txt", text)] {
-        let path = directory.join(name);
-        std::fs::write(&path, contents).with_context(|| format!("write {}", path.display()))?;
-    }
-    Ok(())
+    })
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use sandbox_tests::residue::{Residue, resident_kib};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::usage::{HostMemory, below_kib};
 
@@ -20,9 +20,10 @@ const MORE_ON_HOST: u64 = 2000;
 const ONE_IN: u64 = 10;
 
 /// Everything that must not grow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Count {
     /// Resident memory of this process.
+    #[serde(rename = "resident_kib")]
     memory_kib: u64,
     /// Proportional memory of everything it started: launchers, slots, what is kept ready.
     below_kib: u64,
@@ -106,19 +107,6 @@ impl Count {
             growth("cgroups of the host", |count| count.cgroups_on_host, &on_host),
             growth("inodes of the host", |count| count.inodes_on_host, &on_host),
         ]
-    }
-
-    pub(super) fn to_json(self) -> Value {
-        json!({
-            "resident_kib": self.memory_kib,
-            "below_kib": self.below_kib,
-            "descriptors": self.descriptors,
-            "processes": self.processes,
-            "cgroups": self.cgroups,
-            "cgroups_on_host": self.cgroups_on_host,
-            "inodes_on_host": self.inodes_on_host,
-            "host_mib": self.host_mib,
-        })
     }
 }
 

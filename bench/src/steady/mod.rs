@@ -5,33 +5,41 @@
 
 mod count;
 
-use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
+use std::num::NonZero;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use clap::Args;
 use sandbox::{Request, Sandbox, Status};
 use sandbox_backends::native::{NativeBackend, NativeOptions};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::cases::{Case, Payload, Way, start_backend};
 use crate::host::HostFacts;
-use crate::table::grid;
+use crate::table::{self, grid};
+use crate::usize_in;
 use count::{Count, Growth};
 
 const POINTS: usize = 10;
 
-/// How much is executed.
+#[derive(Args)]
 pub(crate) struct Plan {
-    pub(crate) executions: usize,
-    pub(crate) workers: usize,
-    /// One execution in this many is a Python hello.
-    pub(crate) python_every: usize,
-    /// Where `steady.json` and `steady.txt` go, if anywhere.
-    pub(crate) results: Option<PathBuf>,
+    /// Number of executions
+    #[arg(long, default_value_t = 100_000, value_parser = usize_in(10..=100_000_000))]
+    executions: usize,
+    /// Number of workers [default: the number of cores]
+    #[arg(long)]
+    workers: Option<NonZero<usize>>,
+    /// One execution in N is a Python hello, the others are /bin/true
+    #[arg(long, default_value_t = 50, value_parser = usize_in(1..))]
+    python_every: usize,
+    /// Directory for steady.json and steady.txt [default: not written]
+    #[arg(long, value_name = "DIRECTORY")]
+    results: Option<PathBuf>,
 }
 
 struct Executors {
@@ -46,6 +54,12 @@ struct Point {
     count: Count,
 }
 
+impl Point {
+    fn line(&self) -> String {
+        self.count.line(self.executions, self.elapsed) + "\n"
+    }
+}
+
 /// Executes, prints what was counted at each point, and ends with 1 if anything grows.
 pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let host = HostFacts::gather("");
@@ -55,14 +69,15 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     };
     let begun = Instant::now();
     let mut points = Vec::new();
-    print(&format!("{}\n\n{}\n", host.lines().join("\n"), Count::HEAD))?;
+    let head = format!("{}\n{}\n", host.text(), Count::HEAD);
+    print(&head)?;
     for point in 1..=POINTS {
         let done = points.last().map_or(0, |point: &Point| point.executions);
         let until = plan.executions * point / POINTS;
         execute(plan, &executors, done, until)?;
         let count = Count::at_rest()?;
         let point = Point { executions: until, elapsed: begun.elapsed(), count };
-        print(&format!("{}\n", point.count.line(point.executions, point.elapsed)))?;
+        print(&point.line())?;
         points.push(point);
     }
     // The first point is where everything has been used once.
@@ -71,7 +86,9 @@ pub(crate) fn run(plan: &Plan) -> anyhow::Result<ExitCode> {
     let verdict = render_growth(&growth);
     print(&verdict)?;
     if let Some(results) = &plan.results {
-        record(&host, &points, &growth, &verdict, results)?;
+        let lines: String = points.iter().map(Point::line).collect();
+        let json = to_json(&host, &points, &growth);
+        table::write("steady", &[head, lines, verdict].concat(), &json, results)?;
     }
     Ok(ExitCode::from(u8::from(growth.iter().any(|growth| !growth.is_flat()))))
 }
@@ -92,8 +109,9 @@ fn execute(plan: &Plan, executors: &Executors, from: usize, until: usize) -> any
             }
         }
     };
+    let workers = plan.workers.map_or_else(crate::cores, NonZero::get);
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..plan.workers).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         let joined = threads
             .into_iter()
             .map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a worker broke off"))?);
@@ -126,38 +144,19 @@ fn render_growth(growth: &[Growth]) -> String {
     format!("\n{}\n", grid(&heads, rows))
 }
 
-fn record(
-    host: &HostFacts,
-    points: &[Point],
-    growth: &[Growth],
-    verdict: &str,
-    directory: &Path,
-) -> anyhow::Result<()> {
-    let mut text = format!("{}\n\n{}\n", host.lines().join("\n"), Count::HEAD);
-    for point in points {
-        let _ = writeln!(text, "{}", point.count.line(point.executions, point.elapsed));
-    }
-    text.push_str(verdict);
+fn to_json(host: &HostFacts, points: &[Point], growth: &[Growth]) -> Value {
     let points = points.iter().map(|point| {
-        let mut row = point.count.to_json();
+        let mut row = json!(point.count);
         row["executions"] = json!(point.executions);
         row["seconds"] = json!(point.elapsed.as_secs());
         row
     });
-    let json = json!({
+    json!({
         "benchmark": "steady",
         "host": host.to_json(),
         "points": points.collect::<Vec<_>>(),
         "flat": growth.iter().all(Growth::is_flat),
-    });
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("make the directory {}", directory.display()))?;
-    let json = serde_json::to_string_pretty(&json)? + "\n";
-    for (name, contents) in [("steady.json", &json), ("steady.txt", &text)] {
-        let path = directory.join(name);
-        std::fs::write(&path, contents).with_context(|| format!("write {}", path.display()))?;
-    }
-    Ok(())
+    })
 }
 
 fn print(text: &str) -> anyhow::Result<()> {

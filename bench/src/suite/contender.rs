@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use sandbox::{CancelToken, Event, EventKind, Request, Sandbox, Status};
 
-use super::parallel::{self, Round};
 use super::peers::Peer;
-use super::process::Words;
 use super::runner::Started;
 use crate::cases::{self, Case, Payload, Run};
+use crate::rounds::{Round, together};
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,15 +60,8 @@ pub(super) trait Contender: Sync {
 
     /// Runs repeatedly with this many workers in parallel, for this long.
     fn run_parallel(&self, workers: usize, length: Duration) -> anyhow::Result<Round> {
-        parallel::together(&|| self.run(), workers, length)
+        together(workers, length, || || Ok(self.run()?.total))?.without_errors()
     }
-}
-
-/// Commands outside our sandbox.
-pub(super) struct Process {
-    pub(super) commands: Vec<Words>,
-    pub(super) directory: PathBuf,
-    pub(super) expected: &'static [u8],
 }
 
 /// A compiler and the program it made, with a source that is new each time.

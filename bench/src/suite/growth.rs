@@ -8,7 +8,7 @@ use sandbox::{EventKind, Execution, Limits, Request, Sandbox};
 
 use super::contender::{Contender, Way};
 use super::subjects::Subject;
-use crate::measure::{Series, Summary};
+use crate::measure::{Summary, in_turns};
 use crate::usage::HostMemory;
 
 /// Prints a line when it has started, then sleeps.
@@ -81,13 +81,7 @@ fn start_waiting(sandbox: &Sandbox) -> anyhow::Result<Execution> {
 
 /// The small program bare and in our sandbox, in turns.
 fn beside(small: &Subject<'_>, runs: usize) -> anyhow::Result<(Summary, Summary)> {
-    let (bare, ours) = (small.way(Way::Bare)?, small.way(Way::Prepared)?);
-    let mut series = [Series::default(), Series::default()];
-    let both: [&dyn Contender; 2] = [bare, ours];
-    for _ in 0..runs {
-        for (contender, series) in both.iter().zip(&mut series) {
-            series.push(contender.run()?);
-        }
-    }
+    let both: [&dyn Contender; 2] = [small.way(Way::Bare)?, small.way(Way::Prepared)?];
+    let series = in_turns(2, 0, runs, |place, _| Ok(vec![both[place].run()?]))?;
     Ok((series[0].summary(), series[1].summary()))
 }

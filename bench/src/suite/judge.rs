@@ -150,7 +150,6 @@ fn memory(findings: &Findings, kind: &str, most: f64) -> Judgement {
 mod tests {
     use super::*;
     use crate::cases::Run;
-    use crate::host::HostFacts;
     use crate::measure::{Pacing, Series};
     use crate::suite::peers::Peer;
 
@@ -164,7 +163,7 @@ mod tests {
     }
 
     fn verdicts(latency: Vec<Comparison>) -> Vec<Verdict> {
-        let findings = Findings { latency, ..Findings::empty(HostFacts::gather("")) };
+        let findings = Findings { latency, ..Findings::default() };
         judge(&findings).iter().map(|judgement| judgement.verdict).collect()
     }
 

@@ -1,14 +1,9 @@
 //! How long one run takes when nothing else runs: every way in turns, back to back and after idleness.
 
-use std::time::Duration;
-
 use super::contender::Way;
 use super::subjects::Subject;
-use crate::measure::{Pacing, Series, ratio};
-use crate::rng::Rng;
+use crate::measure::{self, Pacing, WARM_UP, in_turns};
 
-/// Rounds at the start that are not counted: files are read for the first time.
-const WARM_UP: usize = 2;
 /// Slow peers (hundreds of milliseconds) take part in one round of this many.
 const SLOW_EVERY: usize = 4;
 /// Divisor of the number of rounds for slow programs.
@@ -24,32 +19,7 @@ pub(crate) struct Rounds {
 }
 
 /// One program in one pacing, run in every way.
-pub(crate) struct Comparison {
-    pub(crate) subject: &'static str,
-    pub(crate) version: String,
-    pub(crate) pacing: Pacing,
-    pub(crate) series: Vec<(Way, Series)>,
-}
-
-impl Comparison {
-    pub(crate) fn series_of(&self, wanted: Way) -> Option<&Series> {
-        self.series.iter().find(|(way, _)| *way == wanted).map(|(_, series)| series)
-    }
-
-    pub(crate) fn median(&self, way: Way) -> Option<Duration> {
-        self.series_of(way).map(|series| series.summary().median)
-    }
-
-    /// How many times as long as bare, in the median.
-    pub(crate) fn ratio(&self, way: Way) -> Option<f64> {
-        Some(ratio(self.median(way)?, self.median(Way::Bare)?))
-    }
-
-    /// Whether the bare runs vary so much that the ratios say little.
-    pub(crate) fn is_noisy(&self) -> bool {
-        self.series_of(Way::Bare).is_some_and(|bare| bare.summary().is_noisy())
-    }
-}
+pub(crate) type Comparison = measure::Comparison<Way>;
 
 pub(super) fn measure(subject: &Subject<'_>, rounds: Rounds) -> anyhow::Result<Vec<Comparison>> {
     let pacings = [(Pacing::Turns, rounds.turns), (Pacing::Idle, rounds.spaced)];
@@ -58,24 +28,15 @@ pub(super) fn measure(subject: &Subject<'_>, rounds: Rounds) -> anyhow::Result<V
 
 fn compare(subject: &Subject<'_>, pacing: Pacing, rounds: usize) -> anyhow::Result<Comparison> {
     let rounds = if subject.is_long { rounds.div_ceil(LONG_FACTOR) } else { rounds };
-    let mut series: Vec<_> =
-        subject.ways.iter().map(|(way, _)| (*way, Series::default())).collect();
-    let mut order: Vec<usize> = (0..series.len()).collect();
-    let mut rng = Rng::seeded(rounds);
-    for round in 0..WARM_UP + rounds {
-        // What one run leaves to be cleaned up then disturbs each of the others equally often.
-        rng.shuffle(&mut order);
-        for place in &order {
-            let (way, contender) = &subject.ways[*place];
-            if has_turn(*way, round) {
-                std::thread::sleep(pacing.pause());
-                let run = contender.run()?;
-                if round >= WARM_UP {
-                    series[*place].1.push(run);
-                }
-            }
+    let series = in_turns(subject.ways.len(), WARM_UP, rounds, |place, round| {
+        let (way, contender) = &subject.ways[place];
+        if !has_turn(*way, round) {
+            return Ok(Vec::new());
         }
-    }
+        std::thread::sleep(pacing.pause());
+        Ok(vec![contender.run()?])
+    })?;
+    let series = subject.ways.iter().map(|(way, _)| *way).zip(series).collect();
     let version = subject.version.clone();
     Ok(Comparison { subject: subject.name, version, pacing, series })
 }

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use sandbox::Backend as _;
+use sandbox_backends::native::Spare;
 use sandbox_tests::wait::wait_for;
 
 use super::warm;
+use crate::cases::start_backend;
 use crate::measure::median_number;
 use crate::usage::{HostMemory, below_kib};
 
@@ -71,7 +73,7 @@ pub(super) fn measure(
     repetitions: usize,
 ) -> (anyhow::Result<Memory>, anyhow::Result<Memory>) {
     let prepared = || -> anyhow::Result<Count> {
-        let backend = warm::keep_prepared(sandboxes)?;
+        let backend = start_backend(Spare::Keep(sandboxes))?;
         Ok(Box::new(move || backend.pool().map_or(0, |pool| pool.ready)))
     };
     let warm = || -> anyhow::Result<Count> {

@@ -29,16 +29,16 @@ use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use anyhow::Context;
-
 use crate::daemon;
 use crate::host::HostFacts;
+use crate::table::{publish, write_file};
 use contender::Way;
 use options::{Options, Part};
 use setup::Setup;
 use subjects::Subject;
 
 /// Everything that was found out.
+#[derive(Default)]
 struct Findings {
     host: HostFacts,
     /// Peers and runtimes by name, with what they say they are.
@@ -57,28 +57,10 @@ struct Findings {
     seconds: u64,
 }
 
-impl Findings {
-    fn empty(host: HostFacts) -> Self {
-        Self {
-            host,
-            versions: Vec::new(),
-            missing: Vec::new(),
-            warm: Vec::new(),
-            latency: Vec::new(),
-            concurrency: Vec::new(),
-            throughput: Vec::new(),
-            memory: Vec::new(),
-            growth: Vec::new(),
-            queue: Vec::new(),
-            seconds: 0,
-        }
-    }
-}
-
 /// Measures these parts, prints, and writes the results. The exit code speaks for the promises only if asked.
 pub(crate) fn run(options: &Options, parts: &[Part]) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
-    let mut findings = Findings::empty(HostFacts::gather(""));
+    let mut findings = Findings { host: HostFacts::gather(""), ..Findings::default() };
     // Memory is the host's: it is measured before anything else of ours is there.
     if parts.contains(&Part::Memory) {
         say("memory");
@@ -88,7 +70,7 @@ pub(crate) fn run(options: &Options, parts: &[Part]) -> anyhow::Result<ExitCode>
         }
     }
     if parts.contains(&Part::Queue) {
-        let program = options.server.clone().map_or_else(daemon::beside_us, Ok)?;
+        let program = daemon::program(options.server.as_ref())?;
         for queued in options.queued() {
             say(&format!("queue of {queued}"));
             let measured = queue::measure(&program, queued);
@@ -100,10 +82,12 @@ pub(crate) fn run(options: &Options, parts: &[Part]) -> anyhow::Result<ExitCode>
     }
     findings.seconds = begun.elapsed().as_secs();
     let judgements = judge::judge(&findings);
-    let text = show::text::render(&findings, &judgements);
-    std::io::stdout().write_all(text.as_bytes()).context("print the results")?;
     let name = if parts.len() == 1 { parts[0].name() } else { "bench" };
-    show::record(&findings, &judgements, &text, &options.results, name)?;
+    let text = show::text::render(&findings, &judgements);
+    publish(name, &text, &show::json::of(&findings, &judgements), Some(&options.results))?;
+    for (name, svg) in show::plots::all(&findings) {
+        write_file(&options.results, &format!("{name}.svg"), &svg)?;
+    }
     let holds = judgements.iter().all(|judgement| judgement.verdict == judge::Verdict::Holds);
     Ok(ExitCode::from(u8::from(options.judge && !holds)))
 }
@@ -128,18 +112,13 @@ fn in_setup(options: &Options, parts: &[Part], findings: &mut Findings) -> anyho
     let (small, python) = (&subjects[0], &subjects[1]);
     if parts.contains(&Part::Concurrency) {
         for (subject, ours) in [(small, Way::Prepared), (python, Way::Warm)] {
-            let levels = options.concurrency();
-            findings.concurrency.extend(run_parallel(
-                subject,
-                ours,
-                &levels,
-                options.parallel_rounds(),
-            )?);
+            let (workers, rounds) = (&options.concurrency, options.parallel_rounds());
+            findings.concurrency.extend(run_parallel(subject, ours, workers, rounds)?);
         }
     }
     if parts.contains(&Part::Throughput) {
-        let (workers, rounds) = (options.workers(), options.throughput_rounds());
-        findings.throughput.extend(run_parallel(python, Way::Warm, &workers, rounds)?);
+        let (workers, rounds) = (&options.workers, options.throughput_rounds());
+        findings.throughput.extend(run_parallel(python, Way::Warm, workers, rounds)?);
     }
     if parts.contains(&Part::Growth) {
         for in_flight in options.in_flight() {

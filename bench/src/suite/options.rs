@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{latency, parallel};
+use crate::usize_in;
 
 /// A part of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,29 +48,29 @@ pub(crate) struct Options {
     #[arg(long)]
     quick: bool,
     /// Latency: rounds back to back; slow peers have a turn in a quarter of them.
-    #[arg(long, default_value_t = 80, value_parser = clap::value_parser!(u32).range(2..=100_000))]
-    turns: u32,
+    #[arg(long, default_value_t = 80, value_parser = usize_in(2..=100_000))]
+    turns: usize,
     /// Latency: rounds in which each run comes after 100 ms of idleness.
-    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=100_000))]
-    spaced: u32,
+    #[arg(long, default_value_t = 30, value_parser = usize_in(2..=100_000))]
+    spaced: usize,
     /// Latency: without other sandboxes.
     #[arg(long)]
     pub(super) without_peers: bool,
     /// Concurrency: numbers of workers.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 8, 32])]
-    concurrency: Vec<usize>,
+    pub(super) concurrency: Vec<usize>,
     /// Throughput: numbers of workers.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 8])]
-    workers: Vec<usize>,
+    pub(super) workers: Vec<usize>,
     /// Concurrency and throughput: rounds of bare and of ours for each number of workers.
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeats: u32,
+    #[arg(long, default_value_t = 4, value_parser = usize_in(1..=1000))]
+    repeats: usize,
     /// Concurrency and throughput: how long a round is, in milliseconds.
     #[arg(long, default_value_t = 1500, value_parser = clap::value_parser!(u64).range(100..=600_000))]
     round_ms: u64,
     /// Memory: how many sandboxes are kept ready.
-    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    sandboxes: u32,
+    #[arg(long, default_value_t = 100, value_parser = usize_in(1..=10_000))]
+    sandboxes: usize,
     /// Growth: numbers of programs that wait meanwhile.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 10, 100, 500, 1000])]
     in_flight: Vec<usize>,
@@ -92,7 +93,7 @@ impl Options {
         if self.quick {
             return latency::Rounds { turns: 4, spaced: 2 };
         }
-        latency::Rounds { turns: self.turns as usize, spaced: self.spaced as usize }
+        latency::Rounds { turns: self.turns, spaced: self.spaced }
     }
 
     pub(super) fn parallel_rounds(&self) -> parallel::Rounds {
@@ -100,29 +101,17 @@ impl Options {
             return parallel::Rounds { count: 1, length: Duration::from_millis(200) };
         }
         let length = Duration::from_millis(self.round_ms);
-        parallel::Rounds { count: self.repeats.div_ceil(2) as usize, length }
+        parallel::Rounds { count: self.repeats.div_ceil(2), length }
     }
 
     /// Fewer numbers of workers, and a promise about one of them: more rounds.
     pub(super) fn throughput_rounds(&self) -> parallel::Rounds {
         let rounds = self.parallel_rounds();
-        if self.quick {
-            rounds
-        } else {
-            parallel::Rounds { count: self.repeats as usize, ..rounds }
-        }
-    }
-
-    pub(super) fn concurrency(&self) -> Vec<usize> {
-        self.concurrency.clone()
-    }
-
-    pub(super) fn workers(&self) -> Vec<usize> {
-        self.workers.clone()
+        if self.quick { rounds } else { parallel::Rounds { count: self.repeats, ..rounds } }
     }
 
     pub(super) fn sandboxes(&self) -> usize {
-        if self.quick { 20 } else { self.sandboxes as usize }
+        if self.quick { 20 } else { self.sandboxes }
     }
 
     /// How often memory is looked at.

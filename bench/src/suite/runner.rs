@@ -7,19 +7,22 @@
 //! A second one lives in a mount namespace of its own: crun refuses a host that mounts cgroup v2 beside v1, so
 //! that mount is hidden from it. Entering such a namespace for each run would be counted as crun's own time.
 
+use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::contender::{Contender, Process};
-use super::parallel::{self, Round};
-use super::process;
+use super::contender::Contender;
+use super::process::Process;
 use crate::cases::Run;
+use crate::rounds::{Round, together};
 
 /// The hidden command that [`serve`]s.
 pub(crate) const COMMAND: &str = "runner";
@@ -59,39 +62,18 @@ impl Runner {
 
     /// Runs it once.
     pub(super) fn run(&self, process: &Process) -> anyhow::Result<Run> {
-        let answer = self.ask(&question(process))?;
-        let time = |name: &str| answer[name].as_u64().map(Duration::from_nanos);
-        let total = time("total").context("the runner tells the time")?;
-        Ok(Run { total, first_output: time("first_output"), stages: None })
+        self.ask(&Job { process: Cow::Borrowed(process), parallel: None })
     }
 
-    /// Runs it repeatedly with this many workers.
-    fn run_parallel(
-        &self,
-        process: &Process,
-        workers: usize,
-        length: Duration,
-    ) -> anyhow::Result<Round> {
-        let mut question = question(process);
-        question["workers"] = json!(workers);
-        question["length"] = json!(nanos(length));
-        let answer = self.ask(&question)?;
-        let times: Vec<u64> = serde_json::from_value(answer["times"].clone())?;
-        let elapsed = answer["elapsed"].as_u64().context("the runner tells the time")?;
-        let times = times.into_iter().map(Duration::from_nanos).collect();
-        Ok(Round { times, elapsed: Duration::from_nanos(elapsed) })
-    }
-
-    fn ask(&self, question: &Value) -> anyhow::Result<Value> {
+    fn ask<Found: DeserializeOwned>(&self, job: &Job<'_>) -> anyhow::Result<Found> {
         let mut talk = self.talk.lock().unwrap_or_else(PoisonError::into_inner);
-        talk.0.write_all(format!("{question}\n").as_bytes()).context("ask the runner")?;
+        let job = serde_json::to_string(job)? + "\n";
+        talk.0.write_all(job.as_bytes()).context("ask the runner")?;
         let mut line = String::new();
         talk.1.read_line(&mut line).context("hear the runner")?;
-        let answer: Value = serde_json::from_str(&line).context("the runner is gone")?;
-        if let Some(error) = answer["error"].as_str() {
-            bail!("{error}");
-        }
-        Ok(answer)
+        let answer: Result<Found, String> =
+            serde_json::from_str(&line).context("the runner is gone")?;
+        answer.map_err(anyhow::Error::msg)
     }
 }
 
@@ -100,6 +82,14 @@ impl Drop for Runner {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
+}
+
+/// A line on a runner's standard input. The answer is a [`Run`], or a [`Round`] if there are workers.
+#[derive(Serialize, Deserialize)]
+struct Job<'a> {
+    process: Cow<'a, Process>,
+    /// The number of workers, and for how long they run it.
+    parallel: Option<(usize, Duration)>,
 }
 
 /// Commands that a runner starts.
@@ -114,7 +104,8 @@ impl Contender for Started<'_> {
     }
 
     fn run_parallel(&self, workers: usize, length: Duration) -> anyhow::Result<Round> {
-        self.runner.run_parallel(&self.process, workers, length)
+        let (process, parallel) = (Cow::Borrowed(&self.process), Some((workers, length)));
+        self.runner.ask(&Job { process, parallel })
     }
 }
 
@@ -122,20 +113,17 @@ fn own_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("find this program")
 }
 
-fn question(process: &Process) -> Value {
-    json!({
-        "commands": process.commands,
-        "directory": process.directory,
-        "expected": String::from_utf8_lossy(process.expected),
-    })
-}
-
 /// Does what lines on standard input ask, until they end.
 pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     for line in std::io::stdin().lock().lines() {
-        let question: Value = serde_json::from_str(&line?)?;
-        let answer =
-            answer(&question).unwrap_or_else(|error| json!({ "error": format!("{error:#}") }));
+        let Job { process, parallel } = serde_json::from_str(&line?)?;
+        let answer = match parallel {
+            None => answer(process.run()),
+            Some((workers, length)) => {
+                let round = together(workers, length, || || Ok(process.run()?.total))?;
+                answer(round.without_errors())
+            }
+        };
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(format!("{answer}\n").as_bytes())?;
         stdout.flush()?;
@@ -143,22 +131,6 @@ pub(crate) fn serve() -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn answer(question: &Value) -> anyhow::Result<Value> {
-    let commands: Vec<process::Words> = serde_json::from_value(question["commands"].clone())?;
-    let directory = question["directory"].as_str().context("there is a directory")?;
-    let expected = question["expected"].as_str().unwrap_or_default();
-    let run = || process::run(&commands, Path::new(directory), expected.as_bytes());
-    let Some(workers) = question["workers"].as_u64() else {
-        let run = run()?;
-        let first_output = run.first_output.map(nanos);
-        return Ok(json!({ "total": nanos(run.total), "first_output": first_output }));
-    };
-    let length = Duration::from_nanos(question["length"].as_u64().unwrap_or_default());
-    let round = parallel::together(&run, usize::try_from(workers)?, length)?;
-    let times: Vec<u64> = round.times.iter().copied().map(nanos).collect();
-    Ok(json!({ "times": times, "elapsed": nanos(round.elapsed) }))
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+fn answer(found: anyhow::Result<impl Serialize>) -> Value {
+    json!(found.map_err(|error| format!("{error:#}")))
 }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::peers::Peers;
 use super::runner::Runner;
-use super::warm::{self, Start};
+use super::warm;
 use crate::cases::start_backend;
 use crate::interrupt::OnInterrupt;
 
@@ -44,8 +44,8 @@ impl Setup {
         Ok(Self {
             // First, so that it inherits little.
             outside: Runner::start()?,
-            warm: warm::library(Start::Warm, &store)?,
-            cold: warm::library(Start::Cold, &store)?,
+            warm: warm::library(true, &store)?,
+            cold: warm::library(false, &store)?,
             prepared: start_backend(NativeOptions::default().spare)?,
             unprepared: start_backend(Spare::Keep(0))?,
             peers: if with_peers { Peers::find(&peers) } else { Peers::none() },

@@ -2,9 +2,9 @@
 
 use anyhow::Context;
 
-use super::contender::{Code, Contender, Fresh, HELLO, Library, NewSource, Process, Small, Way};
+use super::contender::{Code, Contender, Fresh, HELLO, Library, NewSource, Small, Way};
 use super::peers::Guest;
-use super::process::words;
+use super::process::{Process, words};
 use super::runner::Started;
 use super::setup::Setup;
 use crate::cases::{Case, Payload, Way as CaseWay};
@@ -57,7 +57,7 @@ pub(super) fn all<'a>(
 }
 
 pub(super) fn small(setup: &Setup) -> anyhow::Result<Subject<'_>> {
-    let guest = Guest { name: TRUE, command: words([TRUE]), expected: b"" };
+    let guest = Guest { name: TRUE, command: words([TRUE]), expected: "" };
     let unprepared = Small(Case::ours(Payload::True, CaseWay::OursUnprepared, &setup.unprepared));
     let mut subject = Subject::of(TRUE, String::new());
     subject.ways = vec![
@@ -86,11 +86,7 @@ fn interpreted<'a>(
 ) -> anyhow::Result<Subject<'a>> {
     let runtime = setup.warm.runtimes().resolve(&language.parse()?)?;
     let program = runtime.program().to_string_lossy().into_owned();
-    let guest = Guest {
-        name,
-        command: words([program.as_str(), option, code]),
-        expected: HELLO.as_bytes(),
-    };
+    let guest = Guest { name, command: words([program.as_str(), option, code]), expected: HELLO };
     let mut subject = Subject::of(name, runtime.version().to_owned());
     subject.ways.push((Way::Bare, bare(setup, &guest)?));
     subject.add_ours(setup, language, |_| Code::Same(code.to_owned()))?;
@@ -108,7 +104,7 @@ fn java(setup: &Setup) -> anyhow::Result<Subject<'_>> {
     let process = Process {
         commands: vec![words([&*compiler, "Main.java"]), words([&*machine, "Main"])],
         directory: directory.clone(),
-        expected: HELLO.as_bytes(),
+        expected: HELLO.into(),
     };
     let (file, fresh) = (directory.join("Main.java"), Fresh::of(&source, "bare"));
     let started = Started { process, runner: &setup.outside };
@@ -129,11 +125,7 @@ fn artefact<'a>(
     let runtime = setup.warm.runtimes().resolve(&language.parse()?)?;
     let code = setup.hello(language)?;
     let program = setup.artefact(language, &code)?.to_string_lossy().into_owned();
-    let guest = Guest {
-        name: compiled_before(name),
-        command: words([program]),
-        expected: HELLO.as_bytes(),
-    };
+    let guest = Guest { name: compiled_before(name), command: words([program]), expected: HELLO };
     let mut subject = Subject::of(guest.name, runtime.version().to_owned());
     subject.ways.push((Way::Bare, bare(setup, &guest)?));
     subject.add_ours(setup, language, |_| Code::Same(code.clone()))?;
@@ -144,7 +136,7 @@ fn bare<'a>(setup: &'a Setup, guest: &Guest) -> anyhow::Result<Box<dyn Contender
     let process = Process {
         commands: vec![guest.command.clone()],
         directory: setup.directory("bare")?,
-        expected: guest.expected,
+        expected: guest.expected.into(),
     };
     let bare = Started { process, runner: &setup.outside };
     bare.run().with_context(|| format!("{} without a sandbox", guest.name))?;

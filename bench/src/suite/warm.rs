@@ -4,32 +4,18 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 use sandbox::{Request, Sandbox, WarmPoolStats};
-use sandbox_backends::native::{NativeBackend, Spare};
 
 use super::contender::HELLO;
-use crate::cases::start_backend;
 
 /// The library starts more runtimes ahead when requests find none. This many waves of concurrent requests
 /// must be enough to reach the target.
 const WAVES: usize = 20;
 
-/// Whether runtimes are started before there is a program for them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Start {
-    /// As the library does by default.
-    Warm,
-    /// Sandboxes are prepared, runtimes are not.
-    Cold,
-}
-
-/// The library, with what it compiles in a directory of our own.
-pub(super) fn library(start: Start, store: &Path) -> anyhow::Result<Sandbox> {
+/// The library, with what it compiles in a directory of our own. Without `warm` it prepares sandboxes, but starts no
+/// runtime before there is a program for it.
+pub(super) fn library(warm: bool, store: &Path) -> anyhow::Result<Sandbox> {
     let builder = Sandbox::builder().store_directory(store.to_owned());
-    let builder = match start {
-        Start::Warm => builder,
-        Start::Cold => builder.warm(false),
-    };
-    builder.build().context("start the library")
+    builder.warm(warm).build().context("start the library")
 }
 
 /// How the runtimes that a library starts ahead were used, a line for each kind.
@@ -42,25 +28,20 @@ pub(super) fn used(sandbox: &Sandbox) -> Vec<String> {
     sandbox.pool().map_or(Vec::new(), |pool| pool.warm.into_iter().map(line).collect())
 }
 
-/// A backend that keeps `count` prepared sandboxes.
-pub(super) fn keep_prepared(count: usize) -> anyhow::Result<NativeBackend> {
-    start_backend(Spare::Keep(count))
-}
-
 /// A library that keeps `count` warm Pythons.
 pub(super) fn keep_warm_pythons(count: usize) -> anyhow::Result<WarmPythons> {
     let sandbox = Sandbox::builder().max_warm(count).build().context("start the library")?;
     let pythons = WarmPythons { sandbox };
+    let wanted = || pythons.sum(|figures| figures.wanted);
     for _ in 0..WAVES {
-        if pythons.sum(|figures| figures.wanted) >= count {
-            return Ok(pythons);
+        if wanted() < count {
+            pythons.ask(count)?;
         }
-        pythons.ask(count)?;
     }
-    let wanted = pythons.sum(|figures| figures.wanted);
     ensure!(
-        wanted >= count,
-        "the library keeps {wanted} Pythons, not {count}: {:?}",
+        wanted() >= count,
+        "the library keeps {} Pythons, not {count}: {:?}",
+        wanted(),
         used(&pythons.sandbox)
     );
     Ok(pythons)

@@ -14,24 +14,17 @@ use crate::stdout::{print, to_json};
 #[derive(Debug, Serialize)]
 struct Findings {
     directory: String,
-    compiled: CompiledPrograms,
-    packages: InstalledPackages,
+    compiled: Stored,
+    /// The layers that contain packages, which `layers` lists too.
+    packages: Stored,
     layers: Vec<LayerEntry>,
 }
 
 #[derive(Debug, Serialize)]
-struct CompiledPrograms {
+struct Stored {
     entries: u64,
     bytes: u64,
-    /// Maximum size; 0 if the compile cache is off.
-    most_bytes: u64,
-}
-
-/// The layers that contain packages, which `layers` lists too.
-#[derive(Debug, Serialize)]
-struct InstalledPackages {
-    entries: u64,
-    bytes: u64,
+    /// Maximum size; 0 if the cache is off.
     most_bytes: u64,
 }
 
@@ -101,12 +94,8 @@ fn inspect(store: &Store) -> Result<Findings, Failure> {
     let max_packages = store.layers().max_packages().as_u64();
     Ok(Findings {
         directory: store.path().display().to_string(),
-        compiled: CompiledPrograms {
-            entries,
-            bytes,
-            most_bytes: store.compiled().max_size().as_u64(),
-        },
-        packages: InstalledPackages {
+        compiled: Stored { entries, bytes, most_bytes: store.compiled().max_size().as_u64() },
+        packages: Stored {
             entries: packages.entries,
             bytes: packages.bytes,
             most_bytes: max_packages,
@@ -135,7 +124,7 @@ fn describe(findings: &Findings, json: bool) -> Result<String, Failure> {
 
 fn text(findings: &Findings, width: Option<u16>) -> String {
     let mut text = String::new();
-    let CompiledPrograms { entries, bytes, most_bytes } = findings.compiled;
+    let Stored { entries, bytes, most_bytes } = findings.compiled;
     let _ = writeln!(text, "store     {}", printable(&findings.directory));
     let _ =
         write!(text, "compiled  {}, {}", counted(entries, "program"), units::format_size(bytes));
@@ -146,7 +135,7 @@ fn text(findings: &Findings, width: Option<u16>) -> String {
     let total = findings.layers.iter().filter_map(|layer| layer.bytes).sum();
     let number = counted(findings.layers.len() as u64, "layer");
     let _ = writeln!(text, "layers    {number}, {}", units::format_size(total));
-    let InstalledPackages { entries, bytes, most_bytes } = findings.packages;
+    let Stored { entries, bytes, most_bytes } = findings.packages;
     let (size, max) = (units::format_size(bytes), units::format_size(most_bytes));
     let number = counted(entries, "layer");
     let _ = writeln!(text, "packages  {number} of these, {size}, max {max}");
@@ -209,8 +198,8 @@ mod tests {
         };
         Findings {
             directory: "/store".into(),
-            compiled: CompiledPrograms { entries: 1, bytes: 2048, most_bytes },
-            packages: InstalledPackages { entries: 1, bytes: 1024, most_bytes: 10 << 30 },
+            compiled: Stored { entries: 1, bytes: 2048, most_bytes },
+            packages: Stored { entries: 1, bytes: 1024, most_bytes: 10 << 30 },
             layers: vec![layer("a", Some("go: the standard\u{1b} library")), layer("b", None)],
         }
     }

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 /// It is a name in an index and never an option, a path or a URL, so packages come only from the
 /// index that the host is configured to use. The manager applies its own, stricter rules.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct PackageSpec(String);
 
 /// The name of an environment: a set of packages that was installed once.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct EnvironmentName(String);
 
 /// A text that is not a package.
@@ -144,12 +144,6 @@ impl TryFrom<String> for EnvironmentName {
 impl From<PackageSpec> for String {
     fn from(spec: PackageSpec) -> Self {
         spec.0
-    }
-}
-
-impl From<EnvironmentName> for String {
-    fn from(name: EnvironmentName) -> Self {
-        name.0
     }
 }
 

@@ -228,3 +228,28 @@ pub struct StageOutcome {
     /// Overhead after the program ended.
     pub collect_time: Duration,
 }
+
+impl StageOutcome {
+    /// The outcome of a stage whose program did not start: only an ending.
+    pub fn new(ending: Ending) -> Self {
+        Self {
+            ending,
+            usage: StageUsage::default(),
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            output: Vec::new(),
+            stdout_truncated: false,
+            stderr_truncated: false,
+            files: Vec::new(),
+            skipped: Vec::new(),
+            workspace: None,
+            enforced: Vec::new(),
+            violations: Vec::new(),
+            network: None,
+            proxy_refusals: Vec::new(),
+            start: Start::Cold,
+            prepare_time: Duration::ZERO,
+            collect_time: Duration::ZERO,
+        }
+    }
+}

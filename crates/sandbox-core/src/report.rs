@@ -213,6 +213,51 @@ pub enum FileEncoding {
 }
 
 impl Report {
+    /// The report of an execution that started no stage.
+    pub fn new(
+        id: ExecutionId,
+        status: Status,
+        language: &str,
+        version: &str,
+        created_at: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            id,
+            status,
+            stage: Stage::Run,
+            success: status == Status::Completed,
+            language: language.to_owned(),
+            version: version.to_owned(),
+            isolation: Isolation::Native,
+            isolation_reason: None,
+            image: None,
+            stdout: String::new(),
+            stderr: String::new(),
+            output: String::new(),
+            stdout_base64: None,
+            stderr_base64: None,
+            stdout_truncated: false,
+            stderr_truncated: false,
+            error: None,
+            exit_code: -1,
+            signal: None,
+            execution_time_ms: 0.0,
+            cpu_time_ms: 0.0,
+            memory_used_kb: 0,
+            memory_used_mb: 0,
+            stages: Vec::new(),
+            output_files: Vec::new(),
+            skipped_files: Vec::new(),
+            workspace: None,
+            network: None,
+            enforced: Vec::new(),
+            missing: Vec::new(),
+            violations: Vec::new(),
+            timings_ms: Timings::default(),
+            created_at,
+        }
+    }
+
     /// The exit code for a command that ran this execution.
     pub fn exit_code_for_shell(&self) -> u8 {
         match self.status {

@@ -8,7 +8,7 @@ use crate::{ByteSize, SkippedFile};
 
 /// The name of a workspace: a directory that outlives executions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[serde(try_from = "String")]
 pub struct WorkspaceName(String);
 
 /// How an execution uses a workspace.
@@ -182,12 +182,6 @@ impl TryFrom<String> for WorkspaceName {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         text.parse()
-    }
-}
-
-impl From<WorkspaceName> for String {
-    fn from(name: WorkspaceName) -> Self {
-        name.0
     }
 }
 

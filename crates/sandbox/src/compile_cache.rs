@@ -4,11 +4,8 @@
 //! the second one need not run. User code can influence only the inputs of an entry, and the inputs are its key.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use sandbox_core::{
-    Artefacts, Ending, Isolation, Observer, StageOutcome, StagePlan, StageUsage, StreamKind,
-};
+use sandbox_core::{Artefacts, Ending, Isolation, Observer, StageOutcome, StagePlan, StreamKind};
 
 use crate::runtime::Runtime;
 use crate::store::{Compiled, Key, KeyBuilder};
@@ -79,23 +76,10 @@ pub(crate) fn replay(compiled: &Compiled, observer: &mut dyn Observer) -> StageO
         }
     }
     StageOutcome {
-        ending: Ending::Exited(0),
-        usage: StageUsage::default(),
         stdout: stdout.clone(),
         stderr: stderr.clone(),
         output: output.clone(),
-        stdout_truncated: false,
-        stderr_truncated: false,
-        files: Vec::new(),
-        skipped: Vec::new(),
-        workspace: None,
-        enforced: Vec::new(),
-        violations: Vec::new(),
-        network: None,
-        proxy_refusals: Vec::new(),
-        start: sandbox_core::Start::Cold,
-        prepare_time: Duration::ZERO,
-        collect_time: Duration::ZERO,
+        ..StageOutcome::new(Ending::Exited(0))
     }
 }
 

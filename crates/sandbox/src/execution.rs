@@ -90,8 +90,8 @@ impl Drop for Execution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::{Scripted, exited, outcome};
-    use sandbox_core::{Ending, EventKind, Request, Status, StreamKind};
+    use crate::scripted::{Scripted, exited};
+    use sandbox_core::{Ending, EventKind, Request, StageOutcome, Status, StreamKind};
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::Duration;
 
@@ -112,7 +112,7 @@ mod tests {
             });
             receiver.recv_timeout(Duration::from_secs(30)).expect("nobody cancelled");
             ended.store(true, Ordering::SeqCst);
-            Ok(outcome(Ending::Cancelled))
+            Ok(StageOutcome::new(Ending::Cancelled))
         })
     }
 

@@ -271,7 +271,7 @@ fn timings(results: &[StageResult], waited: Duration) -> Timings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scripted::{exited, outcome};
+    use crate::scripted::exited;
     use sandbox_core::{ByteSize, CollectedFile, FileEncoding, SkippedFile, StageUsage};
     use std::time::Duration;
 
@@ -322,7 +322,7 @@ mod tests {
             (Cancelled, Status::Cancelled, -1, None, Some("cancelled")),
         ];
         for (ending, status, code, signal, sentence) in table {
-            let report = assemble(header(), &[result(Stage::Run, outcome(ending))], None);
+            let report = assemble(header(), &[result(Stage::Run, StageOutcome::new(ending))], None);
             assert_eq!((report.status, report.stage), (status, Stage::Run), "{ending:?}");
             assert_eq!(report.success, status == Status::Completed, "{ending:?}");
             assert_eq!((report.exit_code, report.signal.as_deref()), (code, signal), "{ending:?}");
@@ -331,7 +331,8 @@ mod tests {
             assert_eq!((stage.status, stage.exit_code), (status, code), "{ending:?}");
             assert_eq!(stage.signal.as_deref(), signal, "{ending:?}");
 
-            let report = assemble(header(), &[result(Stage::Compile, outcome(ending))], None);
+            let report =
+                assemble(header(), &[result(Stage::Compile, StageOutcome::new(ending))], None);
             let compile_status = match status {
                 Status::RuntimeError => Status::CompileError,
                 other => other,

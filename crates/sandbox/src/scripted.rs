@@ -3,11 +3,10 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use sandbox_core::{
     Backend, BackendError, CancelToken, Capabilities, Ending, Isolation, Observer, Stage,
-    StageOutcome, StagePlan, StageUsage,
+    StageOutcome, StagePlan,
 };
 
 use crate::engine::Engine;
@@ -117,29 +116,6 @@ impl Backend for Scripted {
     }
 }
 
-/// An outcome with only an ending.
-pub(crate) fn outcome(ending: Ending) -> StageOutcome {
-    StageOutcome {
-        ending,
-        usage: StageUsage::default(),
-        stdout: Vec::new(),
-        stderr: Vec::new(),
-        output: Vec::new(),
-        stdout_truncated: false,
-        stderr_truncated: false,
-        files: Vec::new(),
-        skipped: Vec::new(),
-        workspace: None,
-        enforced: Vec::new(),
-        violations: Vec::new(),
-        network: None,
-        proxy_refusals: Vec::new(),
-        start: sandbox_core::Start::Cold,
-        prepare_time: Duration::ZERO,
-        collect_time: Duration::ZERO,
-    }
-}
-
 pub(crate) fn exited(code: i32) -> StageOutcome {
-    outcome(Ending::Exited(code))
+    StageOutcome::new(Ending::Exited(code))
 }

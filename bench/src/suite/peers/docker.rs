@@ -111,37 +111,15 @@ impl Docker {
     /// What stands before the words of a program.
     pub(super) fn command(&self) -> Words {
         let usual = Limits::run();
-        let (memory, pids) = (usual.memory().as_u64().to_string(), usual.pids().to_string());
-        let (cpus, parent) = (usual.cpus().to_string(), format!("/{}", self.left.cgroup));
-        let options = [
-            "run",
-            "--rm",
-            "--network",
-            "none",
-            "--read-only",
-            "--memory",
-            &memory,
-            "--memory-swap",
-            &memory,
-            "--pids-limit",
-            &pids,
-            "--cpus",
-            &cpus,
-            "--cap-drop",
-            "ALL",
-            "--security-opt",
-            "no-new-privileges",
-            "--user",
-            "65534:65534",
-            "--volume",
-            "/usr:/usr:ro",
-            "--tmpfs",
-            "/tmp",
-            "--cgroup-parent",
-            &parent,
-            IMAGE,
-        ];
-        [self.client.clone(), words(options)].concat()
+        let (memory, pids) = (usual.memory().as_u64(), usual.pids());
+        let options = format!(
+            "run --rm --network none --read-only --memory {memory} --memory-swap {memory} --pids-limit {pids} \
+             --cpus {} --cap-drop ALL --security-opt no-new-privileges --user 65534:65534 \
+             --volume /usr:/usr:ro --tmpfs /tmp --cgroup-parent /{} {IMAGE}",
+            usual.cpus(),
+            self.left.cgroup
+        );
+        [self.client.clone(), words(options.split(' '))].concat()
     }
 
     /// Stops it, and removes what it leaves outside its directory.

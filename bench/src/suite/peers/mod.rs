@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use sandbox_tests::cache;
 
-use super::contender::{Contender, Process};
-use super::process::{Words, must_work, words};
+use super::contender::Contender;
+use super::process::{Process, Words, must_work, words};
 use super::runner::{Runner, Started};
 use crate::cases::{BUBBLEWRAP, Run};
 use docker::Docker;
@@ -30,20 +30,8 @@ pub(crate) enum Peer {
 }
 
 /// No profile of firejail's own: those are for named programs. The rest is every protection that it offers by option.
-const FIREJAIL: &[&str] = &[
-    "/usr/bin/firejail",
-    "--quiet",
-    "--noprofile",
-    "--net=none",
-    "--private",
-    "--private-dev",
-    "--private-tmp",
-    "--seccomp",
-    "--caps.drop=all",
-    "--nonewprivs",
-    "--rlimit-nproc=64",
-    "--",
-];
+const FIREJAIL: &str = "/usr/bin/firejail --quiet --noprofile --net=none --private --private-dev --private-tmp \
+    --seccomp --caps.drop=all --nonewprivs --rlimit-nproc=64 --";
 
 impl Peer {
     pub(crate) const ALL: [Self; 6] =
@@ -90,8 +78,8 @@ impl Peer {
     fn program(self) -> Option<PathBuf> {
         let unpacked = |path: &str| Some(cache::peers()?.join(path));
         let candidates = match self {
-            Self::Bubblewrap => vec![PathBuf::from(BUBBLEWRAP[0])],
-            Self::Firejail => vec![PathBuf::from(FIREJAIL[0])],
+            Self::Bubblewrap => BUBBLEWRAP.split(' ').take(1).map(PathBuf::from).collect(),
+            Self::Firejail => FIREJAIL.split(' ').take(1).map(PathBuf::from).collect(),
             Self::Crun => vec![PathBuf::from("/usr/bin/crun")],
             Self::Runc => vec![PathBuf::from("/usr/sbin/runc"), PathBuf::from("/usr/bin/runc")],
             Self::Runsc => [unpacked("gvisor/usr/bin/runsc"), Some("/usr/bin/runsc".into())]
@@ -109,7 +97,7 @@ impl Peer {
 pub(super) struct Guest {
     pub(super) name: &'static str,
     pub(super) command: Words,
-    pub(super) expected: &'static [u8],
+    pub(super) expected: &'static str,
 }
 
 /// A peer with a program that it has run once.
@@ -196,14 +184,14 @@ impl Peers {
         );
         let plain = |prefix: Words| {
             let commands = vec![[prefix, guest.command.clone()].concat()];
-            let process =
-                Process { commands, directory: self.place.clone(), expected: guest.expected };
+            let (directory, expected) = (self.place.clone(), guest.expected.into());
+            let process = Process { commands, directory, expected };
             Box::new(Started { process, runner: outside })
         };
         let bundle = || Bundle::write(&self.place.join("bundles"), peer, program, guest);
         Ok(match peer {
-            Peer::Bubblewrap => plain(words(BUBBLEWRAP)),
-            Peer::Firejail => plain(words(FIREJAIL)),
+            Peer::Bubblewrap => plain(words(BUBBLEWRAP.split(' '))),
+            Peer::Firejail => plain(words(FIREJAIL.split(' '))),
             Peer::Docker => plain(self.docker.as_ref().context("its Engine runs")?.command()),
             Peer::Runc | Peer::Runsc => Box::new(Container { bundle: bundle()?, runner: outside }),
             Peer::Crun => {

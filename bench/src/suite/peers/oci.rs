@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use sandbox::Limits;
 use serde_json::{Value, json};
 
-use super::super::contender::Process;
-use super::super::process::words;
+use super::super::process::{Process, words};
 use super::{Guest, Peer};
 
 /// runsc's own threads count against the limit on processes.
@@ -24,7 +23,7 @@ pub(super) struct Bundle {
     peer: Peer,
     program: PathBuf,
     place: PathBuf,
-    expected: &'static [u8],
+    expected: &'static str,
     /// A container's name can be used again only when all of it is gone.
     started: AtomicUsize,
 }
@@ -47,14 +46,9 @@ impl Bundle {
         program: &Path,
         guest: &Guest,
     ) -> anyhow::Result<Self> {
-        let place = tempfile::Builder::new()
-            .prefix("bundle")
-            .tempdir_in({
-                std::fs::create_dir_all(bundles)?;
-                bundles
-            })?
-            // It goes with the directory that all bundles are in.
-            .keep();
+        std::fs::create_dir_all(bundles)?;
+        // It goes with the directory that all bundles are in.
+        let place = tempfile::Builder::new().prefix("bundle").tempdir_in(bundles)?.keep();
         write_root(&place.join("rootfs"))?;
         let config = serde_json::to_string_pretty(&config(peer, guest))?;
         std::fs::write(place.join("config.json"), config)?;
@@ -74,7 +68,8 @@ impl Bundle {
             command.extend(words(["--network=none", "--platform=systrap"]));
         }
         command.extend(words(["run", "--bundle", &*bundle, &*id]));
-        Process { commands: vec![command], directory: self.place.clone(), expected: self.expected }
+        let (directory, expected) = (self.place.clone(), self.expected.into());
+        Process { commands: vec![command], directory, expected }
     }
 }
 

@@ -1,14 +1,14 @@
 //! Everything as JSON.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 
 use super::super::Findings;
 use super::super::judge::Judgement;
 use super::super::latency::Comparison;
-use super::super::parallel::{Parallel, Round};
-use crate::measure::{Summary, ratio};
+use super::super::parallel::Parallel;
+use crate::measure::ratio;
+use crate::rounds::Round;
+use crate::table::{micros, rounded, summary_json};
 
 pub(in super::super) fn of(findings: &Findings, judgements: &[Judgement]) -> Value {
     let versions = findings.versions.iter().map(|(name, version)| (name.clone(), json!(version)));
@@ -37,13 +37,13 @@ pub(in super::super) fn of(findings: &Findings, judgements: &[Judgement]) -> Val
             "start_us": micros(growth.start),
             "end_us": micros(growth.end),
             "memory_kib": rounded(growth.memory_kib),
-            "bare": summary(growth.bare),
-            "ours": summary(growth.ours),
+            "bare": summary_json(growth.bare),
+            "ours": summary_json(growth.ours),
             "ratio_to_bare": rounded(ratio(growth.ours.median, growth.bare.median)),
         })).collect::<Vec<_>>(),
         "queue": findings.queue.iter().map(|queue| json!({
             "queued": queue.queued,
-            "accept": summary(queue.accept),
+            "accept": summary_json(queue.accept),
             "drain_us": queue.drain.map(micros),
             "without_queue_us": micros(queue.without),
             "longest_wait_us": micros(queue.longest_wait),
@@ -58,7 +58,7 @@ pub(in super::super) fn of(findings: &Findings, judgements: &[Judgement]) -> Val
 
 fn latency(comparison: &Comparison) -> Value {
     let ways = comparison.series.iter().map(|(way, series)| {
-        let mut row = summary(series.summary());
+        let mut row = summary_json(series.summary());
         let first = series.median_of(|run| run.first_output);
         row["way"] = json!(way.name());
         row["first_output_us"] = json!((!first.is_zero()).then(|| micros(first)));
@@ -80,28 +80,10 @@ fn parallel(parallel: &Parallel) -> Value {
         "program": parallel.subject,
         "workers": parallel.workers,
         "noisy": bare.is_noisy(),
-        "bare": summary(bare),
-        "ours": summary(Round::summary_of(&parallel.ours)),
+        "bare": summary_json(bare),
+        "ours": summary_json(Round::summary_of(&parallel.ours)),
         "bare_per_second": rounded(Round::per_second_of(&parallel.bare)),
         "ours_per_second": rounded(Round::per_second_of(&parallel.ours)),
         "gain_by_round": rounded(parallel.gain()),
     })
-}
-
-fn summary(summary: Summary) -> Value {
-    json!({
-        "runs": summary.count,
-        "median_us": micros(summary.median),
-        "p95_us": micros(summary.p95),
-        "p99_us": micros(summary.p99),
-    })
-}
-
-fn micros(time: Duration) -> f64 {
-    rounded(time.as_secs_f64() * 1e6)
-}
-
-/// More digits than three would only be noise.
-fn rounded(number: f64) -> f64 {
-    (number * 1000.0).round() / 1000.0
 }

@@ -5,13 +5,14 @@ use std::time::Duration;
 use super::super::Findings;
 use super::super::contender::Way;
 use super::super::latency::Comparison;
-use super::super::parallel::{Parallel, Round};
+use super::super::parallel::Parallel;
 use super::super::plot::{Bars, Group, Line, Lines};
 use super::super::subjects::{PYTHON, TRUE};
 use crate::measure::{Pacing, Summary};
+use crate::rounds::Round;
 
 /// Names without their ending, and the plots.
-pub(super) fn all(findings: &Findings) -> Vec<(&'static str, String)> {
+pub(in super::super) fn all(findings: &Findings) -> Vec<(&'static str, String)> {
     let mut plots = Vec::new();
     if !findings.latency.is_empty() {
         plots.push(("latency-true", every_way(findings, TRUE)));

@@ -6,16 +6,15 @@ use super::super::Findings;
 use super::super::contender::Way;
 use super::super::judge::Judgement;
 use super::super::latency::Comparison;
-use super::super::parallel::{Parallel, Round};
+use super::super::parallel::Parallel;
 use super::super::peers::Peer;
-use crate::measure::{Summary, ratio};
-use crate::table::{grid, millis};
+use crate::measure::ratio;
+use crate::rounds::Round;
+use crate::table::{figures, grid, millis};
 
 pub(in super::super) fn render(findings: &Findings, judgements: &[Judgement]) -> String {
-    let mut text = String::from("Ours against bare processes and other sandboxes\n\n");
-    for line in findings.host.lines() {
-        let _ = writeln!(text, "{line}");
-    }
+    let host = findings.host.text();
+    let mut text = format!("Ours against bare processes and other sandboxes\n\n{host}");
     for (name, version) in &findings.versions {
         let _ = writeln!(text, "{name}: {version}");
     }
@@ -45,9 +44,6 @@ pub(in super::super) fn render(findings: &Findings, judgements: &[Judgement]) ->
 
 fn latency(comparison: &Comparison) -> String {
     let Comparison { subject, version, pacing, .. } = comparison;
-    let spread = comparison.series_of(Way::Bare).map(crate::measure::Series::summary);
-    let spread = spread.map_or(0.0, |bare| ratio(bare.p95, bare.median));
-    let noisy = if comparison.is_noisy() { ", noisy" } else { "" };
     let separator = if version.is_empty() { "" } else { " " };
     let heads = ["ms", "runs", "median", "p95", "p99", "first output", "× bare"];
     let rows = comparison.series.iter().map(|(way, series)| {
@@ -59,15 +55,11 @@ fn latency(comparison: &Comparison) -> String {
         row
     });
     format!(
-        "\n{subject}{separator}{version}, {} (bare: p95 is {spread:.2} times the median{noisy})\n{}\n",
+        "\n{subject}{separator}{version}, {} ({})\n{}\n",
         pacing.name(),
+        comparison.bare_spread(),
         grid(&heads, rows)
     )
-}
-
-fn figures(summary: Summary) -> [String; 4] {
-    let Summary { count, median, p95, p99 } = summary;
-    [count.to_string(), millis(median), millis(p95), millis(p99)]
 }
 
 fn parallel(title: &str, parallel: &[Parallel]) -> String {

@@ -3,29 +3,14 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use sandbox::{ExecutionId, Isolation, Report, Stage, StageReport, StageUsage, Status, Timings};
+use sandbox::{ExecutionId, Report, Stage, StageReport, StageUsage, Status};
 
 pub(crate) fn report() -> Report {
+    let (id, at) = (ExecutionId::generate(), DateTime::default());
     Report {
-        id: ExecutionId::generate(),
-        status: Status::Completed,
-        stage: Stage::Run,
-        success: true,
-        language: "python".into(),
-        version: "3.11.2".into(),
-        isolation: Isolation::Native,
-        isolation_reason: None,
-        image: None,
         stdout: "hello\n".into(),
-        stderr: String::new(),
         output: "hello\n".into(),
-        stdout_base64: None,
-        stderr_base64: None,
-        stdout_truncated: false,
-        stderr_truncated: false,
-        error: None,
         exit_code: 0,
-        signal: None,
         execution_time_ms: 11.8,
         cpu_time_ms: 9.1,
         memory_used_kb: 8192,
@@ -48,14 +33,6 @@ pub(crate) fn report() -> Report {
             collect_time: Duration::ZERO,
             output: String::new(),
         }],
-        output_files: Vec::new(),
-        skipped_files: Vec::new(),
-        workspace: None,
-        network: None,
-        enforced: Vec::new(),
-        missing: Vec::new(),
-        violations: Vec::new(),
-        timings_ms: Timings::default(),
-        created_at: DateTime::default(),
+        ..Report::new(id, Status::Completed, "python", "3.11.2", at)
     }
 }

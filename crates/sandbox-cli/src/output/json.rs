@@ -2,7 +2,7 @@ use std::io::{self, Write};
 
 use sandbox::{Event, Report};
 
-use super::presenter::Presenter;
+use super::Presenter;
 use crate::stdout::escape_controls;
 
 /// Prints only the report: indented on a terminal, on one line otherwise.

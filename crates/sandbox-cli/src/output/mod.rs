@@ -3,7 +3,6 @@
 mod json;
 mod ndjson;
 mod paint;
-mod presenter;
 mod summary;
 mod table;
 mod text;
@@ -16,15 +15,26 @@ pub(crate) mod fixtures;
 
 use std::io::{self, IsTerminal};
 
+use sandbox::{Event, Report};
+
 use crate::args::Format;
 
 pub(crate) use paint::Paint;
-pub(crate) use presenter::Presenter;
 pub(crate) use table::{new_table, terminal_width};
 
 use json::Json;
 use ndjson::Ndjson;
 use text::Text;
+
+/// Prints one execution in one format.
+pub(crate) trait Presenter: Send {
+    /// Prints a note about the request, before it runs.
+    fn note(&mut self, text: &str) -> io::Result<()>;
+    /// Prints an event.
+    fn event(&mut self, event: &Event) -> io::Result<()>;
+    /// Prints the report, after the last event.
+    fn report(&mut self, report: &Report) -> io::Result<()>;
+}
 
 /// The presenter of a format, on the standard streams of this process.
 pub(crate) fn presenter(format: Format, quiet: bool) -> Box<dyn Presenter> {

@@ -2,7 +2,7 @@ use std::io::{self, Write};
 
 use sandbox::{Event, EventKind, Report};
 
-use super::presenter::Presenter;
+use super::Presenter;
 use crate::stdout::escape_controls;
 
 /// Prints one event per line and flushes each. The last event is the report.

@@ -1,5 +1,6 @@
 use sandbox::{
-    Decision, Isolation, NetworkReport, Report, Stage, Status, WorkspaceAccess, WorkspaceReport,
+    Decision, Isolation, NetworkReport, Report, SkippedFile, Stage, Status, WorkspaceAccess,
+    WorkspaceReport,
 };
 
 use super::paint::Paint;
@@ -33,12 +34,7 @@ pub(super) fn summary(report: &Report, paint: Paint) -> String {
         lines.push(format!("  files: {}", list(files)));
     }
     if !report.skipped_files.is_empty() {
-        let files = report.skipped_files.iter();
-        let files = files.map(|file| {
-            let (path, reason) = (printable(&file.path), printable(&file.reason));
-            format!("{path} ({reason})")
-        });
-        lines.push(format!("  files not collected: {}", list(files)));
+        lines.push(format!("  files not collected: {}", skipped(&report.skipped_files)));
     }
     if let Some(workspace) = &report.workspace {
         lines.extend(describe_workspace(workspace, paint));
@@ -74,12 +70,8 @@ fn describe_workspace(workspace: &WorkspaceReport, paint: Paint) -> Vec<String> 
         lines.push(format!("  {}", paint.warning(&line)));
     }
     if !workspace.left_out.is_empty() {
-        let files = workspace.left_out.iter();
-        let files = files.map(|file| {
-            let (path, reason) = (printable(&file.path), printable(&file.reason));
-            format!("{path} ({reason})")
-        });
-        lines.push(format!("  files not saved in the workspace: {}", list(files)));
+        let files = skipped(&workspace.left_out);
+        lines.push(format!("  files not saved in the workspace: {files}"));
     }
     lines
 }
@@ -144,6 +136,11 @@ fn status(report: &Report) -> String {
         }
         (_, Stage::Compile) => format!("{precise} while compiling"),
     }
+}
+
+fn skipped(files: &[SkippedFile]) -> String {
+    let reason = |file: &SkippedFile| printable(&file.reason);
+    list(files.iter().map(|file| format!("{} ({})", printable(&file.path), reason(file))))
 }
 
 fn list(names: impl Iterator<Item = String>) -> String {

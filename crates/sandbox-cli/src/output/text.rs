@@ -2,8 +2,8 @@ use std::io::{self, Write};
 
 use sandbox::{Event, EventKind, Report, Stage, Status, StreamKind};
 
+use super::Presenter;
 use super::paint::Paint;
-use super::presenter::Presenter;
 use super::summary::summary;
 use crate::errors::printable;
 

@@ -1,5 +1,5 @@
 use super::*;
-use crate::scripted::{Scripted, exited, outcome};
+use crate::scripted::{Scripted, exited};
 use crate::{Refusal, StageReport};
 use sandbox_core::{
     CollectedFile, Ending, Event, EventKind, MissingProtection, Protection, StageOutcome, Status,
@@ -85,8 +85,10 @@ fn a_failed_compile_stage_is_the_last_stage() {
     for (ending, status) in
         [(Ending::Exited(1), Status::CompileError), (Ending::OutOfMemory, Status::MemoryLimit)]
     {
-        let scripted = Scripted::new()
-            .then_ends(StageOutcome { stderr: b"main.made:1: no".to_vec(), ..outcome(ending) });
+        let scripted = Scripted::new().then_ends(StageOutcome {
+            stderr: b"main.made:1: no".to_vec(),
+            ..StageOutcome::new(ending)
+        });
         let played = scripted.played();
         let (_, report) = execute(&scripted.engine(Vec::new()), "made");
         let report = report.unwrap();

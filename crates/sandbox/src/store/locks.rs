@@ -14,21 +14,18 @@ pub(super) struct Lock(File);
 impl Lock {
     /// Waits for the exclusive lock.
     pub(super) fn wait(path: &Path) -> Result<Self, StoreError> {
-        let file = open(path)?;
-        loop {
-            match file.lock() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(StoreError::io("lock", path)(error)),
-                Ok(()) => return Ok(Self(file)),
-            }
-        }
+        Self::acquire(path, File::lock)
     }
 
     /// Waits for a shared lock.
     pub(super) fn share(path: &Path) -> Result<Self, StoreError> {
+        Self::acquire(path, File::lock_shared)
+    }
+
+    fn acquire(path: &Path, lock: fn(&File) -> io::Result<()>) -> Result<Self, StoreError> {
         let file = open(path)?;
         loop {
-            match file.lock_shared() {
+            match lock(&file) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(StoreError::io("lock", path)(error)),
                 Ok(()) => return Ok(Self(file)),

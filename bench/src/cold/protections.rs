@@ -31,16 +31,16 @@ const PROTECTIONS: &[Protection] = &[
 const PACING: Pacing = Pacing::Refilled;
 
 /// The time that one protection adds to a run.
-pub(crate) struct ProtectionCost {
-    pub(crate) protection: Protection,
+pub(super) struct ProtectionCost {
+    pub(super) protection: Protection,
     /// With spare slots, as by default.
-    pub(crate) prepared: Difference,
+    pub(super) prepared: Difference,
     /// With nothing prepared.
-    pub(crate) unprepared: Difference,
+    pub(super) unprepared: Difference,
 }
 
 /// Measures a run without each protection against the run with all of them.
-pub(crate) fn costs(rounds: usize) -> anyhow::Result<Vec<ProtectionCost>> {
+pub(super) fn costs(rounds: usize) -> anyhow::Result<Vec<ProtectionCost>> {
     let prepared = costs_with(NativeOptions::default().spare, Way::Ours, rounds)?;
     let unprepared = costs_with(Spare::Keep(0), Way::OursUnprepared, rounds)?;
     let costs = PROTECTIONS.iter().zip(prepared.into_iter().zip(unprepared));

@@ -1,7 +1,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::Utc;
 use sandbox::{ByteSize, Status, with_causes};
 use sandbox_store::{AuditRecord, ExecutionRecord, Queue, Store, StoreError};
 use serde_json::{Value, json};
@@ -147,7 +146,7 @@ impl Context {
         subject: &str,
         detail: Value,
     ) {
-        let record = audit_record(actor, action, subject, detail);
+        let record = AuditRecord::new(actor, action, subject, detail);
         if let Err(error) = self.store.audit(record).await {
             tracing::error!(subject, action, error = with_causes(&error), "no audit record");
         }
@@ -179,10 +178,5 @@ pub(crate) fn audit_of_execution(
     language: &str,
     status: Status,
 ) -> AuditRecord {
-    audit_record(owner, "execute", id, json!({ "language": language, "status": status }))
-}
-
-fn audit_record(actor: Option<String>, action: &str, subject: &str, detail: Value) -> AuditRecord {
-    let (action, subject) = (action.to_owned(), subject.to_owned());
-    AuditRecord { at: Utc::now(), actor, action, subject, detail }
+    AuditRecord::new(owner, "execute", id, json!({ "language": language, "status": status }))
 }

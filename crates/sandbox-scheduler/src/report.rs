@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use sandbox::{Acceptance, ExecutionId, Isolation, Report, Stage, Status, Timings};
+use sandbox::{Acceptance, ExecutionId, Report, Status, Timings};
 use sandbox_store::ExecutionRecord;
 use serde_json::json;
 
@@ -82,39 +82,9 @@ pub(crate) fn not_started(
     reason: &str,
 ) -> Report {
     Report {
-        id,
-        status,
-        stage: Stage::Run,
-        success: false,
-        language: language.to_owned(),
-        version: version.to_owned(),
-        isolation: Isolation::Native,
-        isolation_reason: None,
-        image: None,
-        stdout: String::new(),
-        stderr: String::new(),
-        output: String::new(),
-        stdout_base64: None,
-        stderr_base64: None,
-        stdout_truncated: false,
-        stderr_truncated: false,
         error: Some(reason.to_owned()),
-        exit_code: -1,
-        signal: None,
-        execution_time_ms: 0.0,
-        cpu_time_ms: 0.0,
-        memory_used_kb: 0,
-        memory_used_mb: 0,
-        stages: Vec::new(),
-        output_files: Vec::new(),
-        skipped_files: Vec::new(),
-        workspace: None,
-        network: None,
-        enforced: Vec::new(),
-        missing: Vec::new(),
-        violations: Vec::new(),
         timings_ms: Timings { queue: Timings::millis(acceptance.waited), ..Timings::default() },
-        created_at: acceptance.at,
+        ..Report::new(id, status, language, version, acceptance.at)
     }
 }
 

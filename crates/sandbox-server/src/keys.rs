@@ -15,7 +15,7 @@ use std::sync::{PoisonError, RwLock};
 use anyhow::{Context as _, Result};
 use chrono::Utc;
 use rustix::rand::{GetRandomFlags, getrandom};
-use sandbox_store::{KeyRecord, NewKey, Permissions, Scope, Store};
+use sandbox_store::{KeyRecord, Permissions, Scope, Store};
 use subtle::ConstantTimeEq as _;
 
 use crate::callbacks::{CallbackSecret, CallbackSecrets};
@@ -146,15 +146,7 @@ impl Keys {
             created_at: Utc::now(),
             revoked_at: None,
         };
-        let new = NewKey {
-            id: record.id.clone(),
-            name: record.name.clone(),
-            hash: record.hash.clone(),
-            scopes: record.scopes.clone(),
-            permissions: record.permissions.clone(),
-            created_at: record.created_at,
-        };
-        store.add_key(new).await.context("failed to save the key")?;
+        store.add_key(record.clone()).await.context("failed to save the key")?;
         Ok((record, plain))
     }
 }

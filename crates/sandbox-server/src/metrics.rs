@@ -8,11 +8,11 @@ mod http;
 mod pool;
 mod process;
 mod store;
+mod text;
 mod usage;
 
-mod callbacks;
-mod text;
-
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 use sandbox::{PoolStats, Report};
 use sandbox_store::Swept;
 
@@ -30,9 +30,6 @@ use pool::Pool;
 use process::Process;
 use store::StoreMetrics;
 use usage::Usage;
-
-pub(crate) use callbacks::CallbackOutcome;
-use callbacks::Callbacks;
 
 /// Buckets of all histograms, in seconds: a small program in a warm runtime takes about a millisecond, a large build
 /// minutes.
@@ -63,6 +60,22 @@ struct BuildLabel {
 
 type DurationHistogram = Family<LanguageLabel, Histogram, fn() -> Histogram>;
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OutcomeLabel {
+    outcome: &'static str,
+}
+
+/// The outcome of an attempt to deliver a callback.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallbackOutcome {
+    /// The receiver accepted it.
+    Delivered,
+    /// The attempt failed; there will be another one.
+    Failed,
+    /// The last attempt failed.
+    GivenUp,
+}
+
 /// The reader of metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
@@ -91,7 +104,7 @@ pub(crate) struct Metrics {
     cache_misses: Family<LanguageLabel, Counter>,
     denied_syscalls: Family<SyscallLabel, Counter>,
     rate_limited: Counter,
-    callbacks: Callbacks,
+    callbacks: Family<OutcomeLabel, Counter>,
     http: Http,
     usage: Usage,
     pool: Pool,
@@ -99,70 +112,72 @@ pub(crate) struct Metrics {
     process: Process,
 }
 
+/// Registers a metric that starts at zero.
+fn metric<M: Metric + Clone + Default>(to: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    to.register(name, help, metric.clone());
+    metric
+}
+
+/// Registers histograms of durations.
+fn durations<L: EncodeLabelSet + Clone + Debug + Eq + Hash + Send + Sync + 'static>(
+    to: &mut Registry,
+    name: &str,
+    help: &str,
+) -> Family<L, Histogram, fn() -> Histogram> {
+    let family: Family<_, _, fn() -> _> = Family::new_with_constructor(|| Histogram::new(BUCKETS));
+    to.register(name, help, family.clone());
+    family
+}
+
+/// The value of a gauge.
+fn gauge_value(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}
+
 impl Metrics {
     pub(crate) fn new() -> Self {
-        let seconds = || DurationHistogram::new_with_constructor(|| Histogram::new(BUCKETS));
-        let mut registry = Registry::with_prefix("sandboxd");
-        let mut metrics = Self {
-            http: Http::register(&mut registry),
-            usage: Usage::new(),
-            pool: Pool::register(&mut registry),
-            store: StoreMetrics::register(&mut registry),
-            process: Process::new(),
-            registry,
-            accepted: Family::default(),
-            executions: Family::default(),
-            queue_time: seconds(),
-            prepare_time: seconds(),
-            compile_time: seconds(),
-            run_time: seconds(),
-            total_time: seconds(),
-            running: Gauge::default(),
-            queue_depth: Gauge::default(),
-            queue_bytes: Gauge::default(),
-            queue_age: Gauge::default(),
-            cache_hits: Family::default(),
-            cache_misses: Family::default(),
-            denied_syscalls: Family::default(),
-            rate_limited: Counter::default(),
-            callbacks: Callbacks::default(),
-        };
-        metrics.register();
-        metrics
-    }
-
-    fn register(&mut self) {
-        let build = Family::<BuildLabel, Gauge>::default();
+        let mut all = Registry::with_prefix("sandboxd");
+        let to = &mut all;
+        let build: Family<BuildLabel, Gauge> =
+            metric(to, "build_info", "The version of the server; always 1");
         build.get_or_create(&BuildLabel { version: env!("CARGO_PKG_VERSION") }).set(1);
-        let registry = &mut self.registry;
-        registry.register("build_info", "The version of the server; always 1", build);
-        registry.register("accepted", "Executions accepted", self.accepted.clone());
-        registry.register("executions", "Executions finished", self.executions.clone());
-        let times = [
-            ("queue_seconds", "Time from acceptance to the start", &self.queue_time),
-            ("prepare_seconds", "Time to prepare the sandbox and its files", &self.prepare_time),
-            ("compile_seconds", "Time of the compile stage", &self.compile_time),
-            ("run_seconds", "Time of the run stage", &self.run_time),
-            ("total_seconds", "Time from acceptance to the report", &self.total_time),
-        ];
-        for (name, help, family) in times {
-            registry.register(name, help, family.clone());
+        Self {
+            http: Http::register(to),
+            usage: Usage::new(),
+            pool: Pool::register(to),
+            store: StoreMetrics::register(to),
+            process: Process::new(),
+            accepted: metric(to, "accepted", "Executions accepted"),
+            executions: metric(to, "executions", "Executions finished"),
+            queue_time: durations(to, "queue_seconds", "Time from acceptance to the start"),
+            prepare_time: durations(
+                to,
+                "prepare_seconds",
+                "Time to prepare the sandbox and its files",
+            ),
+            compile_time: durations(to, "compile_seconds", "Time of the compile stage"),
+            run_time: durations(to, "run_seconds", "Time of the run stage"),
+            total_time: durations(to, "total_seconds", "Time from acceptance to the report"),
+            running: metric(to, "running", "Running executions"),
+            queue_depth: metric(to, "queue_depth", "Queued executions"),
+            queue_bytes: metric(to, "queue_bytes", "Size of the queued requests"),
+            queue_age: metric(to, "queue_age_seconds", "Age of the oldest queued execution"),
+            cache_hits: metric(
+                to,
+                "compile_cache_hits",
+                "Compile stages with a result from the cache",
+            ),
+            cache_misses: metric(
+                to,
+                "compile_cache_misses",
+                "Compile stages without a result in the cache",
+            ),
+            denied_syscalls: metric(to, "denied_syscalls", "Denied system calls of programs"),
+            rate_limited: metric(to, "rate_limited", "Requests refused by the rate limit"),
+            callbacks: metric(to, "callbacks", "Attempts to deliver a report to a callback URL"),
+            registry: all,
         }
-        registry.register("running", "Running executions", self.running.clone());
-        registry.register("queue_depth", "Queued executions", self.queue_depth.clone());
-        let help = "Size of the queued requests";
-        registry.register("queue_bytes", help, self.queue_bytes.clone());
-        let help = "Age of the oldest queued execution";
-        registry.register("queue_age_seconds", help, self.queue_age.clone());
-        let help = "Compile stages with a result from the cache";
-        registry.register("compile_cache_hits", help, self.cache_hits.clone());
-        let help = "Compile stages without a result in the cache";
-        registry.register("compile_cache_misses", help, self.cache_misses.clone());
-        let help = "Denied system calls of programs";
-        registry.register("denied_syscalls", help, self.denied_syscalls.clone());
-        let help = "Requests refused by the rate limit";
-        registry.register("rate_limited", help, self.rate_limited.clone());
-        self.callbacks.register(registry);
     }
 
     /// An execution was accepted.
@@ -210,7 +225,12 @@ impl Metrics {
 
     /// An attempt to deliver a callback ended.
     pub(crate) fn callback(&self, outcome: CallbackOutcome) {
-        self.callbacks.count(outcome);
+        let outcome = match outcome {
+            CallbackOutcome::Delivered => "delivered",
+            CallbackOutcome::Failed => "failed",
+            CallbackOutcome::GivenUp => "given_up",
+        };
+        self.callbacks.get_or_create(&OutcomeLabel { outcome }).inc();
     }
 
     /// The server responded to a request. `route` is a path template.
@@ -245,18 +265,18 @@ impl Metrics {
 
     /// Sets the number of queued executions, and the age of the oldest.
     pub(crate) fn queue(&self, depth: usize, oldest: Duration) {
-        self.queue_depth.set(i64::try_from(depth).unwrap_or(i64::MAX));
+        self.queue_depth.set(gauge_value(depth));
         self.queue_age.set(oldest.as_secs_f64());
     }
 
     /// Sets the size of the queued requests.
     pub(crate) fn queue_bytes(&self, bytes: u64) {
-        self.queue_bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.queue_bytes.set(gauge_value(bytes));
     }
 
     /// Sets the number of running executions.
     pub(crate) fn running(&self, count: usize) {
-        self.running.set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.running.set(gauge_value(count));
     }
 
     /// The metrics for this reader in the Prometheus text format, version 0.0.4.

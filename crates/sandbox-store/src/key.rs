@@ -21,23 +21,6 @@ pub struct KeyRecord {
     pub revoked_at: Option<DateTime<Utc>>,
 }
 
-/// An API key to be stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewKey {
-    /// The public id.
-    pub id: String,
-    /// A name given by the operator.
-    pub name: String,
-    /// A keyed hash of the secret.
-    pub hash: Vec<u8>,
-    /// The operations that the key allows.
-    pub scopes: Vec<Scope>,
-    /// The features that requests with the key may use.
-    pub permissions: Permissions,
-    /// The time of creation.
-    pub created_at: DateTime<Utc>,
-}
-
 /// A set of operations that an API key allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {

@@ -14,7 +14,7 @@ mod sqlite;
 mod store;
 
 pub use error::StoreError;
-pub use key::{KeyRecord, NewKey, Permission, Permissions, Scope};
+pub use key::{KeyRecord, Permission, Permissions, Scope};
 pub use queue::{
     Capacity, Fit, Job, Lease, LeaseControl, LocalQueue, Queue, QueueError, Resources,
 };

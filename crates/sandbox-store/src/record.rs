@@ -209,6 +209,14 @@ pub struct AuditRecord {
     pub detail: Value,
 }
 
+impl AuditRecord {
+    /// An action that happens now.
+    pub fn new(actor: Option<String>, action: &str, subject: &str, detail: Value) -> Self {
+        let (action, subject) = (action.to_owned(), subject.to_owned());
+        Self { at: Utc::now(), actor, action, subject, detail }
+    }
+}
+
 /// The limits on what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {

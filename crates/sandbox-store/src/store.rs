@@ -5,8 +5,8 @@ use futures_util::future::BoxFuture;
 
 use crate::{
     AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
-    ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, KeyRecord, NewExecution,
-    NewKey, Page, Permissions, Retention, StoreError, StoredEvent, Swept,
+    ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, KeyRecord, NewExecution, Page,
+    Permissions, Retention, StoreError, StoredEvent, Swept,
 };
 
 /// The future returned by the methods of a store.
@@ -76,7 +76,7 @@ pub trait Store: Send + Sync {
     fn record_callback<'a>(&'a self, id: &'a str, update: CallbackUpdate) -> StoreFuture<'a, ()>;
 
     /// Adds an API key.
-    fn add_key(&self, key: NewKey) -> StoreFuture<'_, ()>;
+    fn add_key(&self, key: KeyRecord) -> StoreFuture<'_, ()>;
 
     /// Returns all API keys, revoked ones included.
     fn keys(&self) -> StoreFuture<'_, Vec<KeyRecord>>;

@@ -167,13 +167,10 @@ impl Deliveries {
     }
 
     async fn audit(&self, callback: &DueCallback, reason: &str) {
-        let record = AuditRecord {
-            at: Utc::now(),
-            actor: callback.owner.clone(),
-            action: "callback.given_up".to_owned(),
-            subject: callback.execution.clone(),
-            detail: json!({ "host": callback.host, "tries": callback.tries + 1, "reason": reason }),
-        };
+        let detail =
+            json!({ "host": callback.host, "tries": callback.tries + 1, "reason": reason });
+        let (actor, subject) = (callback.owner.clone(), &callback.execution);
+        let record = AuditRecord::new(actor, "callback.given_up", subject, detail);
         if let Err(error) = self.store.audit(record).await {
             let id = &callback.execution;
             tracing::error!(id, error = with_causes(&error), "no audit record");

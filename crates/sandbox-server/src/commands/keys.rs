@@ -103,13 +103,7 @@ async fn audit(
     key: &str,
     detail: serde_json::Value,
 ) -> Result<()> {
-    let record = AuditRecord {
-        at: Utc::now(),
-        actor: None,
-        action: action.to_owned(),
-        subject: key.to_owned(),
-        detail,
-    };
+    let record = AuditRecord::new(None, action, key, detail);
     store.audit(record).await.context("failed to write the audit log")
 }
 
@@ -144,10 +138,5 @@ fn or_none(names: &str) -> &str {
 }
 
 fn scope_names(scopes: &[Scope]) -> Vec<&'static str> {
-    let name = |scope: &Scope| match scope {
-        Scope::Execute => "execute",
-        Scope::Read => "read",
-        Scope::Admin => "admin",
-    };
-    scopes.iter().map(name).collect()
+    scopes.iter().map(|scope| scope.name()).collect()
 }

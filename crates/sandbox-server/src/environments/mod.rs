@@ -1,18 +1,16 @@
 //! Package environments of clients.
 //!
-//! Each client has a directory in the server's data directory ([`directory`]). Environments that are built are there, as
+//! Each client has a directory in the server's data directory ([`directory_of`]). Environments that are built are there, as
 //! the library writes them; builds that run or failed are known only to this process ([`build`]). A build waits in
 //! the same queue as executions and takes its memory from the same budget.
 
 mod build;
-mod directory;
 mod problem;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use chrono::Utc;
 use sandbox::{
     Environment, EnvironmentDirectory, EnvironmentName, Environments, LanguageChoice, PackageError,
     PackageSpec, Sandbox, with_causes,
@@ -25,7 +23,9 @@ use serde_json::{Value, json};
 use crate::config::{Config, Packages};
 use crate::problems::of_scheduler;
 pub(crate) use build::{Build, Progress};
-pub(crate) use directory::directory_of;
+
+/// The directory of clients without a key. Ids of keys are longer.
+const WITHOUT_KEY: &str = "keyless";
 
 /// A checked request for a build.
 #[derive(Clone, Debug)]
@@ -295,8 +295,7 @@ impl ClientEnvironments {
         name: &EnvironmentName,
         detail: Value,
     ) {
-        let (action, subject) = (action.to_owned(), name.to_string());
-        let record = AuditRecord { at: Utc::now(), actor, action, subject, detail };
+        let record = AuditRecord::new(actor, action, name.as_str(), detail);
         // A failure does not undo the action.
         if let Err(error) = self.store.audit(record).await {
             tracing::error!(%name, error = with_causes(&error), "no audit record");
@@ -307,6 +306,12 @@ impl ClientEnvironments {
         // Nothing panics while it is locked.
         self.builds.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The directory of a client's environments. Ids of keys are safe file names: the server creates them from letters and
+/// digits.
+pub(crate) fn directory_of(root: &Path, owner: Option<&str>) -> PathBuf {
+    root.join(owner.unwrap_or(WITHOUT_KEY))
 }
 
 /// Runs work that reads files or builds packages on a thread that may block.

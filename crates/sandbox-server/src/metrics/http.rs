@@ -6,7 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::BUCKETS;
+use super::{durations, metric};
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct RequestLabels {
@@ -28,14 +28,12 @@ pub(super) struct Http {
 }
 
 impl Http {
-    pub(super) fn register(registry: &mut Registry) -> Self {
-        let requests = Family::default();
-        registry.register("http_requests", "HTTP requests", requests.clone());
-        let seconds: Family<_, _, fn() -> _> =
-            Family::new_with_constructor(|| Histogram::new(BUCKETS));
+    pub(super) fn register(to: &mut Registry) -> Self {
         let help = "Time from a request to the start of its response";
-        registry.register("http_request_seconds", help, seconds.clone());
-        Self { requests, seconds }
+        Self {
+            requests: metric(to, "http_requests", "HTTP requests"),
+            seconds: durations(to, "http_request_seconds", help),
+        }
     }
 
     pub(super) fn answered(&self, method: &'static str, route: &str, status: u16, took: Duration) {

@@ -9,6 +9,8 @@ use prometheus_client::registry::Registry;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{Resource, getrlimit};
 
+use super::{gauge_value, metric};
+
 /// The metrics, in a separate registry because their names have another prefix.
 #[derive(Debug)]
 pub(super) struct Process {
@@ -34,57 +36,45 @@ struct Stat {
 
 impl Process {
     pub(super) fn new() -> Self {
-        let mut process = Self {
-            registry: Registry::with_prefix("process"),
-            cpu_seconds: Counter::default(),
-            open_fds: Gauge::default(),
-            max_fds: Gauge::default(),
-            resident_memory: Gauge::default(),
-            virtual_memory: Gauge::default(),
-            threads: Gauge::default(),
-            start_time: Gauge::default(),
-        };
-        process.register();
-        process
-    }
-
-    fn register(&mut self) {
-        let registry = &mut self.registry;
-        let help = "CPU time of the server, without sandboxed programs";
-        registry.register("cpu_seconds", help, self.cpu_seconds.clone());
-        registry.register("open_fds", "Open file descriptors", self.open_fds.clone());
-        registry.register(
-            "max_fds",
-            "Maximum number of open file descriptors",
-            self.max_fds.clone(),
-        );
-        let help = "Resident memory of the server";
-        registry.register("resident_memory_bytes", help, self.resident_memory.clone());
-        let help = "Virtual memory of the server";
-        registry.register("virtual_memory_bytes", help, self.virtual_memory.clone());
-        registry.register("threads", "Threads of the server", self.threads.clone());
-        let help = "Start time of the server, in seconds since 1970";
-        registry.register("start_time_seconds", help, self.start_time.clone());
+        let mut all = Registry::with_prefix("process");
+        let to = &mut all;
+        Self {
+            cpu_seconds: metric(
+                to,
+                "cpu_seconds",
+                "CPU time of the server, without sandboxed programs",
+            ),
+            open_fds: metric(to, "open_fds", "Open file descriptors"),
+            max_fds: metric(to, "max_fds", "Maximum number of open file descriptors"),
+            resident_memory: metric(to, "resident_memory_bytes", "Resident memory of the server"),
+            virtual_memory: metric(to, "virtual_memory_bytes", "Virtual memory of the server"),
+            threads: metric(to, "threads", "Threads of the server"),
+            start_time: metric(
+                to,
+                "start_time_seconds",
+                "Start time of the server, in seconds since 1970",
+            ),
+            registry: all,
+        }
     }
 
     /// Updates the metrics. Those that cannot be read keep their values.
     #[expect(clippy::cast_precision_loss, reason = "nothing here comes near 2^52")]
     pub(super) fn measure(&self) {
-        let gauge = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         let ticks = clock_ticks_per_second() as f64;
         if let Ok(entries) = fs::read_dir("/proc/self/fd") {
             // Do not count the descriptor of the directory itself.
-            self.open_fds.set(gauge((entries.count() as u64).saturating_sub(1)));
+            self.open_fds.set(gauge_value((entries.count() as u64).saturating_sub(1)));
         }
         let limit = getrlimit(Resource::Nofile).current;
-        self.max_fds.set(limit.map_or(i64::MAX, gauge));
+        self.max_fds.set(limit.map_or(i64::MAX, gauge_value));
         if let Some(stat) = fs::read_to_string("/proc/self/stat").ok().and_then(|text| parse(&text))
         {
             let seconds = stat.cpu_ticks as f64 / ticks;
             self.cpu_seconds.inner().store(seconds.to_bits(), Ordering::Relaxed);
-            self.threads.set(gauge(stat.threads));
-            self.virtual_memory.set(gauge(stat.virtual_bytes));
-            self.resident_memory.set(gauge(stat.resident_pages * page_size() as u64));
+            self.threads.set(gauge_value(stat.threads));
+            self.virtual_memory.set(gauge_value(stat.virtual_bytes));
+            self.resident_memory.set(gauge_value(stat.resident_pages * page_size() as u64));
             if let Some(boot) = boot_time() {
                 self.start_time.set(boot as f64 + stat.start_ticks as f64 / ticks);
             }

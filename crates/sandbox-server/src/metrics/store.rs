@@ -5,6 +5,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sandbox_store::Swept;
 
+use super::{gauge_value, metric};
+
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct KindLabel {
     kind: &'static str,
@@ -18,16 +20,15 @@ pub(super) struct StoreMetrics {
 }
 
 impl StoreMetrics {
-    pub(super) fn register(registry: &mut Registry) -> Self {
-        let (bytes, swept) = (Gauge::default(), Family::default());
-        registry.register("store_bytes", "Size of the database", bytes.clone());
-        let help = "Records removed by retention";
-        registry.register("swept", help, swept.clone());
-        Self { bytes, swept }
+    pub(super) fn register(to: &mut Registry) -> Self {
+        Self {
+            bytes: metric(to, "store_bytes", "Size of the database"),
+            swept: metric(to, "swept", "Records removed by retention"),
+        }
     }
 
     pub(super) fn size(&self, bytes: u64) {
-        self.bytes.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.bytes.set(gauge_value(bytes));
     }
 
     pub(super) fn swept(&self, swept: Swept) {

@@ -2,45 +2,17 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use sandbox::WarmPoolStats;
-use sandbox::{ExecutionId, Isolation, Stage, StageReport, StageUsage, Status, Timings, Violation};
+use sandbox::{ExecutionId, Stage, StageReport, StageUsage, Status, Timings, Violation};
 
 use super::*;
 
 fn report(stages: Vec<StageReport>) -> Report {
+    let (id, at) = (ExecutionId::generate(), chrono::Utc::now());
     Report {
-        id: ExecutionId::generate(),
-        status: Status::Completed,
-        stage: Stage::Run,
-        success: true,
-        language: "c".into(),
-        version: "12".into(),
-        isolation: Isolation::Native,
-        isolation_reason: None,
-        image: None,
-        stdout: String::new(),
-        stderr: String::new(),
-        output: String::new(),
-        stdout_base64: None,
-        stderr_base64: None,
-        stdout_truncated: false,
-        stderr_truncated: false,
-        error: None,
-        exit_code: 0,
-        signal: None,
-        execution_time_ms: 0.0,
-        cpu_time_ms: 0.0,
-        memory_used_kb: 0,
-        memory_used_mb: 0,
         stages,
-        output_files: Vec::new(),
-        skipped_files: Vec::new(),
-        workspace: None,
-        network: None,
-        enforced: Vec::new(),
-        missing: Vec::new(),
         violations: vec![Violation { syscall: "ptrace".into(), count: 3 }],
         timings_ms: Timings { queue: 0.0, prepare: 1.0, compile: 20.0, run: 4.0, collect: 0.0 },
-        created_at: chrono::Utc::now(),
+        ..Report::new(id, Status::Completed, "c", "12", at)
     }
 }
 

@@ -9,6 +9,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use sandbox::Report;
 
+use super::{gauge_value, metric};
+
 /// The label of clients without a key. It is no id of a key: ids are longer.
 const NO_KEY: &str = "none";
 
@@ -38,18 +40,16 @@ pub(super) struct Usage {
 
 impl Usage {
     pub(super) fn new() -> Self {
-        let mut registry = Registry::with_prefix("sandboxd");
-        let (executions, cpu_seconds, wall_seconds) =
-            (Family::default(), Family::default(), Family::default());
-        registry.register("key_executions", "Executions finished, by key", executions.clone());
-        let help = "CPU time of all stages, by key";
-        registry.register("key_cpu_seconds", help, cpu_seconds.clone());
-        let help = "Wall-clock time of all stages, by key";
-        registry.register("key_wall_seconds", help, wall_seconds.clone());
-        let cache_bytes = Family::default();
-        registry.register("cache_bytes", "Size of the cache on disk", cache_bytes.clone());
-        let keys = Mutex::default();
-        Self { registry, executions, cpu_seconds, wall_seconds, cache_bytes, keys }
+        let mut all = Registry::with_prefix("sandboxd");
+        let to = &mut all;
+        Self {
+            executions: metric(to, "key_executions", "Executions finished, by key"),
+            cpu_seconds: metric(to, "key_cpu_seconds", "CPU time of all stages, by key"),
+            wall_seconds: metric(to, "key_wall_seconds", "Wall-clock time of all stages, by key"),
+            cache_bytes: metric(to, "cache_bytes", "Size of the cache on disk"),
+            keys: Mutex::default(),
+            registry: all,
+        }
     }
 
     pub(super) fn add(&self, key: Option<&str>, report: &Report) {
@@ -67,8 +67,7 @@ impl Usage {
     }
 
     pub(super) fn cached(&self, cache: &'static str, bytes: u64) {
-        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.cache_bytes.get_or_create(&CacheLabel { cache }).set(bytes);
+        self.cache_bytes.get_or_create(&CacheLabel { cache }).set(gauge_value(bytes));
     }
 
     /// Removes the series of keys that are not valid.

@@ -2,9 +2,9 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, Row, params};
 
 use super::columns::{get_optional_time, get_time, micros};
-use crate::{KeyRecord, NewKey, Permission, Permissions, Scope, StoreError};
+use crate::{KeyRecord, Permission, Permissions, Scope, StoreError};
 
-pub(super) fn add(connection: &Connection, key: &NewKey) -> Result<(), StoreError> {
+pub(super) fn add(connection: &Connection, key: &KeyRecord) -> Result<(), StoreError> {
     let scopes: Vec<_> = key.scopes.iter().map(|scope| scope.name()).collect();
     connection.execute(
         "INSERT INTO keys (id, name, hash, scopes, permissions, created_at) \

@@ -37,8 +37,8 @@ use self::reader_pool::ReaderPool;
 use self::writer::Writer;
 use crate::{
     AuditRecord, CallbackExclusions, CallbackUpdate, DueCallback, ExecutionFilter, ExecutionRecord,
-    ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, KeyRecord, NewExecution,
-    NewKey, Page, Permissions, Retention, Store, StoreError, StoreFuture, StoredEvent, Swept,
+    ExecutionSummary, FinishedExecution, Idempotency, InsertOutcome, KeyRecord, NewExecution, Page,
+    Permissions, Retention, Store, StoreError, StoreFuture, StoredEvent, Swept,
 };
 
 /// A store in one SQLite file. Several processes may have it open at once.
@@ -217,7 +217,7 @@ impl Store for SqliteStore {
         self.write(move |connection| callbacks::update(connection, &id, update))
     }
 
-    fn add_key(&self, key: NewKey) -> StoreFuture<'_, ()> {
+    fn add_key(&self, key: KeyRecord) -> StoreFuture<'_, ()> {
         self.write(move |connection| keys::add(connection, &key))
     }
 

@@ -1,27 +1,16 @@
-use sandbox_store::{AuditRecord, KeyRecord, NewKey, Permission, Permissions, Scope, Store};
+use sandbox_store::{AuditRecord, KeyRecord, Permission, Permissions, Scope, Store};
 use serde_json::json;
 
 use super::moment;
 
-fn key(id: &str, scopes: Vec<Scope>, at: i64) -> NewKey {
-    NewKey {
+fn key(id: &str, scopes: Vec<Scope>, at: i64) -> KeyRecord {
+    KeyRecord {
         id: id.to_owned(),
         name: "the build machine, \"one\"".to_owned(),
         hash: vec![0, 255, 7],
         scopes,
         permissions: Permissions::new(),
         created_at: moment(at),
-    }
-}
-
-fn stored(key: NewKey) -> KeyRecord {
-    KeyRecord {
-        id: key.id,
-        name: key.name,
-        hash: key.hash,
-        scopes: key.scopes,
-        permissions: key.permissions,
-        created_at: key.created_at,
         revoked_at: None,
     }
 }
@@ -33,7 +22,7 @@ pub(crate) async fn keys_are_stored_and_revoked(store: &dyn Store) {
     store.add_key(first.clone()).await.unwrap();
     store.add_key(second.clone()).await.unwrap();
     assert!(store.add_key(key("key_1", vec![Scope::Admin], 2)).await.is_err(), "an id is unique");
-    let mut expected = [stored(first), stored(second)];
+    let mut expected = [first, second];
     assert_eq!(store.keys().await.unwrap(), expected);
 
     assert!(store.revoke_key("key_1", moment(3)).await.unwrap());
@@ -44,12 +33,12 @@ pub(crate) async fn keys_are_stored_and_revoked(store: &dyn Store) {
 }
 
 pub(crate) async fn permissions_of_a_key_are_stored_and_replaced(store: &dyn Store) {
-    let permitted = NewKey {
+    let permitted = KeyRecord {
         permissions: Permissions::from([Permission::Network, Permission::AllowMissing]),
         ..key("key_1", vec![Scope::Execute], 0)
     };
     store.add_key(permitted.clone()).await.unwrap();
-    assert_eq!(store.keys().await.unwrap(), [stored(permitted)]);
+    assert_eq!(store.keys().await.unwrap(), [permitted]);
     let packages = Permissions::from([Permission::Packages]);
     assert!(store.set_key_permissions("key_1", packages.clone()).await.unwrap());
     assert_eq!(store.keys().await.unwrap()[0].permissions, packages);

@@ -5,6 +5,7 @@ use sandbox::attack::{self, AttackHarness, Outcome};
 use sandbox_tests::skip::skip;
 
 mod containers;
+mod heavy_owner;
 mod neighbours;
 mod ordinary_user;
 mod warm;

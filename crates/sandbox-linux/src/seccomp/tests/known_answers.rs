@@ -187,6 +187,9 @@ fn a_process_may_tune_and_restrict_itself_and_no_more() {
     ];
     check("personality", personality);
     let prctl: &[(&[u64], Expected)] = &[
+        // The name of a mapping.
+        (&[0x5356_4d41], QuietlyDenied(EINVAL)),
+        (&[0x5356_4d41 | HIGH], QuietlyDenied(EINVAL)),
         (&[15], Allowed),
         (&[0xf | HIGH], Allowed),
         (&[22, 1], Allowed),

@@ -41,9 +41,12 @@ pub(crate) fn conclude(
     let mut usage = ended.usage(&counters, &after);
     usage.io_write_bytes = usage.io_write_bytes.saturating_sub(program.running.placed);
     let oom_kills = if host.has(Protection::Memory) { oom_kills } else { 0 };
-    let ending = ended
-        .ending(oom_kills, &usage)
-        .ok_or_else(|| failed("watch the sandbox", "it ended without an exit status"))?;
+    let ending = ended.ending(oom_kills, &usage).ok_or_else(|| {
+        // Nothing inside can kill init, and it reports every end of the program.
+        let cause =
+            "it ended without an exit status: its init, or the launcher, was killed from outside";
+        failed("watch the sandbox", cause)
+    })?;
     let work = program.work.as_ref().unwrap_or(&slot.slot.work).as_fd();
     let placed: Vec<&InputFile> = plan.sandbox.all_files().collect();
     let found = collect::collect(work, &collect_rule(host, plan), &placed);

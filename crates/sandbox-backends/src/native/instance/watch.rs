@@ -217,15 +217,19 @@ impl<'w, 'a> ServedProgram<'w, 'a> {
 
     /// How the process ended, and what it used.
     fn conclude(&self, mut ended: Ended) -> Result<ProcessOutcome, BackendError> {
-        let oom_kills = if ended.exit.is_some() {
-            0
-        } else {
-            // What ended the instance ended this process too.
-            if let Some(KillReason::Cause(cause)) = self.instance().init.kill_reason() {
-                ended.cause.get_or_insert(cause);
-            }
-            self.counters().cgroup.oom_kills().unwrap_or(0)
-        };
+        let oom_kills = self.counters().cgroup.oom_kills();
+        let oom_kills =
+            oom_kills.map_err(|error| failed("read the OOM counter of the sandbox", error))?;
+        if oom_kills > 0 {
+            // Of all processes together. The report of a process can arrive before the event.
+            self.instance().end(Cause::Memory);
+        }
+        // What ended the instance ended this process too.
+        if let (None, Some(KillReason::Cause(cause))) =
+            (&ended.exit, self.instance().init.kill_reason())
+        {
+            ended.cause.get_or_insert(cause);
+        }
         let usage = self.usage(&ended)?;
         let ending = ended.ending(oom_kills, &usage);
         let ending: Ending =

@@ -104,7 +104,8 @@ async fn events_that_are_streamed_at_once_have_the_id_for_the_standard_input() {
     assert_eq!(sent.status, 204, "{sent:?}");
     let events = response.into_body().collect().await.unwrap().to_bytes();
     let events = std::str::from_utf8(&events).unwrap();
-    assert!(events.contains(r#""type":"stdout","data":"line\n""#), "{events}");
+    // In the report: the program may write it in parts.
+    assert!(events.contains(r#","stdout":"line\n","#), "{events}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,10 +1,11 @@
 //! What a backend has to do under cgroups of version 2.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use sandbox::{Backend, ByteSize, CancelToken, Ending, Protection, TimeKind};
 use sandbox_backends::native::NativeBackend;
-use sandbox_linux::landlock;
+use sandbox_linux::{ipc_limits, landlock};
 use sandbox_tests::process::descendants;
 use sandbox_tests::residue::Residue;
 use sandbox_tests::wait::wait_until_empty;
@@ -51,17 +52,18 @@ pub(crate) const CASES: &[Case] = &[
 ];
 
 fn every_wall_and_limit_is_in_force(backend: &NativeBackend) -> Outcome {
-    // The guest's kernel has an old version of Landlock: what it lacks is reported, and refuses nothing.
-    let lacks = landlock::missing_from(landlock::version()).map(|part| part.protection);
-    let lacks: Vec<_> = lacks.collect();
+    // The guest's kernel is old: what it lacks is reported, and refuses nothing.
+    let landlock = landlock::missing_from(landlock::version()).map(|part| part.protection);
+    let ipc = (!ipc_limits::are_settable_inside()).then_some(Protection::IpcLimits);
+    let lacks: BTreeSet<_> = landlock.chain(ipc).collect();
     ensure!(lacks.iter().all(|protection| protection.is_defense_in_depth()), "{lacks:?}");
     let missing = backend.capabilities().missing.iter();
-    let missing: Vec<_> = missing.map(|missing| missing.protection).collect();
+    let missing: BTreeSet<_> = missing.map(|missing| missing.protection).collect();
     ensure!(missing == lacks, "{missing:?} are missing, and not {lacks:?}");
     let limits = possible(limits().with_cpu_time(TEST_TIMEOUT))?;
     let outcome = bash(backend, "true", limits)?;
     expect_ending(&outcome, Ending::Exited(0))?;
-    let lacking: Vec<_> = Protection::ALL
+    let lacking: BTreeSet<_> = Protection::ALL
         .iter()
         .copied()
         .filter(|protection| !outcome.enforced.contains(protection))

@@ -2,7 +2,7 @@
 
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, FileType, Mode};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount,
     fsopen,
@@ -39,8 +39,10 @@ pub(crate) fn make() -> Result<OwnedFd, StepError> {
         rustix::fs::mknodat(&mount, name, kind, mode, found.st_rdev).at(step)?;
         rustix::fs::chmodat(&mount, name, mode, AtFlags::empty()).at(step)?;
     }
-    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
-    rustix::fs::openat(&mount, EMPTY_FILE, flags, Mode::from_raw_mode(0o444)).at(step)?;
+    // Not opened: a process that another thread is starting would have the descriptor until it
+    // execs, and a mount with a file that is open for writing cannot become read-only.
+    let mode = Mode::from_raw_mode(0o444);
+    rustix::fs::mknodat(&mount, EMPTY_FILE, FileType::RegularFile, mode, 0).at(step)?;
     let read_only = MountAttributes { set: syscall::MOUNT_READ_ONLY, ..MountAttributes::default() };
     syscall::change_mount(mount.as_fd(), &read_only, false).at(step)?;
     Ok(mount)
